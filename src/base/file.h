@@ -1,0 +1,46 @@
+/* base/file.h - whole files and atomic replacement.
+ *
+ * A writer collects into PATH.tmp-PID and appears at PATH only on commit (write, fsync, rename,
+ * fsync of the folder), so that a reader sees the old file or the new one, never a part.
+ *
+ *     atomic_file f;
+ *     TRY(atomic_open(&f, path));
+ *     stet_status st = atomic_write(&f, data, size);
+ *     if (st == STET_OK) st = atomic_commit(&f);   // on failure nothing is left behind
+ *     else atomic_abort(&f); */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stdio.h>
+
+#include "base/error.h"
+
+typedef struct atomic_file {
+    FILE *stream; /* may be written with stdio; errors are found at commit */
+    char *path, *temp;
+} atomic_file;
+
+stet_status atomic_open(atomic_file *f, const char *path);
+stet_status atomic_write(atomic_file *f, const void *data, size_t size);
+stet_status atomic_printf(atomic_file *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
+stet_status atomic_commit(atomic_file *f);
+void atomic_abort(atomic_file *f); /* fine after a failed open or commit */
+stet_status file_write_all(const char *path, const void *data, size_t size); /* all of the above */
+
+/* The whole file, with a NUL after the last byte (not counted); release with mem_free. */
+stet_status file_read_all(const char *path, size_t max_size, char **data, size_t *size);
+
+/* A read-only mapping; an empty file maps to size 0. */
+typedef struct file_map {
+    const unsigned char *data;
+    size_t size;
+} file_map;
+stet_status file_map_open(file_map *m, const char *path);
+void file_map_close(file_map *m);
+
+stet_status dir_make(const char *path);  /* with parents; fine if it exists */
+bool file_exists(const char *path);
+bool dir_exists(const char *path);
+char *path_join(const char *dir, const char *name); /* new string, NULL: out of memory */
+
+#endif

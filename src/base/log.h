@@ -1,0 +1,18 @@
+/* base/log.h - messages and progress through the host's callbacks, and the interrupt flag. */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include "base/error.h"
+
+void log_at(stet_log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
+#define log_warn(...) log_at(STET_LOG_WARN, __VA_ARGS__)
+#define log_info(...) log_at(STET_LOG_INFO, __VA_ARGS__)
+#define log_debug(...) log_at(STET_LOG_DEBUG, __VA_ARGS__)
+
+void progress(const char *what, uint64_t done, uint64_t total, const char *note); /* note may be NULL */
+
+bool interrupted(void);                /* was stet_interrupt() called? */
+void interrupt_clear(void);
+stet_status interrupt_status(void);    /* STET_EINTR with its message, or STET_OK */
+
+#endif
