@@ -1,0 +1,48 @@
+/* tensor/op_list.h - one line an op: name, number of inputs (-1: any). The list makes the ids, the
+ * op table, the support table of `stet info` and the test matrix; the linker then names each function
+ * still to be written: op_X_infer, cpu_X_fwd, cpu_X_bwd (and cuda_X_fwd/bwd in a CUDA build). */
+#ifndef TENSOR_OP_LIST_H
+#define TENSOR_OP_LIST_H
+
+/* generic ops: cpu/elementwise.c cpu/matmul.c cpu/reduce.c cpu/rows.c cpu/loss.c cpu/norm.c */
+#define OP_LIST_GENERIC(OP)                                                                        \
+    OP(matmul, 2)                                                                                  \
+    OP(add_bias, 2)                                                                                \
+    OP(add, 2)                                                                                     \
+    OP(sub, 2)                                                                                     \
+    OP(mul, 2)                                                                                     \
+    OP(scale, 1)                                                                                   \
+    OP(relu, 1)                                                                                    \
+    OP(tanh, 1)                                                                                    \
+    OP(sigmoid, 1)                                                                                 \
+    OP(gelu, 1)                                                                                    \
+    OP(exp, 1)                                                                                     \
+    OP(log, 1)                                                                                     \
+    OP(abs, 1)                                                                                     \
+    OP(min, 2)                                                                                     \
+    OP(max, 2)                                                                                     \
+    OP(clamp, 1)                                                                                   \
+    OP(sum, 1)                                                                                     \
+    OP(row_sum, 1)                                                                                 \
+    OP(gather, 1)                                                                                  \
+    OP(concat, -1)                                                                                 \
+    OP(slice, 1)                                                                                   \
+    OP(dropout, 1)                                                                                 \
+    OP(layer_norm, 3)                                                                              \
+    OP(glu, 1)                                                                                     \
+    OP(log_softmax, 1)                                                                             \
+    OP(cross_entropy, 1)                                                                           \
+    OP(bce_logits, 1)                                                                              \
+    OP(kl, 2)                                                                                      \
+    OP(seq_mean, 1)
+
+/* fused sequence ops: cpu/conv_pool.c cpu/lstm.c cpu/s4_kernel.c cpu/s4_conv.c */
+#define OP_LIST_FUSED(OP)                                                                          \
+    OP(conv_pool, 3)                                                                               \
+    OP(bilstm, 9)                                                                                  \
+    OP(s4_kernel, 6)                                                                               \
+    OP(s4_conv, 3)
+
+#define OP_LIST(OP) OP_LIST_GENERIC(OP) OP_LIST_FUSED(OP)
+
+#endif
