@@ -1,0 +1,54 @@
+/* tensor/op_args.h - the typed parameters of ops: what node.args points to. One struct per op that
+ * has any, named after it; the tape copies it into the arena, pointers in it stay borrowed. */
+#ifndef TENSOR_OP_ARGS_H
+#define TENSOR_OP_ARGS_H
+
+#include "base/rng.h"
+#include "tensor/tensor.h"
+
+/* generic ops */
+typedef struct matmul_args {
+    bool ta, tb;
+} matmul_args;
+typedef struct scale_args {
+    double by;
+} scale_args;
+typedef struct clamp_args {
+    double lo, hi;
+} clamp_args;
+typedef struct gather_args {
+    const uint32_t *index; /* (n), each below the number of rows of the input */
+    size_t n;
+} gather_args;
+typedef struct slice_args {
+    size_t first, n; /* columns */
+} slice_args;
+typedef struct dropout_args {
+    double p;
+    rng stream; /* as it stood when the op was made: piece i draws from a stream derived from it */
+} dropout_args;
+typedef struct layer_norm_args {
+    double eps;
+} layer_norm_args;
+typedef struct label_args { /* cross_entropy, bce_logits */
+    const int32_t *label;   /* (B) */
+} label_args;
+typedef struct seq_mean_args {
+    const seq_index *seq;
+} seq_mean_args;
+
+/* fused sequence ops */
+typedef struct conv_pool_args {
+    const seq_index *seq;
+} conv_pool_args;
+typedef struct bilstm_args {
+    const seq_index *seq;
+} bilstm_args;
+typedef struct s4_kernel_args {
+    size_t len; /* L: columns of the result */
+} s4_kernel_args;
+typedef struct s4_conv_args {
+    const seq_index *seq;
+} s4_conv_args;
+
+#endif
