@@ -1,0 +1,76 @@
+/* cli/cli.h - the frame of the command-line program. A command is one cmd_*.c file that defines one
+ * cli_command (or a few) and one line in commands.c; it parses nothing itself, calls the library and prints.
+ *
+ * Results go to stdout, everything else to stderr. Commands use public headers only. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "stet/option.h"
+
+/* Options that every command has; the first field of every command's configuration. */
+typedef struct cli_common {
+    bool json, quiet, verbose;
+    int64_t seed, threads;
+    int device, progress;
+} cli_common;
+
+#define CLI_COMMON_OPTS(T)                                                                         \
+    STET_OPT_TOPIC("Common options"),                                                              \
+    STET_OPT_FLAG("json", T, common.json, "print one JSON object a line instead of text"),         \
+    STET_OPT_INT("seed", T, common.seed, "1", 0, 9e15, "N", "seed of every random choice"),        \
+    STET_OPT_INT("threads", T, common.threads, "0", 0, 1024, "N", "worker threads; 0: one per core"), \
+    STET_OPT_CHOICE("device", T, common.device, "cpu", "cpu|cuda", "where to compute"),            \
+    STET_OPT_CHOICE("progress", T, common.progress, "auto", "auto|always|never", "progress display"), \
+    { .name = "quiet", .letter = 'q', .type = STET_T_FLAG, .offset = offsetof(T, common.quiet), .help = "only errors on stderr" }, \
+    { .name = "verbose", .letter = 'v', .type = STET_T_FLAG, .offset = offsetof(T, common.verbose), .help = "more on stderr" }
+
+typedef struct cli_command {
+    const char *name;     /* "train" or "data info" */
+    const char *args;     /* "DIR [TEXT...]": what stands after the options in the usage line */
+    const char *summary;  /* one sentence, lower case, no full stop */
+    const char *details;  /* NULL or a paragraph for --help */
+    const char *examples; /* lines that run as pasted */
+    const stet_opt *opts;
+    size_t cfg_size;
+    size_t min_args, max_args; /* positional arguments */
+    stet_status (*run)(void *cfg, const stet_rest *rest);
+} cli_command;
+
+extern const cli_command *const cli_commands[]; /* commands.c, NULL at the end */
+
+/* ---- output ------------------------------------------------------------------------------- */
+
+/* An object with "schema", "version", "command" and "config" filled in; NULL: out of memory. */
+json_t *cli_json_start(const cli_command *cmd, const void *cfg);
+/* One line on stdout; takes the reference. `st` is passed through when it is not STET_OK. */
+stet_status cli_json_print(json_t *object);
+
+/* Aligned tables: numbers to the right, text to the left.
+ *     cli_table t = {0};
+ *     cli_row(&t, "attack", "clean", "AUA", NULL);   // the first row is the heading
+ *     cli_row(&t, "pwws", cli_fmt(a, "%.1f %%", x), ..., NULL);
+ *     cli_table_print(&t); */
+typedef struct cli_table {
+    char **cell;
+    size_t rows, cols, n, cap;
+} cli_table;
+void cli_row(cli_table *t, const char *first, ...) __attribute__((sentinel));
+void cli_table_print(cli_table *t); /* and empties it */
+/* printf into one of a few rotating buffers: for the arguments of one cli_row. */
+const char *cli_fmt(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+bool cli_colour(void);                     /* stdout is a terminal and NO_COLOR is not set */
+const char *cli_style(const char *name);   /* "bold" "dim" "red" "green" "yellow" "reset"; "" when plain */
+void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* a line on stderr unless --quiet */
+
+/* Say that a --require threshold was not met: the program will exit with 4. */
+void cli_require_failed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* A usage error with its message; returns STET_EUSAGE. */
+stet_status cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Any other failure of the command itself. */
+stet_status cli_fail(stet_status code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,171 @@
+/* cli/main.c - finds the command, parses its options, runs it, turns the status into an exit code. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_REQUIRE = 4, EXIT_INTERRUPTED = 130 };
+
+static int exit_code(stet_status st)
+{
+    switch (st) {
+    case STET_OK:
+        return output_require_failed() ? EXIT_REQUIRE : EXIT_DONE;
+    case STET_EUSAGE:
+        return EXIT_USAGE;
+    case STET_EFORMAT:
+        return EXIT_INPUT;
+    case STET_EINTR:
+        return EXIT_INTERRUPTED;
+    default:
+        return EXIT_FAILED;
+    }
+}
+
+/* The first Ctrl-C lets the current step finish; the second ends the program at once. */
+static void on_signal(int sig)
+{
+    stet_interrupt();
+    signal(sig, SIG_DFL);
+}
+
+/* "data info" takes two words, "train" one; *used says how many. */
+static const cli_command *find_command(int argc, char **argv, int *used)
+{
+    for (const cli_command *const *c = cli_commands; *c; c++) {
+        const char *space = strchr((*c)->name, ' ');
+        if (!space && argc > 0 && strcmp((*c)->name, argv[0]) == 0) {
+            *used = 1;
+            return *c;
+        }
+        const size_t n = space ? (size_t)(space - (*c)->name) : 0;
+        if (space && argc > 1 && strncmp((*c)->name, argv[0], n) == 0 && argv[0][n] == '\0' &&
+            strcmp(space + 1, argv[1]) == 0) {
+            *used = 2;
+            return *c;
+        }
+    }
+    return NULL;
+}
+
+static int list_commands(const char *group)
+{
+    const size_t n = group ? strlen(group) : 0;
+    bool any = false;
+    if (!group)
+        puts("stet - text classifiers that stand firm when words are swapped for their synonyms\n\n"
+             "usage: stet COMMAND [OPTIONS] ...\n");
+    for (const cli_command *const *c = cli_commands; *c; c++)
+        if (!group || (strncmp((*c)->name, group, n) == 0 && (*c)->name[n] == ' ')) {
+            printf("  %-18s %s\n", (*c)->name, (*c)->summary);
+            any = true;
+        }
+    if (!group)
+        puts("\n`stet help COMMAND` or `stet COMMAND --help` explains one; `stet --version` names this build.");
+    return any;
+}
+
+static int unknown_command(int argc, char **argv)
+{
+    const char *names[128];
+    size_t n = 0;
+    for (const cli_command *const *c = cli_commands; *c && n < 127; c++)
+        names[n++] = (*c)->name;
+    names[n] = NULL;
+    char word[128];
+    snprintf(word, sizeof word, argc > 1 ? "%s %s" : "%s", argv[0], argc > 1 ? argv[1] : "");
+    const char *near = stet_did_you_mean(word, names);
+    if (!near)
+        near = stet_did_you_mean(argv[0], names);
+    fprintf(stderr, "stet: no command '%s'%s%s%s; see 'stet help'\n", argv[0], near ? ", did you mean '" : "",
+            near ? near : "", near ? "'?" : "");
+    return EXIT_USAGE;
+}
+
+static int help(const cli_command *cmd)
+{
+    char *options = NULL;
+    if (stet_opt_help(cmd->opts, &options) != STET_OK) {
+        fprintf(stderr, "stet: %s\n", stet_last_error());
+        return EXIT_FAILED;
+    }
+    printf("stet %s - %s\n\nusage: stet %s [OPTIONS]%s%s\n", cmd->name, cmd->summary, cmd->name, *cmd->args ? " " : "",
+           cmd->args);
+    if (cmd->details)
+        printf("\n%s\n", cmd->details);
+    printf("\n%s", options);
+    if (cmd->examples)
+        printf("\nExamples\n%s", cmd->examples);
+    stet_free(options);
+    return EXIT_DONE;
+}
+
+static bool wants_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
+static stet_status run(const cli_command *cmd, int argc, char **argv)
+{
+    void *cfg = calloc(1, cmd->cfg_size);
+    if (!cfg)
+        return cli_fail(STET_ENOMEM, "out of memory");
+    stet_rest rest;
+    stet_status st = stet_opt_parse(cmd->opts, cfg, argc, argv, &rest);
+    if (st == STET_OK && (rest.n < cmd->min_args || rest.n > cmd->max_args))
+        st = cli_usage(rest.n < cmd->min_args ? "expected %s after 'stet %s'" : "too many arguments: expected '%s' after 'stet %s'",
+                       *cmd->args ? cmd->args : "nothing", cmd->name);
+    if (st == STET_OK) {
+        const cli_common *common = cfg;
+        output_init(common);
+        stet_set_threads((int)common->threads);
+        signal(SIGINT, on_signal);
+        signal(SIGTERM, on_signal);
+        signal(SIGPIPE, SIG_IGN);
+        st = cmd->run(cfg, &rest);
+    }
+    output_end();
+    if (st == STET_EUSAGE)
+        fprintf(stderr, "stet %s: %s; see 'stet %s --help'\n", cmd->name, output_message(), cmd->name);
+    else if (st != STET_OK)
+        fprintf(stderr, "stet: %s\n", output_message());
+    free(cfg);
+    return st;
+}
+
+int main(int argc, char **argv)
+{
+    argc--, argv++;
+    if (argc == 0)
+        return list_commands(NULL), EXIT_USAGE;
+    if (strcmp(argv[0], "--version") == 0) {
+        printf("stet %s\n", stet_version());
+        return EXIT_DONE;
+    }
+    const bool asked = strcmp(argv[0], "help") == 0 || strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0;
+    if (asked && argc == 1)
+        return list_commands(NULL), EXIT_DONE;
+    if (asked)
+        argc--, argv++;
+
+    int used = 0;
+    const cli_command *cmd = find_command(argc, argv, &used);
+    if (!cmd && list_commands(argv[0]))
+        return asked || wants_help(argc, argv) ? EXIT_DONE : EXIT_USAGE;
+    if (!cmd)
+        return unknown_command(argc, argv);
+    if (asked || wants_help(argc - used, argv + used))
+        return help(cmd);
+    const stet_status st = run(cmd, argc - used, argv + used);
+    if (fflush(stdout) != 0 && st == STET_OK) {
+        fputs("stet: cannot write to standard output\n", stderr);
+        return EXIT_FAILED;
+    }
+    return exit_code(st);
+}

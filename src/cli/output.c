@@ -1,0 +1,285 @@
+/* cli/output.c - tables, JSON lines, colour, and the progress line. */
+#include "cli/output.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "stet/status.h"
+
+static struct {
+    bool quiet, verbose, progress;
+    bool require_failed;
+    char message[1024];  /* of cli_usage and cli_fail */
+    size_t line_width;   /* of the progress line now on the terminal */
+    double started, drawn;
+    char what[64];
+} state;
+
+static double now(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+}
+
+/* ---- progress ----------------------------------------------------------------------------- */
+
+static void clear_line(void)
+{
+    if (state.line_width)
+        fprintf(stderr, "\r%*s\r", (int)state.line_width, "");
+    state.line_width = 0;
+}
+
+static void duration(double s, char *out, size_t size)
+{
+    if (s < 60)
+        snprintf(out, size, "%.0f s", s);
+    else if (s < 3600)
+        snprintf(out, size, "%d:%02d", (int)s / 60, (int)s % 60);
+    else
+        snprintf(out, size, "%d:%02d:%02d", (int)s / 3600, (int)s / 60 % 60, (int)s % 60);
+}
+
+static void on_progress(void *user, const char *what, uint64_t done, uint64_t total, const char *note)
+{
+    (void)user;
+    const double t = now();
+    if (strncmp(state.what, what, sizeof state.what - 1) != 0 || done == 0) {
+        snprintf(state.what, sizeof state.what, "%s", what);
+        state.started = t;
+        state.drawn = 0;
+    }
+    if (t - state.drawn < 0.1 && !(total && done >= total))
+        return;
+    state.drawn = t;
+
+    const double spent = t - state.started, rate = spent > 0 ? (double)done / spent : 0;
+    char left[32] = "", line[256];
+    int n;
+    if (total && done < total && rate > 0) {
+        char d[16];
+        duration((double)(total - done) / rate, d, sizeof d);
+        snprintf(left, sizeof left, ", %s left", d);
+    }
+    if (total)
+        n = snprintf(line, sizeof line, "%s %3.0f%% %llu/%llu, %.4g/s%s%s%s", what, 100.0 * (double)done / (double)total,
+                     (unsigned long long)done, (unsigned long long)total, rate, left, note ? ", " : "", note ? note : "");
+    else
+        n = snprintf(line, sizeof line, "%s %llu, %.4g/s%s%s", what, (unsigned long long)done, rate, note ? ", " : "",
+                     note ? note : "");
+    if (n < 0)
+        return;
+    const size_t width = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
+    fprintf(stderr, "\r%s%*s", line, state.line_width > width ? (int)(state.line_width - width) : 0, "");
+    state.line_width = width;
+    if (total && done >= total)
+        clear_line();
+}
+
+static void on_log(void *user, stet_log_level level, const char *message)
+{
+    (void)user;
+    if (level > (state.verbose ? STET_LOG_DEBUG : STET_LOG_INFO) || (state.quiet && level > STET_LOG_ERROR))
+        return;
+    clear_line();
+    fprintf(stderr, "%s%s\n", level == STET_LOG_WARN ? "warning: " : "", message);
+}
+
+void output_init(const cli_common *common)
+{
+    state.quiet = common->quiet;
+    state.verbose = common->verbose;
+    state.progress = common->progress == 1 || (common->progress == 0 && !common->quiet && isatty(STDERR_FILENO));
+    stet_set_logger(on_log, NULL);
+    stet_set_progress(state.progress ? on_progress : NULL, NULL);
+}
+
+void output_end(void)
+{
+    clear_line();
+    fflush(NULL);
+}
+
+/* ---- messages ----------------------------------------------------------------------------- */
+
+void cli_note(const char *fmt, ...)
+{
+    if (state.quiet)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    clear_line();
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+}
+
+void cli_require_failed(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    clear_line();
+    fputs("stet: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    state.require_failed = true;
+}
+
+bool output_require_failed(void)
+{
+    return state.require_failed;
+}
+
+stet_status cli_usage(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(state.message, sizeof state.message, fmt, ap);
+    va_end(ap);
+    return STET_EUSAGE;
+}
+
+stet_status cli_fail(stet_status code, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(state.message, sizeof state.message, fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+const char *output_message(void)
+{
+    return state.message[0] ? state.message : stet_last_error();
+}
+
+bool cli_colour(void)
+{
+    const char *no = getenv("NO_COLOR");
+    return isatty(STDOUT_FILENO) && !(no && *no);
+}
+
+const char *cli_style(const char *name)
+{
+    static const struct {
+        const char *name, *code;
+    } styles[] = { { "bold", "\033[1m" },    { "dim", "\033[2m" },     { "red", "\033[31m" },
+                   { "green", "\033[32m" },  { "yellow", "\033[33m" }, { "reset", "\033[0m" } };
+    if (cli_colour())
+        for (size_t i = 0; i < sizeof styles / sizeof *styles; i++)
+            if (strcmp(styles[i].name, name) == 0)
+                return styles[i].code;
+    return "";
+}
+
+/* ---- JSON --------------------------------------------------------------------------------- */
+
+json_t *cli_json_start(const cli_command *cmd, const void *cfg)
+{
+    char *text = NULL;
+    if (stet_opt_json(cmd->opts, cfg, &text) != STET_OK)
+        return NULL;
+    json_t *config = json_loads(text, 0, NULL);
+    stet_free(text);
+    return json_pack("{s:i, s:s, s:s, s:o}", "schema", 1, "version", stet_version(), "command", cmd->name, "config",
+                     config ? config : json_object());
+}
+
+stet_status cli_json_print(json_t *object)
+{
+    if (!object)
+        return cli_fail(STET_ENOMEM, "out of memory");
+    char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(10));
+    json_decref(object);
+    if (!line)
+        return cli_fail(STET_ENOMEM, "out of memory, or a number that JSON cannot hold");
+    puts(line);
+    free(line);
+    fflush(stdout);
+    return STET_OK;
+}
+
+/* ---- tables ------------------------------------------------------------------------------- */
+
+const char *cli_fmt(const char *fmt, ...)
+{
+    static char buffers[32][128];
+    static size_t next;
+    char *b = buffers[next++ % 32];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(b, sizeof buffers[0], fmt, ap);
+    va_end(ap);
+    return b;
+}
+
+static void add_cell(cli_table *t, const char *text)
+{
+    if (t->n == t->cap) {
+        const size_t cap = t->cap ? 2 * t->cap : 64;
+        char **cell = realloc(t->cell, cap * sizeof *cell);
+        if (!cell)
+            return;
+        t->cell = cell;
+        t->cap = cap;
+    }
+    t->cell[t->n++] = strdup(text);
+}
+
+void cli_row(cli_table *t, const char *first, ...)
+{
+    va_list ap;
+    va_start(ap, first);
+    size_t cols = 0;
+    for (const char *c = first; c; c = va_arg(ap, const char *), cols++)
+        add_cell(t, c);
+    va_end(ap);
+    if (t->rows++ == 0)
+        t->cols = cols;
+    for (; cols < t->cols; cols++)
+        add_cell(t, "");
+}
+
+/* Columns on the terminal: UTF-8 continuation bytes take none. */
+static size_t width_of(const char *s)
+{
+    size_t w = 0;
+    for (; *s; s++)
+        w += ((unsigned char)*s & 0xc0) != 0x80;
+    return w;
+}
+
+static bool numeric(const char *s)
+{
+    return *s == '\0' || strchr("0123456789.+-", *s) != NULL;
+}
+
+void cli_table_print(cli_table *t)
+{
+    for (size_t r = 0; r < t->rows && (r + 1) * t->cols <= t->n; r++) {
+        for (size_t c = 0; c < t->cols; c++) {
+            size_t width = 0;
+            bool right = true;
+            for (size_t i = 0; i < t->rows && i * t->cols + c < t->n; i++) {
+                const char *cell = t->cell[i * t->cols + c];
+                width = width_of(cell) > width ? width_of(cell) : width;
+                right = right && (i == 0 || numeric(cell));
+            }
+            const char *cell = t->cell[r * t->cols + c];
+            const int pad = (int)(width - width_of(cell));
+            const bool last = c + 1 == t->cols;
+            printf("%s%*s%s%s%*s", r == 0 ? cli_style("bold") : "", right ? pad : 0, "", cell,
+                   r == 0 ? cli_style("reset") : "", right || last ? 0 : pad, "");
+            fputs(last ? "\n" : "  ", stdout);
+        }
+    }
+    for (size_t i = 0; i < t->n; i++)
+        free(t->cell[i]);
+    free(t->cell);
+    *t = (cli_table){ 0 };
+}

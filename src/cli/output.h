@@ -1,0 +1,12 @@
+/* cli/output.h - between main.c and output.c. */
+#ifndef CLI_OUTPUT_H
+#define CLI_OUTPUT_H
+
+#include "cli/cli.h"
+
+void output_init(const cli_common *common);
+void output_end(void);
+bool output_require_failed(void);
+const char *output_message(void); /* of the failure being reported */
+
+#endif
