@@ -35,6 +35,7 @@ struct node {
     real *value;
     real *grad;      /* NULL where no gradient is wanted; zeroed before the backward walk reaches it */
     bool needs_grad;
+    bool grad_fresh; /* the block was just allocated and holds nothing yet: see op_desc.fills */
     void *args;      /* the op's typed parameters (ops.h), in the arena */
     void *saved;     /* what forward keeps for backward, in the arena */
 };
@@ -59,14 +60,32 @@ stet_status tape_backward(tape *t, node *loss);
 node *tape_push(tape *t, op_id op, node *const *in, int n_in, const void *args, size_t args_size);
 stet_status tape_fail(tape *t, stet_status st); /* remembers the first failure */
 
-/* The op table: one row per op, one column per device. A NULL kernel is an answer: STET_ENOTSUP. */
+/* The op table: one row per op, one column per device. A NULL kernel is an answer: STET_ENOTSUP.
+ * A backward kernel ADDS to in[i]->grad of each input that needs_grad. One marked `fills` also takes
+ * blocks that hold nothing yet: it asks grad_is_fresh and then writes instead of adding, which saves
+ * clearing the block. All others find their blocks cleared. */
 typedef stet_status op_kernel(tape *t, node *n);
 typedef struct op_desc {
     const char *name;
     int n_in;
+    bool fills;
     stet_status (*infer)(const node *n, shape *out); /* operands are checked here, once */
     op_kernel *forward[DEV_COUNT], *backward[DEV_COUNT];
 } op_desc;
 extern const op_desc op_table[OP_COUNT];
+
+/* True once for a block that holds nothing yet. */
+static inline bool grad_is_fresh(node *x)
+{
+    const bool fresh = x->grad_fresh;
+    x->grad_fresh = false;
+    return fresh;
+}
+
+#define OP_DECLARE(name, n_in)                                                                     \
+    stet_status op_##name##_infer(const node *n, shape *out);                                      \
+    op_kernel cpu_##name##_fwd, cpu_##name##_bwd, cuda_##name##_fwd, cuda_##name##_bwd;
+OP_LIST(OP_DECLARE)
+#undef OP_DECLARE
 
 #endif
