@@ -1,7 +1,8 @@
 /* base/file.h - whole files and atomic replacement.
  *
  * A writer collects into PATH.tmp-PID and appears at PATH only on commit (write, fsync, rename,
- * fsync of the folder), so that a reader sees the old file or the new one, never a part.
+ * fsync of the folder), so that a reader sees the old file or the new one, never a part. Existing
+ * permissions and symbolic links are kept; a device or a pipe is written directly.
  *
  *     atomic_file f;
  *     TRY(atomic_open(&f, path));
@@ -11,13 +12,15 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/error.h"
 
 typedef struct atomic_file {
     FILE *stream; /* may be written with stdio; errors are found at commit */
-    char *path, *temp;
+    char *path, *target, *temp; /* as given; links resolved; NULL for a device or pipe */
+    struct file_sink *sink;
 } atomic_file;
 
 stet_status atomic_open(atomic_file *f, const char *path);

@@ -10,6 +10,8 @@ typedef struct strmap {
     struct strmap_slot *slots;
     struct strmap_entry *entries;
     size_t n, cap, n_slots;
+    char *chunk; /* where the next short string goes, with `room` bytes left */
+    size_t room;
 } strmap; /* {0} is a valid empty map */
 
 #define STRMAP_NONE UINT32_MAX

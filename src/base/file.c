@@ -1,0 +1,303 @@
+/* base/file.c - see base/file.h. A sink between stdio and the file keeps the first error, so that
+ * commit can name it however long ago it happened. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+struct file_sink {
+    int fd;
+    int error; /* errno of the first failed write, or 0 */
+};
+
+static stet_status fail(const char *path, int error)
+{
+    return error_set(STET_EIO, "%s: %s", path, strerror(error));
+}
+
+static ssize_t sink_write(void *cookie, const char *data, size_t size)
+{
+    struct file_sink *sink = cookie;
+    size_t done = 0;
+    while (done < size) {
+        const ssize_t n = write(sink->fd, data + done, size - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            if (!sink->error)
+                sink->error = n < 0 ? errno : EIO;
+            return 0;
+        }
+        done += (size_t)n;
+    }
+    return (ssize_t)size;
+}
+
+/* Open a file descriptor that writes go to: PATH.tmp-PID beside a file, the thing itself for a
+ * device or a pipe, which cannot be replaced. A symbolic link stays one. */
+static stet_status open_target(atomic_file *f, const char *path)
+{
+    char real[PATH_MAX];
+    struct stat sb;
+    const bool exists = stat(path, &sb) == 0;
+    if (exists && S_ISDIR(sb.st_mode))
+        return fail(path, EISDIR);
+    if (exists && !S_ISREG(sb.st_mode)) {
+        f->sink->fd = open(path, O_WRONLY | O_CLOEXEC);
+        return f->sink->fd >= 0 ? STET_OK : fail(path, errno);
+    }
+    if (exists && realpath(path, real))
+        path = real;
+    buf temp = {0};
+    buf_printf(&temp, "%s.tmp-%ld", path, (long)getpid());
+    f->temp = buf_take(&temp);
+    f->target = mem_strdup(path);
+    if (!f->temp || !f->target)
+        return STET_ENOMEM;
+    unlink(f->temp); /* left by a killed process that had our number */
+    f->sink->fd = open(f->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (f->sink->fd < 0) {
+        const int error = errno;
+        mem_free(f->temp);
+        f->temp = NULL;
+        return fail(f->path, error);
+    }
+    if (exists)
+        (void)!fchmod(f->sink->fd, sb.st_mode & 07777);
+    return STET_OK;
+}
+
+stet_status atomic_open(atomic_file *f, const char *path)
+{
+    *f = (atomic_file){0};
+    f->path = mem_strdup(path);
+    f->sink = mem_zalloc(1, sizeof *f->sink);
+    stet_status st = f->path && f->sink ? STET_OK : STET_ENOMEM;
+    if (f->sink)
+        f->sink->fd = -1;
+    if (st == STET_OK)
+        st = open_target(f, path);
+    if (st == STET_OK) {
+        f->stream = fopencookie(f->sink, "w", (cookie_io_functions_t){.write = sink_write});
+        if (!f->stream)
+            st = error_set(STET_ENOMEM, "%s: out of memory", path);
+    }
+    if (st != STET_OK)
+        atomic_abort(f);
+    return st;
+}
+
+static stet_status write_failure(const atomic_file *f)
+{
+    return fail(f->path, f->sink->error ? f->sink->error : EIO);
+}
+
+stet_status atomic_write(atomic_file *f, const void *data, size_t size)
+{
+    return fwrite(data, 1, size, f->stream) == size ? STET_OK : write_failure(f);
+}
+
+stet_status atomic_printf(atomic_file *f, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = vfprintf(f->stream, fmt, ap);
+    va_end(ap);
+    return n >= 0 ? STET_OK : write_failure(f);
+}
+
+/* A rename lasts once the folder is on disk. Some file systems cannot sync a folder; then there is
+ * nothing more we can do. */
+static stet_status sync_folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = !slash          ? mem_strdup(".")
+                   : slash == path ? mem_strdup("/")
+                                   : mem_strndup(path, (size_t)(slash - path));
+    if (!folder)
+        return STET_ENOMEM;
+    stet_status st = STET_OK;
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        if (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP)
+            st = fail(folder, errno);
+        close(fd);
+    }
+    mem_free(folder);
+    return st;
+}
+
+static stet_status finish(atomic_file *f)
+{
+    if (fflush(f->stream) != 0 || ferror(f->stream))
+        return write_failure(f);
+    if (!f->temp)
+        return STET_OK;
+    if (fsync(f->sink->fd) != 0)
+        return fail(f->path, errno);
+    if (rename(f->temp, f->target) != 0)
+        return fail(f->path, errno);
+    mem_free(f->temp); /* nothing to remove any more */
+    f->temp = NULL;
+    return sync_folder_of(f->target);
+}
+
+stet_status atomic_commit(atomic_file *f)
+{
+    const stet_status st = finish(f);
+    atomic_abort(f);
+    return st;
+}
+
+void atomic_abort(atomic_file *f)
+{
+    if (f->stream)
+        fclose(f->stream);
+    if (f->sink && f->sink->fd >= 0)
+        close(f->sink->fd);
+    if (f->temp)
+        unlink(f->temp);
+    mem_free(f->sink);
+    mem_free(f->temp);
+    mem_free(f->target);
+    mem_free(f->path);
+    *f = (atomic_file){0};
+}
+
+stet_status file_write_all(const char *path, const void *data, size_t size)
+{
+    atomic_file f;
+    TRY(atomic_open(&f, path));
+    const stet_status st = atomic_write(&f, data, size);
+    if (st == STET_OK)
+        return atomic_commit(&f);
+    atomic_abort(&f);
+    return st;
+}
+
+static stet_status read_fd(int fd, const char *path, size_t max_size, char **data, size_t *size)
+{
+    struct stat sb;
+    if (fstat(fd, &sb) != 0)
+        return fail(path, errno);
+    size_t n = 0, cap = 0;
+    /* One byte more than the file holds, to see its end without growing. */
+    size_t want = S_ISREG(sb.st_mode) && sb.st_size >= 0 ? (size_t)sb.st_size + 2 : 1 << 16;
+    if (want > max_size && want - 2 > max_size)
+        want = 2; /* too large unless it shrinks: no need to make room */
+    for (;;) {
+        TRY(mem_grow(data, &cap, want, 1));
+        const ssize_t got = read(fd, *data + n, cap - n - 1);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail(path, errno);
+        n += (size_t)got;
+        if (n > max_size)
+            return error_set(STET_EFORMAT, "%s: larger than %zu bytes", path, max_size);
+        if (got == 0)
+            break;
+        if (n + 1 == cap)
+            want = cap + 1;
+    }
+    (*data)[n] = '\0';
+    *size = n;
+    return STET_OK;
+}
+
+stet_status file_read_all(const char *path, size_t max_size, char **data, size_t *size)
+{
+    *data = NULL;
+    *size = 0;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fail(path, errno);
+    const stet_status st = read_fd(fd, path, max_size, data, size);
+    close(fd);
+    if (st != STET_OK) {
+        mem_free(*data);
+        *data = NULL;
+    }
+    return st;
+}
+
+stet_status file_map_open(file_map *m, const char *path)
+{
+    *m = (file_map){(const unsigned char *)"", 0};
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fail(path, errno);
+    struct stat sb;
+    stet_status st = STET_OK;
+    if (fstat(fd, &sb) != 0)
+        st = fail(path, errno);
+    else if (!S_ISREG(sb.st_mode))
+        st = error_set(STET_EIO, "%s: not a regular file", path);
+    else if (sb.st_size > 0) {
+        void *p = mmap(NULL, (size_t)sb.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (p == MAP_FAILED)
+            st = fail(path, errno);
+        else
+            *m = (file_map){p, (size_t)sb.st_size};
+    }
+    close(fd);
+    return st;
+}
+
+void file_map_close(file_map *m)
+{
+    if (m->size)
+        munmap((void *)(uintptr_t)m->data, m->size);
+    *m = (file_map){0};
+}
+
+stet_status dir_make(const char *path)
+{
+    char *part = mem_strdup(path);
+    if (!part)
+        return STET_ENOMEM;
+    stet_status st = STET_OK;
+    for (char *p = part; st == STET_OK && *p; p++) {
+        if (p[1] != '/' && p[1] != '\0')
+            continue;
+        const char end = p[1];
+        p[1] = '\0';
+        if (mkdir(part, 0777) != 0 && !dir_exists(part))
+            st = fail(part, errno == EEXIST ? ENOTDIR : errno);
+        p[1] = end;
+    }
+    mem_free(part);
+    return st;
+}
+
+bool file_exists(const char *path)
+{
+    struct stat sb;
+    return stat(path, &sb) == 0 && !S_ISDIR(sb.st_mode);
+}
+
+bool dir_exists(const char *path)
+{
+    struct stat sb;
+    return stat(path, &sb) == 0 && S_ISDIR(sb.st_mode);
+}
+
+char *path_join(const char *dir, const char *name)
+{
+    const size_t n = strlen(dir);
+    buf b = {0};
+    buf_str(&b, dir);
+    if (n > 0 && dir[n - 1] != '/')
+        buf_char(&b, '/');
+    buf_str(&b, name);
+    return buf_take(&b);
+}

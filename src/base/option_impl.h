@@ -1,0 +1,19 @@
+/* base/option_impl.h - shared by the reader of options and the texts made from the table. */
+#ifndef BASE_OPTION_IMPL_H
+#define BASE_OPTION_IMPL_H
+
+#include "stet/option.h"
+
+/* "from 1 to 100", "of at least 0", or "" when the range says nothing. */
+enum { OPT_RANGE_TEXT = 80 };
+void opt_range_text(const stet_opt *o, char text[OPT_RANGE_TEXT]);
+
+/* The name nearest to a misspelt word among those offered; `name` stays NULL if none is near. */
+typedef struct opt_nearest {
+    const char *word, *name;
+    size_t distance;
+} opt_nearest;
+opt_nearest opt_nearest_start(const char *word);
+void opt_nearest_offer(opt_nearest *best, const char *name);
+
+#endif

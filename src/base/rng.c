@@ -1,0 +1,94 @@
+/* base/rng.c - counter-based streams: the n-th number is a hash of (key, n), so streams need no
+ * warm-up, cannot run into each other, and are saved as two words. */
+#include "base/rng.h"
+
+#include <math.h>
+
+#define GOLDEN UINT64_C(0x9e3779b97f4a7c15) /* 2^64 / golden ratio: odd, bits well spread */
+
+/* A bijection of 64 bits in which every input bit reaches every output bit. */
+static inline uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+rng rng_stream(uint64_t seed, rng_purpose purpose, uint64_t index)
+{
+    uint64_t key = mix(seed + GOLDEN);
+    key = mix(key + ((uint64_t)purpose + 1) * GOLDEN);
+    key = mix(key + (index + 1) * GOLDEN);
+    return (rng){key, 0};
+}
+
+/* One round would make all streams windows of the same sequence; the key enters again between two
+ * rounds, so two streams that meet in one value part in the next. */
+uint64_t rng_u64(rng *r)
+{
+    const uint64_t x = mix(r->key + r->counter++ * GOLDEN);
+    return mix(x ^ (r->key << 32 | r->key >> 32));
+}
+
+double rng_double(rng *r)
+{
+    return (double)(rng_u64(r) >> 11) * 0x1p-53;
+}
+
+float rng_float(rng *r)
+{
+    return (float)(rng_u64(r) >> 40) * 0x1p-24f;
+}
+
+/* Rounding may reach hi itself; then the largest number below it is meant. */
+double rng_range(rng *r, double lo, double hi)
+{
+    const double x = lo + (hi - lo) * rng_double(r);
+    return x < hi ? x : nextafter(hi, lo);
+}
+
+/* Box and Muller's formula, one of its two results: the other would be state beside the counter. */
+double rng_normal(rng *r)
+{
+    const double u = 1.0 - rng_double(r); /* (0, 1]: the logarithm is finite */
+    const double angle = 2 * M_PI * rng_double(r);
+    return sqrt(-2 * log(u)) * cos(angle);
+}
+
+uint64_t rng_below(rng *r, uint64_t n)
+{
+    const double x = rng_double(r) * (double)n;
+    const uint64_t i = x < 0x1p64 ? (uint64_t)x : UINT64_MAX;
+    return i < n || n == 0 ? i : n - 1; /* rounding matters only for n beyond 2^53 */
+}
+
+void rng_permutation(rng *r, uint32_t *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] = (uint32_t)i;
+    for (size_t i = n; i > 1; i--) {
+        const size_t j = (size_t)rng_below(r, i);
+        const uint32_t swap = p[i - 1];
+        p[i - 1] = p[j];
+        p[j] = swap;
+    }
+}
+
+size_t weighted_pick(double u, const double *weight, size_t n)
+{
+    double total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += weight[i];
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += weight[i];
+        if (sum / total > u)
+            return i;
+    }
+    return n ? n - 1 : 0; /* only for a u outside [0, 1) */
+}
+
+size_t rng_pick(rng *r, const double *weight, size_t n)
+{
+    return weighted_pick(rng_double(r), weight, n);
+}
