@@ -1,0 +1,64 @@
+/* model/bilstm.c - one bidirectional LSTM layer; the last state of both directions at the true ends of
+ * the text, dropout, linear. Parameters as nn.LSTM(bidirectional=True). */
+#include "model/bilstm.h"
+
+#include <math.h>
+
+#include "model/kinds.h"
+
+static const stet_opt opts[] = {
+    STET_OPT_INT("hidden", bilstm_cfg, hidden, "64", 1, 8192, "N", "bilstm: units of each direction"),
+    STET_OPT_END,
+};
+
+static stet_status layout(model *m)
+{
+    const size_t h = (size_t)((const bilstm_cfg *)m->cfg)->hidden;
+    static const char *const names[] = { "weight_ih", "weight_hh", "bias_ih", "bias_hh" };
+    for (int direction = 0; direction < 2; direction++)
+        for (int i = 0; i < LSTM_PER_DIRECTION; i++) {
+            char name[64];
+            snprintf(name, sizeof name, "lstm.%s_l0%s", names[i], direction ? "_reverse" : "");
+            const shape s = i == LSTM_W_IH ? shape2(4 * h, m->dim) : i == LSTM_W_HH ? shape2(4 * h, h) : shape1(4 * h);
+            TRY(model_param(m, name, s, PARAM_PLAIN));
+        }
+    return STET_OK;
+}
+
+static size_t n_features(const model *m)
+{
+    return 2 * (size_t)((const bilstm_cfg *)m->cfg)->hidden;
+}
+
+static stet_status init(const model *m, rng *r)
+{
+    const double bound = 1 / sqrt((double)((const bilstm_cfg *)m->cfg)->hidden); /* PyTorch's default */
+    for (int i = 0; i < 2 * LSTM_PER_DIRECTION; i++)
+        init_uniform(m, i, bound, r);
+    return STET_OK;
+}
+
+static node *features(const model *m, pass *p)
+{
+    (void)m;
+    return op_bilstm(p->t, p->rows, p->param, p->seq);
+}
+
+const model_desc model_bilstm = {
+    .name = "bilstm",
+    .summary = "bidirectional LSTM, last states of both directions",
+    .opts = opts,
+    .cfg_size = sizeof(bilstm_cfg),
+    .train = { .rate = { 1e-3, 1e-3 }, .decay = { 1e-4, 0 }, .dropout = 0.5 },
+    .layout = layout,
+    .init = init,
+    .features = features,
+    .n_features = n_features,
+    .compile = bilstm_compile,
+    .compiled_free = bilstm_compiled_free,
+    .view_new = bilstm_view_new,
+    .view_open = bilstm_view_open,
+    .view_logits = bilstm_view_logits,
+    .view_edits = bilstm_view_edits,
+    .view_free = bilstm_view_free,
+};

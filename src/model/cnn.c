@@ -1,0 +1,96 @@
+/* model/cnn.c - TextCNN (Kim 2014): convolutions of several widths over the words, ReLU, max over
+ * time, dropout, linear. Parameters as nn.Conv1d: convs.I.weight (F, D, k), convs.I.bias (F). */
+#include "model/cnn.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "model/kinds.h"
+
+static const stet_opt opts[] = {
+    STET_OPT_STR("kernels", cnn_cfg, kernels, "3,4,5", "K,K,...", "cnn: widths of the convolutions"),
+    STET_OPT_INT("filters", cnn_cfg, filters, "128", 1, 65536, "N", "cnn: filters of each width"),
+    STET_OPT_END,
+};
+
+size_t cnn_kernels(const model *m, size_t out[CNN_MAX_KERNELS])
+{
+    const char *text = ((const cnn_cfg *)m->cfg)->kernels;
+    size_t n = 0;
+    for (const char *s = text;; s++) {
+        char *end;
+        const long k = strtol(s, &end, 10);
+        if (end == s || k < 1 || k > 64 || n == CNN_MAX_KERNELS || (*end != ',' && *end != '\0')) {
+            error_set(STET_EUSAGE, "--kernels %s: expected at most %d widths from 1 to 64, such as 3,4,5", text, CNN_MAX_KERNELS);
+            return 0;
+        }
+        out[n++] = (size_t)k;
+        if (*end == '\0')
+            return n;
+        s = end;
+    }
+}
+
+static stet_status layout(model *m)
+{
+    const cnn_cfg *cfg = m->cfg;
+    size_t k[CNN_MAX_KERNELS];
+    const size_t n = cnn_kernels(m, k);
+    if (n == 0)
+        return STET_EUSAGE;
+    for (size_t i = 0; i < n; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "convs.%zu.weight", i);
+        TRY(model_param(m, name, shape3((size_t)cfg->filters, m->dim, k[i]), PARAM_PLAIN));
+        snprintf(name, sizeof name, "convs.%zu.bias", i);
+        TRY(model_param(m, name, shape1((size_t)cfg->filters), PARAM_PLAIN));
+    }
+    return STET_OK;
+}
+
+static size_t n_features(const model *m)
+{
+    size_t k[CNN_MAX_KERNELS];
+    return cnn_kernels(m, k) * (size_t)((const cnn_cfg *)m->cfg)->filters;
+}
+
+static stet_status init(const model *m, rng *r)
+{
+    size_t k[CNN_MAX_KERNELS];
+    const size_t n = cnn_kernels(m, k);
+    for (size_t i = 0; i < n; i++) {
+        const double bound = 1 / sqrt((double)(m->dim * k[i])); /* PyTorch's default for convolutions */
+        init_uniform(m, (int)(2 * i), bound, r);
+        init_uniform(m, (int)(2 * i + 1), bound, r);
+    }
+    return STET_OK;
+}
+
+static node *features(const model *m, pass *p)
+{
+    size_t k[CNN_MAX_KERNELS];
+    const size_t n = cnn_kernels(m, k);
+    node *pooled[CNN_MAX_KERNELS];
+    for (size_t i = 0; i < n; i++)
+        pooled[i] = op_conv_pool(p->t, p->rows, p->param[2 * i], p->param[2 * i + 1], p->seq);
+    return op_concat(p->t, pooled, (int)n);
+}
+
+const model_desc model_cnn = {
+    .name = "cnn",
+    .summary = "TextCNN: convolutions over words, max over time",
+    .opts = opts,
+    .cfg_size = sizeof(cnn_cfg),
+    .train = { .rate = { 1e-4, 1e-4 }, .decay = { 1e-4, 0 }, .dropout = 0.5 },
+    .layout = layout,
+    .init = init,
+    .features = features,
+    .n_features = n_features,
+    .compile = cnn_compile,
+    .compiled_free = cnn_compiled_free,
+    .view_new = cnn_view_new,
+    .view_open = cnn_view_open,
+    .view_logits = cnn_view_logits,
+    .view_edits = cnn_view_edits,
+    .view_free = cnn_view_free,
+};

@@ -1,0 +1,25 @@
+/* model/cnn.h - configuration of the text CNN, shared with its views and bounds. */
+#ifndef MODEL_CNN_H
+#define MODEL_CNN_H
+
+#include "model/model_impl.h"
+
+enum { CNN_MAX_KERNELS = 8 };
+typedef struct cnn_cfg {
+    const char *kernels; /* "3,4,5" */
+    int64_t filters;     /* per kernel size */
+} cnn_cfg;
+
+/* Kernel sizes from the configuration: their number, or 0 with a message. */
+size_t cnn_kernels(const model *m, size_t out[CNN_MAX_KERNELS]);
+
+/* Views (cnn_view.c). */
+stet_status cnn_compile(const model *m, void **out);
+void cnn_compiled_free(void *compiled);
+stet_status cnn_view_new(const model *m, void **view);
+stet_status cnn_view_open(void *view, const uint32_t *ids, size_t n);
+const float *cnn_view_logits(const void *view);
+stet_status cnn_view_edits(void *view, const stet_edit *edits, const size_t *start, size_t n, float *logits);
+void cnn_view_free(void *view);
+
+#endif

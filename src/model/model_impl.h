@@ -1,0 +1,123 @@
+/* model/model_impl.h - what a model kind is. Adding one: a file that defines a model_desc, a line in
+ * models.c, a test, a page section.
+ *
+ * A kind lists its parameters (layout), initialises them, and writes its forward pass once, on the tape, from a
+ * batch: a table of input rows (V, D) and an index. Plain training has one row per distinct word; with
+ * one row per position the same pass gives gradients for every position. For fixed weights it offers views: open a text, evaluate edits. */
+#ifndef MODEL_MODEL_IMPL_H
+#define MODEL_MODEL_IMPL_H
+
+#include "base/rng.h"
+#include "stet/model.h"
+#include "tensor/ops.h"
+
+enum { MAX_PARAMS = 128 };
+
+/* Parameter groups with their own rate and decay. */
+typedef enum param_kind {
+    PARAM_PLAIN, /* the model's rate and decay */
+    PARAM_STATE, /* S4's A, B, C and step: own rate, no decay */
+    PARAM_KINDS
+} param_kind;
+
+typedef struct param {
+    char name[64]; /* PyTorch's */
+    shape shape;
+    param_kind kind;
+    size_t first; /* offset in the flat block */
+} param;
+
+typedef struct model_desc model_desc;
+typedef struct stet_model model;
+struct stet_model {
+    const model_desc *desc;
+    void *cfg;            /* desc->cfg_size bytes, filled from desc->opts */
+    size_t dim;           /* D */
+    size_t n_classes;     /* K */
+    size_t max_len;
+    stet_tokenizer tokenizer;
+    char **class_names;
+    stet_vocab *vocab;
+    float *table;         /* (vocabulary, D): the frozen vectors */
+    size_t n_words;       /* rows of table */
+    param params[MAX_PARAMS];
+    size_t n_params, n_values;
+    real *value;          /* (n_values): all parameters */
+    void *compiled;       /* desc->compile's, or NULL */
+    struct json_t *extra; /* config.json keys that are not ours: training settings, defence; kept on save */
+};
+
+/* Inputs of one forward pass. */
+typedef struct pass {
+    tape *t;
+    node **param;         /* (n_params) */
+    node *rows;           /* (V, D) */
+    const seq_index *seq;
+    double dropout;       /* 0 outside training */
+    rng *stream;
+} pass;
+
+struct model_desc {
+    const char *name, *summary;
+    const stet_opt *opts;
+    size_t cfg_size;
+    /* The optimiser's defaults, from the paper's appendix. */
+    struct {
+        bool decoupled; /* AdamW */
+        double rate[PARAM_KINDS], decay[PARAM_KINDS], dropout;
+    } train;
+    stet_status (*layout)(model *m); /* model_param() for each parameter */
+    stet_status (*init)(const model *m, rng *r);
+    node *(*features)(const model *m, pass *p); /* (B, features): what the last linear layer sees, before dropout */
+    size_t (*n_features)(const model *m);
+
+    /* fixed weights */
+    stet_status (*compile)(const model *m, void **out);
+    void (*compiled_free)(void *compiled);
+    stet_status (*view_new)(const model *m, void **view);
+    stet_status (*view_open)(void *view, const uint32_t *ids, size_t n); /* fills the view's own logits */
+    const float *(*view_logits)(const void *view);
+    stet_status (*view_edits)(void *view, const stet_edit *edits, const size_t *start, size_t n, float *logits);
+    void (*view_free)(void *view);
+};
+
+extern const model_desc *const model_descs[]; /* models.c, NULL at the end */
+const model_desc *model_find(const char *name); /* NULL: unknown, message set */
+
+/* layout: add a parameter; ids are handed out 0, 1, 2, ... */
+stet_status model_param(model *m, const char *name, shape s, param_kind kind);
+int model_param_id(const model *m, const char *name); /* -1: none */
+real *model_value(const model *m, int id);
+void init_uniform(const model *m, int id, double bound, rng *r); /* U(-bound, bound) */
+void init_constant(const model *m, int id, double v);
+
+/* A model without weights: configuration, vocabulary size and dimensions set, parameters laid out, values zero. */
+stet_status model_alloc(const model_desc *desc, size_t dim, size_t n_classes, model **out, const char *const *settings);
+
+/* Parameter nodes for a pass; gradients are added to grad (n_values) unless NULL. */
+stet_status model_nodes(const model *m, tape *t, real *grad, node **out);
+/* Logits (B, K): dropout and the last linear layer ("fc.weight", "fc.bias") on the features. */
+node *model_forward(const model *m, pass *p);
+
+/* ---- batches ------------------------------------------------------------------------------ */
+
+typedef struct batch {
+    seq_index seq;
+    const uint32_t *order; /* (B) which of the given texts is in place b (sorted by falling length) */
+    const uint32_t *word;  /* (V) vocabulary id of each row */
+    real *rows;            /* (V, D) */
+    const int32_t *label;  /* (B) in batch order */
+} batch;
+
+/* Builds batches from texts of a corpus; owns the scratch that finds distinct words. */
+typedef struct batcher {
+    uint32_t *slot, *stamp; /* (n_words) */
+    uint32_t turn;
+    size_t n_words;
+} batcher;
+stet_status batcher_init(batcher *b, const model *m);
+void batcher_deinit(batcher *b);
+/* Texts pick[0..n) of `c`, in memory of `a`. */
+stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const uint32_t *pick, size_t n, arena *a, batch *out);
+
+#endif

@@ -1,0 +1,36 @@
+/* model/models.c - the kinds of model; the order is that of `stet train --help`. */
+#include <string.h>
+
+#include "model/kinds.h"
+
+const model_desc *const model_descs[] = { &model_cnn, &model_bilstm, &model_s4, NULL };
+
+const model_desc *model_find(const char *name)
+{
+    const char *names[8];
+    size_t n = 0;
+    for (const model_desc *const *d = model_descs; *d; d++) {
+        if (strcmp((*d)->name, name) == 0)
+            return *d;
+        names[n++] = (*d)->name;
+    }
+    names[n] = NULL;
+    const char *near = stet_did_you_mean(name, names);
+    error_set(STET_EUSAGE, "no model '%s'%s%s%s", name, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return NULL;
+}
+
+size_t stet_model_kinds(void)
+{
+    return sizeof model_descs / sizeof *model_descs - 1;
+}
+
+const char *stet_model_kind_name(size_t i)
+{
+    return model_descs[i]->name;
+}
+
+const stet_opt *stet_model_kind_options(size_t i)
+{
+    return model_descs[i]->opts;
+}

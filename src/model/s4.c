@@ -1,0 +1,140 @@
+/* model/s4.c - S4 (Gu, Goel, Re 2022): encoder, then layers of a diagonal-plus-low-rank state space in
+ * convolution form, GELU, a gated linear map, residual, layer norm; mean over the text, linear.
+ *
+ * One layer, post-norm:   y = K * u + d u;   u <- LayerNorm(u + GLU(mix(GELU(y))))
+ *
+ * State space per channel (docs/gbm.md): Lambda = -exp(a) - i w, P, B, C complex, step exp(log_dt). Start: HiPPO-LegS. */
+#include "model/s4.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "model/hippo.h"
+#include "model/kinds.h"
+
+static const stet_opt opts[] = {
+    STET_OPT_INT("channels", s4_cfg, channels, "256", 1, 8192, "N", "s4: width of the layers"),
+    STET_OPT_INT("state", s4_cfg, state, "64", 2, 1024, "N", "s4: state size, stored as conjugate pairs (even)"),
+    STET_OPT_INT("layers", s4_cfg, layers, "1", 1, 8, "N", "s4: number of layers"),
+    STET_OPT_END,
+};
+
+static stet_status layout(model *m)
+{
+    const s4_cfg *cfg = m->cfg;
+    if (cfg->state % 2)
+        return error_set(STET_EUSAGE, "--state %lld: expected an even number (conjugate pairs)", (long long)cfg->state);
+    const size_t h = (size_t)cfg->channels, n = (size_t)cfg->state / 2;
+    TRY(model_param(m, "encoder.weight", shape2(h, m->dim), PARAM_PLAIN));
+    TRY(model_param(m, "encoder.bias", shape1(h), PARAM_PLAIN));
+    for (int64_t l = 0; l < cfg->layers; l++) {
+        const struct {
+            const char *name;
+            shape s;
+            param_kind kind;
+        } rows[S4_PER_LAYER] = {
+            [S4_A] = { "s4.log_a_real", shape2(h, n), PARAM_STATE },
+            [S4_W] = { "s4.a_imag", shape2(h, n), PARAM_STATE },
+            [S4_P] = { "s4.p", shape3(h, n, 2), PARAM_STATE },
+            [S4_B] = { "s4.b", shape3(h, n, 2), PARAM_STATE },
+            [S4_C] = { "s4.c", shape3(h, n, 2), PARAM_STATE },
+            [S4_LOG_DT] = { "s4.log_dt", shape1(h), PARAM_STATE },
+            [S4_D] = { "s4.d", shape1(h), PARAM_PLAIN },
+            [S4_MIX_W] = { "mix.weight", shape2(2 * h, h), PARAM_PLAIN },
+            [S4_MIX_B] = { "mix.bias", shape1(2 * h), PARAM_PLAIN },
+            [S4_NORM_W] = { "norm.weight", shape1(h), PARAM_PLAIN },
+            [S4_NORM_B] = { "norm.bias", shape1(h), PARAM_PLAIN },
+        };
+        for (int i = 0; i < S4_PER_LAYER; i++) {
+            char name[64];
+            snprintf(name, sizeof name, "layers.%lld.%s", (long long)l, rows[i].name);
+            TRY(model_param(m, name, rows[i].s, rows[i].kind));
+        }
+    }
+    return STET_OK;
+}
+
+static size_t n_features(const model *m)
+{
+    return (size_t)((const s4_cfg *)m->cfg)->channels;
+}
+
+/* Every channel starts from the same HiPPO matrix; C, the steps and D are drawn. */
+static void init_state_space(const model *m, int first, const double *w, const double *p, const double *b, rng *r)
+{
+    const s4_cfg *cfg = m->cfg;
+    const size_t n = (size_t)cfg->state / 2;
+    for (size_t h = 0; h < (size_t)cfg->channels; h++) {
+        for (size_t i = 0; i < n; i++) {
+            const size_t at = h * n + i;
+            model_value(m, first + S4_A)[at] = (real)log(0.5);
+            model_value(m, first + S4_W)[at] = (real)-w[i]; /* Lambda = -exp(a) - i w */
+            for (size_t part = 0; part < 2; part++) {
+                model_value(m, first + S4_P)[2 * at + part] = (real)p[2 * i + part];
+                model_value(m, first + S4_B)[2 * at + part] = (real)b[2 * i + part];
+                model_value(m, first + S4_C)[2 * at + part] = (real)(rng_normal(r) * sqrt(0.5));
+            }
+        }
+        model_value(m, first + S4_LOG_DT)[h] = (real)rng_range(r, log(1e-3), log(1e-1));
+        model_value(m, first + S4_D)[h] = (real)rng_normal(r);
+    }
+}
+
+static stet_status init(const model *m, rng *r)
+{
+    const s4_cfg *cfg = m->cfg;
+    const size_t n = (size_t)cfg->state / 2;
+    double *w = mem_alloc(5 * n, sizeof *w);
+    if (!w)
+        return STET_ENOMEM;
+    double *p = w + n, *b = w + 3 * n;
+    const stet_status st = hippo_legs((size_t)cfg->state, w, p, b);
+    if (st == STET_OK) {
+        init_uniform(m, S4_ENC_W, 1 / sqrt((double)m->dim), r);
+        init_uniform(m, S4_ENC_B, 1 / sqrt((double)m->dim), r);
+        for (int l = 0; l < (int)cfg->layers; l++) {
+            const int first = S4_FIRST_LAYER + l * S4_PER_LAYER;
+            init_state_space(m, first, w, p, b, r);
+            init_uniform(m, first + S4_MIX_W, 1 / sqrt((double)cfg->channels), r);
+            init_uniform(m, first + S4_MIX_B, 1 / sqrt((double)cfg->channels), r);
+            init_constant(m, first + S4_NORM_W, 1);
+        }
+    }
+    mem_free(w);
+    return st;
+}
+
+static node *features(const model *m, pass *p)
+{
+    const s4_cfg *cfg = m->cfg;
+    tape *t = p->t;
+    node *u = op_linear(t, p->rows, p->param[S4_ENC_W], p->param[S4_ENC_B]);
+    u = op_gather(t, u, p->seq->row, p->seq->n_tokens);
+    for (int l = 0; l < (int)cfg->layers; l++) {
+        node **w = p->param + S4_FIRST_LAYER + l * S4_PER_LAYER;
+        node *k = op_s4_kernel(t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT], p->seq->max_len);
+        node *y = op_gelu(t, op_s4_conv(t, u, k, w[S4_D], p->seq));
+        node *z = op_glu(t, op_linear(t, y, w[S4_MIX_W], w[S4_MIX_B]));
+        u = op_layer_norm(t, op_add(t, u, z), w[S4_NORM_W], w[S4_NORM_B], S4_NORM_EPS);
+    }
+    return op_seq_mean(t, u, p->seq);
+}
+
+const model_desc model_s4 = {
+    .name = "s4",
+    .summary = "S4: structured state space, mean over the text",
+    .opts = opts,
+    .cfg_size = sizeof(s4_cfg),
+    .train = { .decoupled = true, .rate = { 5e-4, 5e-3 }, .decay = { 1e-2, 0 }, .dropout = 0.2 },
+    .layout = layout,
+    .init = init,
+    .features = features,
+    .n_features = n_features,
+    .compile = s4_compile,
+    .compiled_free = s4_compiled_free,
+    .view_new = s4_view_new,
+    .view_open = s4_view_open,
+    .view_logits = s4_view_logits,
+    .view_edits = s4_view_edits,
+    .view_free = s4_view_free,
+};
