@@ -1,8 +1,10 @@
 /* base/buf.c - the growing byte string, and the two escapings every writer needs. */
 #include "base/buf.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -57,6 +59,26 @@ void buf_printf(buf *b, const char *fmt, ...)
         va_end(ap);
         b->n += (size_t)n;
     }
+}
+
+void buf_real(buf *b, double x)
+{
+    if (!isfinite(x)) {
+        buf_str(b, "null");
+        return;
+    }
+    char text[40];
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        if (strtod(text, NULL) == x)
+            break;
+    }
+    for (char *p = text; *p; p++)
+        if (*p == ',')
+            *p = '.'; /* whatever the host's locale */
+    buf_str(b, text);
+    if (!strpbrk(text, ".e"))
+        buf_str(b, ".0"); /* a reader should see a real number */
 }
 
 /* Length of the well-formed UTF-8 sequence at s, or 0: no overlong forms, surrogates or values

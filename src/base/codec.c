@@ -1,7 +1,8 @@
 /* base/codec.c - gzip, xz and zstd behind one shape.
  *
  * All three accept several compressed files in a row, as their own tools do, take their memory from
- * base/mem.h, and refuse data that asks for more of it than MEMORY_LIMIT. */
+ * base/mem.h, and refuse data that asks for a lot of it (xz: MEMORY_LIMIT; zstd: windows above its
+ * default of 128 MiB; gzip never does). */
 #define ZSTD_STATIC_LINKING_ONLY /* for the allocator argument */
 #include "base/codec.h"
 
@@ -13,7 +14,7 @@
 
 #include "base/mem.h"
 
-#define MEMORY_LIMIT (UINT64_C(512) << 20)
+enum { MEMORY_LIMIT = 256 << 20 };
 
 typedef struct codec_io {
     const unsigned char *in;

@@ -55,45 +55,112 @@ stet_status json_read_text(const char *what, const char *text, size_t size, json
     return STET_OK;
 }
 
-static int write_piece(const char *data, size_t size, void *user)
+static void newline(buf *b, int depth)
 {
-    return atomic_write(user, data, size) == STET_OK ? 0 : -1;
+    buf_printf(b, "\n%*s", 2 * depth, "");
 }
 
-static int append_piece(const char *data, size_t size, void *user)
+static bool is_flat(const json_t *array)
 {
-    buf_bytes(user, data, size);
-    return buf_status(user) == STET_OK ? 0 : -1;
+    size_t i;
+    json_t *item;
+    json_array_foreach (array, i, item)
+        if (json_is_object(item) || json_is_array(item))
+            return false;
+    return true;
 }
 
-/* jansson says only that it failed; a failed allocation or write has left its own message. */
-static stet_status dump(const json_t *value, json_dump_callback_t fn, void *user, size_t flags)
+static void dump(buf *b, const json_t *value, int depth);
+
+/* A depth below 0 means everything on one line; lists of plain values always are. */
+static void dump_array(buf *b, const json_t *array, int depth)
 {
-    const size_t failures = mem_failures();
-    if (json_dump_callback(value, fn, user, flags | JSON_ENCODE_ANY) == 0)
-        return STET_OK;
-    return mem_failures() != failures ? STET_ENOMEM : STET_EIO;
+    const bool lines = depth >= 0 && !is_flat(array);
+    size_t i;
+    json_t *item;
+    buf_char(b, '[');
+    json_array_foreach (array, i, item) {
+        if (i)
+            buf_str(b, depth >= 0 && !lines ? ", " : ",");
+        if (lines)
+            newline(b, depth + 1);
+        dump(b, item, lines ? depth + 1 : -1);
+    }
+    if (lines)
+        newline(b, depth);
+    buf_char(b, ']');
+}
+
+static void dump_object(buf *b, const json_t *object, int depth)
+{
+    const bool lines = depth >= 0 && json_object_size(object) > 0;
+    bool first = true;
+    buf_char(b, '{');
+    for (void *it = json_object_iter((json_t *)(uintptr_t)object); it;
+         it = json_object_iter_next((json_t *)(uintptr_t)object, it)) {
+        if (!first)
+            buf_char(b, ',');
+        first = false;
+        if (lines)
+            newline(b, depth + 1);
+        const char *key = json_object_iter_key(it);
+        buf_json_string(b, key, strlen(key));
+        buf_str(b, lines ? ": " : ":");
+        dump(b, json_object_iter_value(it), lines ? depth + 1 : -1);
+    }
+    if (lines)
+        newline(b, depth);
+    buf_char(b, '}');
+}
+
+/* Our own writer: jansson's prints 0.1 as 0.10000000000000001, and every number of a list on its
+ * own line. */
+static void dump(buf *b, const json_t *value, int depth)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        dump_object(b, value, depth);
+        break;
+    case JSON_ARRAY:
+        dump_array(b, value, depth);
+        break;
+    case JSON_STRING:
+        buf_json_string(b, json_string_value(value), json_string_length(value));
+        break;
+    case JSON_INTEGER:
+        buf_printf(b, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        break;
+    case JSON_REAL:
+        buf_real(b, json_real_value(value));
+        break;
+    case JSON_TRUE:
+        buf_str(b, "true");
+        break;
+    case JSON_FALSE:
+        buf_str(b, "false");
+        break;
+    case JSON_NULL:
+        buf_str(b, "null");
+        break;
+    }
 }
 
 stet_status json_write_file(const char *path, const json_t *value)
 {
-    atomic_file f;
-    TRY(atomic_open(&f, path));
-    stet_status st = dump(value, write_piece, &f, JSON_INDENT(2));
+    buf b = {0};
+    dump(&b, value, 0);
+    buf_char(&b, '\n');
+    stet_status st = buf_status(&b);
     if (st == STET_OK)
-        st = atomic_write(&f, "\n", 1);
-    if (st == STET_OK)
-        return atomic_commit(&f);
-    atomic_abort(&f);
+        st = file_write_all(path, b.data, b.n);
+    buf_deinit(&b);
     return st;
 }
 
-stet_status json_write_line(buf *b, const json_t *value)
+void json_append_line(buf *b, const json_t *value)
 {
-    TRY(buf_status(b));
-    TRY(dump(value, append_piece, b, JSON_COMPACT));
+    dump(b, value, -1);
     buf_char(b, '\n');
-    return buf_status(b);
 }
 
 bool json_next_line(stream *s, json_t **out, stet_status *st)

@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -137,23 +136,6 @@ stet_status stet_opt_help(const stet_opt *opts, char **out)
     return st;
 }
 
-/* The shortest digits that read back as the same number. */
-static void json_real(buf *b, double x)
-{
-    if (!isfinite(x)) {
-        buf_str(b, "null");
-        return;
-    }
-    char text[40];
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, x);
-        double back;
-        if (sscanf(text, "%lf", &back) == 1 && back == x)
-            break;
-    }
-    buf_str(b, text);
-}
-
 static void json_text(buf *b, const char *s)
 {
     if (s)
@@ -182,7 +164,7 @@ static void json_value(buf *b, const stet_opt *o, const void *cfg)
         buf_printf(b, "%" PRId64, *(const int64_t *)field);
         break;
     case STET_T_REAL:
-        json_real(b, *(const double *)field);
+        buf_real(b, *(const double *)field);
         break;
     case STET_T_STR:
         json_text(b, *(const char *const *)field);

@@ -28,39 +28,28 @@ struct stream {
     stet_status status; /* failures are final */
 };
 
-static stet_status read_input(stream *s)
+static stet_status read_file(stream *s, void *data, size_t size, size_t *got)
 {
-    s->in_pos = s->in_n = 0;
-    for (;;) {
-        const ssize_t n = read(s->fd, s->in, IN_SIZE);
-        if (n >= 0) {
-            s->in_n = (size_t)n;
-            s->in_end = n == 0;
-            return STET_OK;
-        }
-        if (errno != EINTR)
-            return error_set(STET_EIO, "%s: %s", s->path, strerror(errno));
-    }
+    ssize_t n;
+    do
+        n = read(s->fd, data, size);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return error_set(STET_EIO, "%s: %s", s->path, strerror(errno));
+    *got = (size_t)n;
+    s->in_end = n == 0;
+    return STET_OK;
 }
 
 /* Enough of the beginning to tell the format; a pipe may give it in small pieces. */
 static stet_status read_magic(stream *s)
 {
-    size_t n = 0;
-    while (n < CODEC_MAGIC_MAX) {
-        const ssize_t got = read(s->fd, s->in + n, IN_SIZE - n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return error_set(STET_EIO, "%s: %s", s->path, strerror(errno));
-        if (got == 0) {
-            s->in_end = true;
-            break;
-        }
-        n += (size_t)got;
+    while (s->in_n < CODEC_MAGIC_MAX && !s->in_end) {
+        size_t got = 0;
+        TRY(read_file(s, s->in + s->in_n, IN_SIZE - s->in_n, &got));
+        s->in_n += got;
     }
-    s->in_n = n;
-    return codec_new(s->in, n, &s->codec);
+    return codec_new(s->in, s->in_n, &s->codec);
 }
 
 stet_status stream_open(const char *path, stream **out)
@@ -86,30 +75,34 @@ stet_status stream_open(const char *path, stream **out)
     return st;
 }
 
-/* Decode (or copy) at least one byte into data[0, size), size > 0; *got 0 only at the end. */
+static stet_status copy_plain(stream *s, char *data, size_t size, size_t *got)
+{
+    const size_t left = s->in_n - s->in_pos;
+    if (left == 0)
+        return read_file(s, data, size, got);
+    *got = left < size ? left : size;
+    memcpy(data, s->in + s->in_pos, *got);
+    s->in_pos += *got;
+    return STET_OK;
+}
+
+/* At least one byte into data[0, size), size > 0; *got 0 only at the end. */
 static stet_status decode(stream *s, char *data, size_t size, size_t *got)
 {
     *got = 0;
-    while (*got == 0) {
-        if (s->in_pos == s->in_n && !s->in_end)
-            TRY(read_input(s));
-        const size_t left = s->in_n - s->in_pos;
-        if (!s->codec) {
-            const size_t n = left < size ? left : size;
-            memcpy(data, s->in + s->in_pos, n);
-            s->in_pos += n;
-            *got = n;
-            return STET_OK;
+    if (!s->codec)
+        return copy_plain(s, data, size, got);
+    for (bool done = false; *got == 0 && !done;) {
+        if (s->in_pos == s->in_n && !s->in_end) {
+            s->in_pos = s->in_n = 0;
+            TRY(read_file(s, s->in, IN_SIZE, &s->in_n));
         }
         size_t used = 0;
-        bool done = false;
-        const stet_status st =
-            codec_decode(s->codec, s->in + s->in_pos, left, &used, data, size, got, s->in_end, &done);
+        const stet_status st = codec_decode(s->codec, s->in + s->in_pos, s->in_n - s->in_pos, &used,
+                                            data, size, got, s->in_end, &done);
         if (st != STET_OK)
             return error_prefix(st, "%s", s->path);
         s->in_pos += used;
-        if (done)
-            return STET_OK;
     }
     return STET_OK;
 }
