@@ -7,6 +7,7 @@
 #ifndef MODEL_MODEL_IMPL_H
 #define MODEL_MODEL_IMPL_H
 
+#include "base/arena.h"
 #include "base/rng.h"
 #include "stet/model.h"
 #include "tensor/ops.h"
@@ -32,6 +33,7 @@ typedef struct stet_model model;
 struct stet_model {
     const model_desc *desc;
     void *cfg;            /* desc->cfg_size bytes, filled from desc->opts */
+    arena strings;        /* what string options point to */
     size_t dim;           /* D */
     size_t n_classes;     /* K */
     size_t max_len;
@@ -91,8 +93,10 @@ real *model_value(const model *m, int id);
 void init_uniform(const model *m, int id, double bound, rng *r); /* U(-bound, bound) */
 void init_constant(const model *m, int id, double v);
 
-/* A model without weights: configuration, vocabulary size and dimensions set, parameters laid out, values zero. */
-stet_status model_alloc(const model_desc *desc, size_t dim, size_t n_classes, model **out, const char *const *settings);
+/* A model of zeros: options from `settings` ("name=value" strings with a NULL at the end, or NULL), parameters laid out.
+ * Vocabulary, vectors and class names are still to be given. */
+stet_status model_alloc(const model_desc *desc, const char *const *settings, size_t dim, size_t n_classes, model **out);
+stet_status model_class_names(model *m, const char *const *names); /* NULL: numbers */
 
 /* Parameter nodes for a pass; gradients are added to grad (n_values) unless NULL. */
 stet_status model_nodes(const model *m, tape *t, real *grad, node **out);

@@ -1,0 +1,72 @@
+/* stet/train.h - train a classifier into a run folder.
+ *
+ *     stet_train_args a = STET_TRAIN_DEFAULTS;
+ *     a.data = "train.tsv.xz", a.vectors = paths, a.n_vectors = 1, a.model = "cnn", a.out = "runs/cnn";
+ *     stet_train_result r;
+ *     if (stet_train(&a, &r) != STET_OK) ...
+ *
+ * The folder holds the model (stet/model.h), train.jsonl (every step's loss, every epoch's scores), README.md (the model card) and,
+ * until the run is complete, checkpoint.safetensors. Killed at any moment and resumed, the run ends in the same bytes. */
+#ifndef STET_TRAIN_H
+#define STET_TRAIN_H
+
+#include "stet/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum stet_schedule { STET_CONSTANT, STET_COSINE, STET_STEP } stet_schedule;
+
+typedef struct stet_train_args {
+    const char *out;
+    bool resume;
+
+    const char *data;
+    stet_data_options format;
+    const char *valid;        /* file; NULL: hold out valid_fraction of the data */
+    double valid_fraction;
+    const char *const *vectors;
+    size_t n_vectors;
+    const char *synonyms;     /* substitution sets: their words join the vocabulary; NULL: none */
+    double smooth;            /* lambda of synonym-smoothed vectors; 0: as loaded */
+    stet_tokenizer tokenizer;
+    size_t max_len, max_words;
+    uint64_t min_count;
+
+    const char *model;
+    const char *const *model_settings;   /* "name=value", NULL at the end; or NULL */
+    const char *defense;
+    const char *const *defense_settings;
+
+    size_t batch, epochs, patience;
+    double rate, state_rate, decay, dropout; /* negative: the model's default */
+    double clip;
+    stet_schedule schedule;
+    uint64_t seed;
+    size_t save_every; /* steps between checkpoints; one is written after each epoch in any case */
+} stet_train_args;
+
+#define STET_TRAIN_DEFAULTS                                                                        \
+    { .format = STET_DATA_DEFAULTS, .valid_fraction = 0.1, .max_len = 512, .min_count = 1, .model = "cnn", .defense = "standard", \
+      .batch = 64, .epochs = 20, .patience = 3, .rate = -1, .state_rate = -1, .decay = -1, .dropout = -1, .seed = 1, .save_every = 500 }
+
+typedef struct stet_train_result {
+    size_t epochs, best_epoch, steps, n_train, n_valid, n_words;
+    double valid_accuracy, valid_loss, train_loss; /* of the best epoch */
+    double seconds, seconds_per_epoch;
+    double smooth_residual;
+} stet_train_result;
+
+STET_API stet_status stet_train(const stet_train_args *a, stet_train_result *out);
+
+/* Defences by name, with their options. */
+STET_API size_t stet_defenses(void);
+STET_API const char *stet_defense_name(size_t i);
+STET_API const char *stet_defense_summary(size_t i);
+STET_API const stet_opt *stet_defense_options(size_t i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

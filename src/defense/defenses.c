@@ -1,0 +1,43 @@
+/* defense/defenses.c - the defences; the order is that of `stet train --help`. */
+#include <string.h>
+
+#include "defense/defense_impl.h"
+#include "defense/defenses.h"
+#include "stet/train.h"
+
+const defense_desc *const defense_descs[] = { &defense_standard, NULL };
+
+const defense_desc *defense_find(const char *name)
+{
+    const char *names[32];
+    size_t n = 0;
+    for (const defense_desc *const *d = defense_descs; *d; d++) {
+        if (strcmp((*d)->name, name) == 0)
+            return *d;
+        names[n++] = (*d)->name;
+    }
+    names[n] = NULL;
+    const char *near = stet_did_you_mean(name, names);
+    error_set(STET_EUSAGE, "no defence '%s'%s%s%s", name, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return NULL;
+}
+
+size_t stet_defenses(void)
+{
+    return sizeof defense_descs / sizeof *defense_descs - 1;
+}
+
+const char *stet_defense_name(size_t i)
+{
+    return defense_descs[i]->name;
+}
+
+const char *stet_defense_summary(size_t i)
+{
+    return defense_descs[i]->summary;
+}
+
+const stet_opt *stet_defense_options(size_t i)
+{
+    return defense_descs[i]->opts;
+}

@@ -1,0 +1,116 @@
+/* model/batch.c - a batch is a table of input rows and an index: texts sorted by falling length,
+ * nothing padded, each distinct word once. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/model_impl.h"
+
+stet_status batcher_init(batcher *b, const model *m)
+{
+    *b = (batcher){ .n_words = m->n_words };
+    b->slot = mem_alloc(m->n_words, sizeof *b->slot);
+    b->stamp = mem_zalloc(m->n_words, sizeof *b->stamp);
+    if (b->slot && b->stamp)
+        return STET_OK;
+    batcher_deinit(b);
+    return STET_ENOMEM;
+}
+
+void batcher_deinit(batcher *b)
+{
+    mem_free(b->slot);
+    mem_free(b->stamp);
+    *b = (batcher){ 0 };
+}
+
+/* An empty text is read as one unknown word. */
+static size_t text_ids(const model *m, const stet_corpus *c, uint32_t i, const uint32_t **ids)
+{
+    static const uint32_t unknown = STET_UNK;
+    const size_t n = (size_t)(c->start[i + 1] - c->start[i]);
+    *ids = n ? c->ids + c->start[i] : &unknown;
+    return n == 0 ? 1 : n < m->max_len ? n : m->max_len;
+}
+
+/* Falling length, ties in the given order: a counting sort over lengths. */
+static stet_status sort_by_length(const model *m, const stet_corpus *c, const uint32_t *pick, size_t n, arena *a, uint32_t *order)
+{
+    uint32_t *count = arena_znew(a, uint32_t, m->max_len + 2);
+    if (!count)
+        return STET_ENOMEM;
+    const uint32_t *ids;
+    for (size_t i = 0; i < n; i++)
+        count[text_ids(m, c, pick[i], &ids)]++;
+    uint32_t at = 0;
+    for (size_t len = m->max_len + 1; len-- > 0;) {
+        const uint32_t k = count[len];
+        count[len] = at;
+        at += k;
+    }
+    for (size_t i = 0; i < n; i++)
+        order[count[text_ids(m, c, pick[i], &ids)]++] = (uint32_t)i;
+    return STET_OK;
+}
+
+/* Number the distinct words in order of first use. */
+static uint32_t slot_of(batcher *b, uint32_t word, uint32_t *words, size_t *n)
+{
+    if (b->stamp[word] != b->turn) {
+        b->stamp[word] = b->turn;
+        b->slot[word] = (uint32_t)*n;
+        words[(*n)++] = word;
+    }
+    return b->slot[word];
+}
+
+static void next_turn(batcher *b)
+{
+    if (++b->turn == 0) { /* the stamps have wrapped around: start over */
+        memset(b->stamp, 0, b->n_words * sizeof *b->stamp);
+        b->turn = 1;
+    }
+}
+
+stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const uint32_t *pick, size_t n, arena *a, batch *out)
+{
+    uint32_t *order = arena_new(a, uint32_t, n), *start = arena_new(a, uint32_t, n + 1);
+    int32_t *label = arena_new(a, int32_t, n);
+    if (!order || !start || !label)
+        return STET_ENOMEM;
+    TRY(sort_by_length(m, c, pick, n, a, order));
+
+    const uint32_t *ids;
+    size_t n_tokens = 0;
+    for (size_t i = 0; i < n; i++) {
+        start[i] = (uint32_t)n_tokens;
+        n_tokens += text_ids(m, c, pick[order[i]], &ids);
+        label[i] = c->label[pick[order[i]]];
+    }
+    start[n] = (uint32_t)n_tokens;
+
+    uint32_t *row = arena_new(a, uint32_t, n_tokens), *word = arena_new(a, uint32_t, n_tokens);
+    if (!row || !word)
+        return STET_ENOMEM;
+    next_turn(b);
+    size_t n_rows = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t len = text_ids(m, c, pick[order[i]], &ids);
+        for (size_t p = 0; p < len; p++) {
+            if (ids[p] >= m->n_words)
+                return error_set(STET_EUSAGE, "text %u: word id %u outside the vocabulary of %zu", pick[order[i]], ids[p],
+                                 m->n_words);
+            row[start[i] + p] = slot_of(b, ids[p], word, &n_rows);
+        }
+    }
+
+    real *rows = arena_new(a, real, n_rows * m->dim);
+    if (!rows)
+        return STET_ENOMEM;
+    for (size_t r = 0; r < n_rows; r++)
+        for (size_t j = 0; j < m->dim; j++)
+            rows[r * m->dim + j] = m->table[word[r] * m->dim + j];
+    *out = (batch){ .seq = { .n_texts = n, .n_tokens = n_tokens, .n_rows = n_rows, .max_len = n ? start[1] - start[0] : 0,
+                             .start = start, .row = row },
+                    .order = order, .word = word, .rows = rows, .label = label };
+    return STET_OK;
+}

@@ -1,0 +1,261 @@
+/* model/model_file.c - the model folder: config.json, model.safetensors, vocab.txt. Each file is
+ * written atomically, weights before configuration, and all are checked against each other on load. */
+#include <math.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/strmap.h"
+#include "model/model_impl.h"
+#include "tensor/safetensors.h"
+
+enum { FORMAT = 1 };
+static const char embedding[] = "embedding.weight";
+
+/* ---- saving ------------------------------------------------------------------------------- */
+
+static stet_status save_weights(const model *m, const char *path)
+{
+    st_tensor t[MAX_PARAMS + 1];
+    for (size_t i = 0; i < m->n_params; i++)
+        t[i] = (st_tensor){ m->params[i].name, ST_REAL, m->params[i].shape, m->value + m->params[i].first };
+    t[m->n_params] = (st_tensor){ embedding, ST_F32, shape2(m->n_words, m->dim), m->table };
+    const char *const metadata[] = { "format", "pt", "model", m->desc->name, NULL };
+    return st_write(path, t, m->n_params + 1, metadata);
+}
+
+static stet_status config_json(const model *m, json_t **out)
+{
+    char *text;
+    TRY(stet_opt_json(m->desc->opts, m->cfg, &text));
+    json_t *settings = json_loads(text, 0, NULL);
+    stet_free(text);
+    json_t *classes = json_array();
+    for (size_t c = 0; c < m->n_classes; c++)
+        json_array_append_new(classes, json_string(m->class_names[c]));
+    json_t *o = json_pack("{s:i, s:s, s:s, s:o, s:o, s:I, s:I, s:s, s:I}", "format", FORMAT, "stet", STET_VERSION, "model",
+                          m->desc->name, "settings", settings, "classes", classes, "dim", (json_int_t)m->dim, "max_len",
+                          (json_int_t)m->max_len, "tokenizer", stet_tokenizer_name(m->tokenizer), "words", (json_int_t)m->n_words);
+    if (o && m->extra)
+        json_object_update(o, m->extra);
+    *out = o;
+    return o ? STET_OK : error_set(STET_ENOMEM, "out of memory for the configuration");
+}
+
+static stet_status in_dir(const char *dir, const char *name, char **out)
+{
+    *out = path_join(dir, name);
+    return *out ? STET_OK : STET_ENOMEM;
+}
+
+stet_status stet_model_save(const stet_model *m, const char *dir)
+{
+    TRY(dir_make(dir));
+    char *weights = NULL, *vocab = NULL, *config = NULL;
+    json_t *o = NULL;
+    stet_status st = in_dir(dir, "model.safetensors", &weights);
+    if (st == STET_OK)
+        st = in_dir(dir, "vocab.txt", &vocab);
+    if (st == STET_OK)
+        st = in_dir(dir, "config.json", &config);
+    if (st == STET_OK)
+        st = config_json(m, &o);
+    if (st == STET_OK)
+        st = save_weights(m, weights);
+    if (st == STET_OK)
+        st = stet_vocab_save(m->vocab, vocab);
+    if (st == STET_OK)
+        st = json_write_file(config, o);
+    json_decref(o);
+    mem_free(weights);
+    mem_free(vocab);
+    mem_free(config);
+    return st;
+}
+
+/* ---- loading ------------------------------------------------------------------------------ */
+
+/* {"filters": 128} -> "filters=128", NULL */
+static stet_status settings_list(const json_t *settings, const char *path, arena *a, const char ***out)
+{
+    if (!json_is_object(settings))
+        return error_set(STET_EFORMAT, "%s: expected an object 'settings'", path);
+    const char **list = arena_znew(a, const char *, json_object_size(settings) + 1);
+    if (!list)
+        return STET_ENOMEM;
+    *out = list;
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)settings, key, v) {
+        buf b = { 0 };
+        if (json_is_string(v))
+            buf_printf(&b, "%s=%s", key, json_string_value(v));
+        else if (json_is_integer(v))
+            buf_printf(&b, "%s=%lld", key, (long long)json_integer_value(v));
+        else
+            buf_printf(&b, "%s=%.17g", key, json_number_value(v));
+        if (buf_status(&b) == STET_OK)
+            *list++ = arena_strndup(a, b.data, b.n);
+        const stet_status st = buf_status(&b);
+        buf_deinit(&b);
+        TRY(st);
+        if (!list[-1])
+            return STET_ENOMEM;
+    }
+    return STET_OK;
+}
+
+static stet_status classes_of(const json_t *o, const char *path, size_t *n)
+{
+    const json_t *classes = json_object_get(o, "classes");
+    *n = json_array_size(classes);
+    for (size_t c = 0; c < *n; c++)
+        if (!json_is_string(json_array_get(classes, c)))
+            return error_set(STET_EFORMAT, "%s: class %zu is not a string", path, c);
+    if (*n < 2)
+        return error_set(STET_EFORMAT, "%s: expected a list of at least two 'classes'", path);
+    return STET_OK;
+}
+
+/* Keys of config.json that belong to others (training, defence) travel with the model. */
+static stet_status keep_extra(model *m, const json_t *o)
+{
+    static const char *const ours[] = { "format", "stet", "model", "settings", "classes", "dim", "max_len", "tokenizer", "words" };
+    m->extra = json_copy((json_t *)o);
+    if (!m->extra)
+        return error_set(STET_ENOMEM, "out of memory for the configuration");
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        json_object_del(m->extra, ours[i]);
+    return STET_OK;
+}
+
+static stet_status from_config(const char *path, const json_t *o, model **out)
+{
+    int64_t format, dim, max_len, words;
+    const char *kind, *tokenizer;
+    size_t n_classes;
+    TRY(json_get_int(o, path, "format", FORMAT, FORMAT, &format));
+    TRY(json_get_str(o, path, "model", &kind));
+    TRY(json_get_int(o, path, "dim", 1, 1 << 20, &dim));
+    TRY(json_get_int(o, path, "max_len", 1, 1 << 24, &max_len));
+    TRY(json_get_int(o, path, "words", STET_FIRST_WORD, UINT32_MAX, &words));
+    TRY(json_get_str(o, path, "tokenizer", &tokenizer));
+    TRY(classes_of(o, path, &n_classes));
+    stet_tokenizer tok;
+    if (stet_tokenizer_parse(tokenizer, &tok) != STET_OK)
+        return error_prefix(STET_EFORMAT, "%s", path);
+    const model_desc *desc = model_find(kind);
+    if (!desc)
+        return error_prefix(STET_EFORMAT, "%s", path);
+
+    arena scratch = { 0 };
+    const char **settings = NULL;
+    stet_status st = settings_list(json_object_get(o, "settings"), path, &scratch, &settings);
+    if (st == STET_OK) {
+        st = model_alloc(desc, settings, (size_t)dim, n_classes, out);
+        if (st == STET_EUSAGE)
+            st = error_prefix(STET_EFORMAT, "%s", path);
+    }
+    arena_deinit(&scratch);
+    TRY(st);
+    (*out)->max_len = (size_t)max_len;
+    (*out)->tokenizer = tok;
+    (*out)->n_words = (size_t)words;
+
+    const char **names = mem_alloc(n_classes, sizeof *names);
+    if (!names)
+        return STET_ENOMEM;
+    for (size_t c = 0; c < n_classes; c++)
+        names[c] = json_string_value(json_array_get(json_object_get(o, "classes"), c));
+    st = model_class_names(*out, names);
+    mem_free(names);
+    TRY(st);
+    return keep_extra(*out, o);
+}
+
+static stet_status check_finite(const char *path, const char *name, const real *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(v[i]))
+            return error_set(STET_EFORMAT, "%s: tensor '%s' holds a number that is not finite (element %zu)", path, name, i);
+    return STET_OK;
+}
+
+static stet_status load_weights(model *m, const char *path)
+{
+    st_file f;
+    TRY(st_open(&f, path));
+    stet_status st = STET_OK;
+    for (size_t i = 0; st == STET_OK && i < m->n_params; i++) {
+        real *v = m->value + m->params[i].first;
+        st = st_read(&f, m->params[i].name, m->params[i].shape, v);
+        if (st == STET_OK)
+            st = check_finite(path, m->params[i].name, v, shape_count(m->params[i].shape));
+    }
+    const st_tensor *t = st_find(&f, embedding);
+    if (st == STET_OK && (!t || t->type != ST_F32 || !shape_equal(t->shape, shape2(m->n_words, m->dim))))
+        st = error_set(STET_EFORMAT, "%s: expected '%s' as F32 (%zu, %zu), as config.json says", path, embedding, m->n_words,
+                       m->dim);
+    if (st == STET_OK) {
+        m->table = mem_aligned(m->n_words * m->dim, sizeof *m->table);
+        if (!m->table)
+            st = STET_ENOMEM;
+        else
+            memcpy(m->table, t->data, m->n_words * m->dim * sizeof *m->table);
+    }
+    for (size_t i = 0; st == STET_OK && i < m->n_words * m->dim; i++)
+        if (!isfinite(m->table[i]))
+            st = error_set(STET_EFORMAT, "%s: tensor '%s' holds a number that is not finite (row %zu)", path, embedding,
+                           i / m->dim);
+    st_close(&f);
+    return st;
+}
+
+static stet_status load_vocab(model *m, const char *path)
+{
+    TRY(stet_vocab_load(path, &m->vocab));
+    if (stet_vocab_size(m->vocab) != m->n_words)
+        return error_set(STET_EFORMAT, "%s: %zu words, but config.json says %zu", path, stet_vocab_size(m->vocab), m->n_words);
+    return STET_OK;
+}
+
+stet_status stet_model_load(const char *dir, stet_model **out)
+{
+    *out = NULL;
+    if (!dir_exists(dir))
+        return error_set(STET_EIO, "%s: no such model folder", dir);
+    char *weights = NULL, *vocab = NULL, *config = NULL;
+    json_t *o = NULL;
+    model *m = NULL;
+    stet_status st = in_dir(dir, "config.json", &config);
+    if (st == STET_OK)
+        st = in_dir(dir, "model.safetensors", &weights);
+    if (st == STET_OK)
+        st = in_dir(dir, "vocab.txt", &vocab);
+    if (st == STET_OK)
+        st = json_read_file(config, &o);
+    if (st == STET_OK)
+        st = from_config(config, o, &m);
+    if (st == STET_OK)
+        st = load_weights(m, weights);
+    if (st == STET_OK)
+        st = load_vocab(m, vocab);
+    json_decref(o);
+    mem_free(weights);
+    mem_free(vocab);
+    mem_free(config);
+    if (st == STET_OK)
+        *out = m;
+    else
+        stet_model_free(m);
+    return st;
+}
+
+uint64_t stet_model_fingerprint(const stet_model *m)
+{
+    uint64_t h = hash_bytes(m->value, m->n_values * sizeof *m->value, 0);
+    h = hash_bytes(m->table, m->n_words * m->dim * sizeof *m->table, h);
+    return h ^ stet_vocab_fingerprint(m->vocab);
+}

@@ -1,0 +1,217 @@
+/* model/predict.c - reading texts, whole corpora in batches, and the views' frame. */
+#include <math.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "model/model_impl.h"
+
+enum { EVAL_BATCH = 64 };
+
+void stet_softmax(const float *logits, size_t k, float *prob)
+{
+    double top = logits[0], sum = 0;
+    for (size_t i = 1; i < k; i++)
+        top = logits[i] > top ? logits[i] : top;
+    for (size_t i = 0; i < k; i++)
+        sum += exp(logits[i] - top);
+    for (size_t i = 0; i < k; i++)
+        prob[i] = (float)(exp(logits[i] - top) / sum);
+}
+
+int stet_argmax(const float *v, size_t k)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < k; i++)
+        if (v[i] > v[best])
+            best = i;
+    return (int)best;
+}
+
+stet_status stet_model_read(const stet_model *m, const char *text, size_t len, uint32_t *ids, size_t *n)
+{
+    stet_tokens tokens = { 0 };
+    const stet_status st = stet_tokenize(m->tokenizer, text, len, &tokens);
+    if (st == STET_OK) {
+        *n = tokens.n < m->max_len ? tokens.n : m->max_len;
+        for (size_t i = 0; i < *n; i++)
+            ids[i] = stet_vocab_id(m->vocab, stet_token_word(&tokens, i), tokens.v[i].len);
+        if (*n == 0) {
+            ids[0] = STET_UNK;
+            *n = 1;
+        }
+    }
+    stet_tokens_deinit(&tokens);
+    return st;
+}
+
+/* ---- whole corpora ------------------------------------------------------------------------ */
+
+static stet_status eval_batch(const model *m, batcher *b, const stet_corpus *c, const uint32_t *pick, size_t n, arena *a,
+                              float *logits)
+{
+    batch x;
+    TRY(batch_make(b, m, c, pick, n, a, &x));
+    tape t;
+    tape_init(&t, a, false);
+    node *param[MAX_PARAMS];
+    TRY(model_nodes(m, &t, NULL, param));
+    pass p = { .t = &t, .param = param, .seq = &x.seq,
+               .rows = tape_constant(&t, shape2(x.seq.n_rows, m->dim), x.rows) };
+    const node *y = model_forward(m, &p);
+    TRY(tape_status(&t));
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < m->n_classes; k++)
+            logits[pick[x.order[i]] * m->n_classes + k] = (float)y->value[i * m->n_classes + k];
+    return STET_OK;
+}
+
+/* Texts of similar length go together: less imbalance, the same answers. */
+static uint32_t *length_order(const stet_corpus *c)
+{
+    uint32_t *order = mem_alloc(c->n_texts + 1, sizeof *order);
+    size_t longest = 0;
+    for (size_t i = 0; i < c->n_texts; i++) {
+        const size_t n = (size_t)(c->start[i + 1] - c->start[i]);
+        longest = n > longest ? n : longest;
+    }
+    size_t *count = mem_zalloc(longest + 2, sizeof *count);
+    if (!order || !count) {
+        mem_free(order);
+        mem_free(count);
+        return NULL;
+    }
+    for (size_t i = 0; i < c->n_texts; i++)
+        count[c->start[i + 1] - c->start[i] + 1]++;
+    for (size_t n = 0; n <= longest; n++)
+        count[n + 1] += count[n];
+    for (size_t i = 0; i < c->n_texts; i++)
+        order[count[c->start[i + 1] - c->start[i]]++] = (uint32_t)i;
+    mem_free(count);
+    return order;
+}
+
+stet_status stet_model_logits(const stet_model *m, const stet_corpus *c, float *logits)
+{
+    uint32_t *order = length_order(c);
+    batcher b;
+    if (!order || batcher_init(&b, m) != STET_OK) {
+        mem_free(order);
+        return STET_ENOMEM;
+    }
+    arena a = { 0 };
+    stet_status st = STET_OK;
+    for (size_t i = 0; st == STET_OK && i < c->n_texts; i += EVAL_BATCH) {
+        const size_t n = c->n_texts - i < EVAL_BATCH ? c->n_texts - i : EVAL_BATCH;
+        const arena_mark start = arena_save(&a);
+        st = eval_batch(m, &b, c, order + i, n, &a, logits);
+        arena_restore(&a, start);
+        progress("evaluating", i + n, c->n_texts, NULL);
+        if (st == STET_OK)
+            st = interrupt_status();
+    }
+    arena_deinit(&a);
+    batcher_deinit(&b);
+    mem_free(order);
+    return st;
+}
+
+stet_status stet_model_predict(const stet_model *m, const char *text, size_t len, float *prob, int *label)
+{
+    uint32_t *ids = mem_alloc(m->max_len, sizeof *ids);
+    float *logits = mem_alloc(m->n_classes, sizeof *logits);
+    batcher b = { 0 };
+    stet_status st = ids && logits ? batcher_init(&b, m) : STET_ENOMEM;
+    size_t n = 0;
+    if (st == STET_OK)
+        st = stet_model_read(m, text, len, ids, &n);
+    arena a = { 0 };
+    if (st == STET_OK) {
+        uint64_t start[2] = { 0, n };
+        int32_t none = -1;
+        const stet_corpus c = { .n_texts = 1, .n_tokens = n, .n_classes = m->n_classes, .ids = ids, .start = start, .label = &none };
+        const uint32_t first = 0;
+        st = eval_batch(m, &b, &c, &first, 1, &a, logits);
+    }
+    if (st == STET_OK) {
+        if (label)
+            *label = stet_argmax(logits, m->n_classes);
+        if (prob)
+            stet_softmax(logits, m->n_classes, prob);
+    }
+    arena_deinit(&a);
+    batcher_deinit(&b);
+    mem_free(logits);
+    mem_free(ids);
+    return st;
+}
+
+/* ---- views -------------------------------------------------------------------------------- */
+
+struct stet_view {
+    const model *m;
+    void *impl;
+    size_t n;
+};
+
+stet_status stet_model_compile(stet_model *m)
+{
+    return m->compiled ? STET_OK : m->desc->compile(m, &m->compiled);
+}
+
+stet_status stet_view_open(const stet_model *m, const uint32_t *ids, size_t n, stet_view **out)
+{
+    *out = NULL;
+    if (!m->compiled)
+        return error_set(STET_EUSAGE, "stet_model_compile() comes before stet_view_open()");
+    stet_view *v = mem_zalloc(1, sizeof *v);
+    if (!v)
+        return STET_ENOMEM;
+    v->m = m;
+    stet_status st = m->desc->view_new(m, &v->impl);
+    if (st == STET_OK)
+        st = stet_view_reopen(v, ids, n);
+    if (st == STET_OK)
+        *out = v;
+    else
+        stet_view_free(v);
+    return st;
+}
+
+stet_status stet_view_reopen(stet_view *v, const uint32_t *ids, size_t n)
+{
+    static const uint32_t unknown = STET_UNK;
+    if (n == 0)
+        ids = &unknown, n = 1;
+    n = n < v->m->max_len ? n : v->m->max_len;
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] >= v->m->n_words)
+            return error_set(STET_EUSAGE, "word id %u outside the vocabulary of %zu", ids[i], v->m->n_words);
+    v->n = n;
+    return v->m->desc->view_open(v->impl, ids, n);
+}
+
+const float *stet_view_logits(const stet_view *v)
+{
+    return v->m->desc->view_logits(v->impl);
+}
+
+stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n, float *logits)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t e = start[i]; e < start[i + 1]; e++)
+            if (edits[e].pos >= v->n || edits[e].word >= v->m->n_words || (e > start[i] && edits[e].pos <= edits[e - 1].pos))
+                return error_set(STET_EUSAGE, "variant %zu: edit (%u, %u) is out of range or out of order", i, edits[e].pos,
+                                 edits[e].word);
+    return n ? v->m->desc->view_edits(v->impl, edits, start, n, logits) : STET_OK;
+}
+
+void stet_view_free(stet_view *v)
+{
+    if (!v)
+        return;
+    if (v->impl)
+        v->m->desc->view_free(v->impl);
+    mem_free(v);
+}

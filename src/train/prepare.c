@@ -1,0 +1,183 @@
+/* train/prepare.c - see prepare.h. The vocabulary is made of the training part's words and, where
+ * substitution sets are given, of their words, as far as the vector files have them; the validation part adds none. */
+#include "train/prepare.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/strmap.h"
+
+/* ---- validation part ---------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b)
+{
+    const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+static stet_status split(const stet_dataset *all, double fraction, uint64_t seed, stet_dataset **train, stet_dataset **valid)
+{
+    const size_t n = stet_dataset_size(all);
+    const size_t held = (size_t)((double)n * fraction + 0.5);
+    if (held == 0 || held >= n)
+        return error_set(STET_EUSAGE, "--valid %g of %zu texts leaves nothing to train or to validate on", fraction, n);
+    uint32_t *order = mem_alloc(n, sizeof *order);
+    size_t *index = mem_alloc(n, sizeof *index);
+    stet_status st = order && index ? STET_OK : STET_ENOMEM;
+    if (st == STET_OK) {
+        rng r = rng_stream(seed, STREAM_SPLIT, 0);
+        rng_permutation(&r, order, n);
+        for (size_t i = 0; i < n; i++)
+            index[i] = order[i];
+        qsort(index, held, sizeof *index, ascending);
+        qsort(index + held, n - held, sizeof *index, ascending);
+        st = stet_dataset_pick(all, index, held, valid);
+    }
+    if (st == STET_OK)
+        st = stet_dataset_pick(all, index + held, n - held, train);
+    mem_free(order);
+    mem_free(index);
+    return st;
+}
+
+static stet_status load_data(const stet_train_args *a, stet_dataset **train, stet_dataset **valid)
+{
+    TRY(stet_dataset_load(a->data, &a->format, train));
+    if (stet_dataset_classes(*train) < 2)
+        return error_set(STET_EFORMAT, "%s: all texts are of one class", a->data);
+    if (a->valid) {
+        stet_data_options how = a->format;
+        how.like = *train;
+        return stet_dataset_load(a->valid, &how, valid);
+    }
+    stet_dataset *all = *train;
+    *train = NULL;
+    const stet_status st = split(all, a->valid_fraction, a->seed, train, valid);
+    stet_dataset_free(all);
+    return st;
+}
+
+/* ---- vocabulary and vectors --------------------------------------------------------------- */
+
+static stet_status candidate_vocab(const stet_train_args *a, const stet_dataset *train, const stet_subst *s, stet_vocab **out)
+{
+    stet_counter *c;
+    TRY(stet_counter_new(&c));
+    stet_status st = stet_counter_add_dataset(c, train, a->tokenizer);
+    for (size_t i = 0; s && st == STET_OK && i < stet_subst_words(s); i++)
+        st = stet_counter_add_word(c, stet_subst_word(s, (uint32_t)i), 0);
+    if (st == STET_OK)
+        st = stet_vocab_build(c, a->min_count, a->max_words, out);
+    stet_counter_free(c);
+    return st;
+}
+
+/* Keep the words that have a vector; the rest are read as <unk>. */
+static stet_status keep_known(stet_vocab **vocab, stet_vectors *t)
+{
+    const char **words = mem_alloc(t->n, sizeof *words);
+    if (!words)
+        return STET_ENOMEM;
+    size_t n = STET_FIRST_WORD;
+    for (size_t i = STET_FIRST_WORD; i < t->n; i++) {
+        if (!t->known[i])
+            continue;
+        words[n - STET_FIRST_WORD] = stet_vocab_word(*vocab, (uint32_t)i);
+        memmove(t->data + n * t->dim, t->data + i * t->dim, t->dim * sizeof *t->data);
+        t->known[n++] = 1;
+    }
+    t->n = n;
+    stet_vocab *kept;
+    const stet_status st = stet_vocab_from_words(words, n - STET_FIRST_WORD, &kept);
+    mem_free(words);
+    TRY(st);
+    stet_vocab_free(*vocab);
+    *vocab = kept;
+    return STET_OK;
+}
+
+static stet_status load_words(const stet_train_args *a, const stet_dataset *train, const stet_subst *s, stet_vocab **vocab,
+                              stet_vectors *t, double *residual)
+{
+    TRY(candidate_vocab(a, train, s, vocab));
+    TRY(stet_vectors_load(a->vectors, a->n_vectors, *vocab, t));
+    if (t->n_known == 0)
+        return error_set(STET_EFORMAT, "%s: has no vector for any word of %s", a->vectors[0], a->data);
+    TRY(keep_known(vocab, t));
+    if (a->smooth > 0)
+        TRY(stet_vectors_smooth(t, *vocab, s, a->smooth, residual));
+    return STET_OK;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------- */
+
+static uint64_t fingerprint(const stet_train_args *a, const stet_dataset *train, const stet_dataset *valid, const model *m)
+{
+    const double numbers[] = { (double)a->batch, (double)a->epochs, (double)a->patience, a->rate, a->state_rate, a->decay,
+                               a->dropout, a->clip, (double)a->schedule, (double)a->seed };
+    uint64_t h = hash_bytes(numbers, sizeof numbers, stet_model_fingerprint(m));
+    h = hash_bytes(a->defense, strlen(a->defense), h);
+    for (const char *const *s = a->defense_settings; s && *s; s++)
+        h = hash_bytes(*s, strlen(*s), h);
+    return h ^ stet_dataset_fingerprint(train) ^ 31 * stet_dataset_fingerprint(valid);
+}
+
+static stet_status fresh_model(const stet_train_args *a, const stet_dataset *train, const stet_vocab *vocab,
+                               const stet_vectors *t, model **out)
+{
+    const size_t k = stet_dataset_classes(train);
+    const char **names = mem_alloc(k, sizeof *names);
+    if (!names)
+        return STET_ENOMEM;
+    for (size_t c = 0; c < k; c++)
+        names[c] = stet_dataset_class_name(train, c);
+    const stet_model_new_args how = { .name = a->model, .settings = a->model_settings, .vocab = vocab, .vectors = t,
+                                      .tokenizer = a->tokenizer, .max_len = a->max_len, .n_classes = k,
+                                      .class_names = names, .seed = a->seed };
+    const stet_status st = stet_model_new(&how, out);
+    mem_free(names);
+    return st;
+}
+
+stet_status prepare(const stet_train_args *a, prepared *out)
+{
+    *out = (prepared){ 0 };
+    stet_dataset *train = NULL, *valid = NULL;
+    stet_vocab *vocab = NULL;
+    stet_vectors t = { 0 };
+    stet_status st = STET_OK;
+    if (a->synonyms)
+        st = stet_subst_load(a->synonyms, &out->subst);
+    else if (a->smooth > 0)
+        st = error_set(STET_EUSAGE, "--smooth needs --synonyms");
+    if (st == STET_OK)
+        st = load_data(a, &train, &valid);
+    if (st == STET_OK)
+        st = load_words(a, train, out->subst, &vocab, &t, &out->smooth_residual);
+    if (st == STET_OK)
+        st = fresh_model(a, train, vocab, &t, &out->m);
+    if (st == STET_OK)
+        st = stet_corpus_encode(train, vocab, a->tokenizer, a->max_len, &out->train);
+    if (st == STET_OK)
+        st = stet_corpus_encode(valid, vocab, a->tokenizer, a->max_len, &out->valid);
+    if (st == STET_OK)
+        out->fingerprint = fingerprint(a, train, valid, out->m);
+    stet_vectors_deinit(&t);
+    stet_vocab_free(vocab);
+    stet_dataset_free(train);
+    stet_dataset_free(valid);
+    if (st != STET_OK)
+        prepared_deinit(out);
+    return st;
+}
+
+void prepared_deinit(prepared *p)
+{
+    stet_corpus_deinit(&p->train);
+    stet_corpus_deinit(&p->valid);
+    stet_model_free(p->m);
+    stet_subst_free(p->subst);
+    *p = (prepared){ 0 };
+}
