@@ -3,7 +3,6 @@
 #ifndef TENSOR_OP_ARGS_H
 #define TENSOR_OP_ARGS_H
 
-#include "base/rng.h"
 #include "tensor/tensor.h"
 
 /* generic ops */
@@ -25,7 +24,7 @@ typedef struct slice_args {
 } slice_args;
 typedef struct dropout_args {
     double p;
-    rng stream; /* as it stood when the op was made: piece i draws from a stream derived from it */
+    uint64_t key; /* drawn once from the caller's stream: piece i of the mask has stream (key, i) */
 } dropout_args;
 typedef struct layer_norm_args {
     double eps;

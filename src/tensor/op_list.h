@@ -8,6 +8,7 @@
 #define OP_LIST_GENERIC(OP)                                                                        \
     OP(matmul, 2)                                                                                  \
     OP(add_bias, 2)                                                                                \
+    OP(linear, 3)                                                                                  \
     OP(add, 2)                                                                                     \
     OP(sub, 2)                                                                                     \
     OP(mul, 2)                                                                                     \

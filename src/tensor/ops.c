@@ -1,0 +1,127 @@
+/* tensor/ops.c - the ops as functions: collect operands and arguments, push. */
+#include "tensor/ops.h"
+
+#include "tensor/op_args.h"
+
+#define PUSH(t, op, args, ...)                                                                     \
+    tape_push((t), OP_##op, (node *[]){__VA_ARGS__},                                               \
+              (int)(sizeof((node *[]){__VA_ARGS__}) / sizeof(node *)), (args), sizeof *(args))
+#define PUSH_PLAIN(t, op, ...)                                                                     \
+    tape_push((t), OP_##op, (node *[]){__VA_ARGS__},                                               \
+              (int)(sizeof((node *[]){__VA_ARGS__}) / sizeof(node *)), NULL, 0)
+
+#define UNARY(name)                                                                                \
+    node *op_##name(tape *t, node *x)                                                              \
+    {                                                                                              \
+        return PUSH_PLAIN(t, name, x);                                                             \
+    }
+#define BINARY(name)                                                                               \
+    node *op_##name(tape *t, node *a, node *b)                                                     \
+    {                                                                                              \
+        return PUSH_PLAIN(t, name, a, b);                                                          \
+    }
+
+node *op_matmul(tape *t, node *a, bool ta, node *b, bool tb)
+{
+    return PUSH(t, matmul, (&(matmul_args){ta, tb}), a, b);
+}
+
+BINARY(add_bias)
+
+node *op_linear(tape *t, node *x, node *w, node *b)
+{
+    return PUSH_PLAIN(t, linear, x, w, b);
+}
+
+BINARY(add)
+BINARY(sub)
+BINARY(mul)
+
+node *op_scale(tape *t, node *x, double by)
+{
+    return PUSH(t, scale, (&(scale_args){by}), x);
+}
+
+UNARY(relu)
+UNARY(tanh)
+UNARY(sigmoid)
+UNARY(gelu)
+UNARY(exp)
+UNARY(log)
+UNARY(abs)
+BINARY(min)
+BINARY(max)
+
+node *op_clamp(tape *t, node *x, double lo, double hi)
+{
+    return PUSH(t, clamp, (&(clamp_args){lo, hi}), x);
+}
+
+UNARY(sum)
+UNARY(row_sum)
+
+node *op_gather(tape *t, node *x, const uint32_t *index, size_t n)
+{
+    return PUSH(t, gather, (&(gather_args){index, n}), x);
+}
+
+node *op_concat(tape *t, node *const *x, int n)
+{
+    return tape_push(t, OP_concat, x, n, NULL, 0);
+}
+
+node *op_slice(tape *t, node *x, size_t first_col, size_t n_cols)
+{
+    return PUSH(t, slice, (&(slice_args){first_col, n_cols}), x);
+}
+
+node *op_seq_mean(tape *t, node *x, const seq_index *seq)
+{
+    return PUSH(t, seq_mean, (&(seq_mean_args){seq}), x);
+}
+
+node *op_dropout(tape *t, node *x, double p, rng *stream)
+{
+    return PUSH(t, dropout, (&(dropout_args){p, rng_u64(stream)}), x);
+}
+
+node *op_layer_norm(tape *t, node *x, node *gamma, node *beta, double eps)
+{
+    return PUSH(t, layer_norm, (&(layer_norm_args){eps}), x, gamma, beta);
+}
+
+UNARY(glu)
+UNARY(log_softmax)
+
+node *op_cross_entropy(tape *t, node *logits, const int32_t *label)
+{
+    return PUSH(t, cross_entropy, (&(label_args){label}), logits);
+}
+
+node *op_bce_logits(tape *t, node *logit, const int32_t *label)
+{
+    return PUSH(t, bce_logits, (&(label_args){label}), logit);
+}
+
+BINARY(kl)
+
+node *op_conv_pool(tape *t, node *rows, node *w, node *b, const seq_index *seq)
+{
+    return PUSH(t, conv_pool, (&(conv_pool_args){seq}), rows, w, b);
+}
+
+node *op_bilstm(tape *t, node *rows, node *const w[8], const seq_index *seq)
+{
+    return PUSH(t, bilstm, (&(bilstm_args){seq}), rows, w[0], w[1], w[2], w[3], w[4], w[5], w[6],
+                w[7]);
+}
+
+node *op_s4_kernel(tape *t, node *a, node *w, node *p, node *b, node *c, node *log_dt, size_t len)
+{
+    return PUSH(t, s4_kernel, (&(s4_kernel_args){len}), a, w, p, b, c, log_dt);
+}
+
+node *op_s4_conv(tape *t, node *u, node *k, node *d, const seq_index *seq)
+{
+    return PUSH(t, s4_conv, (&(s4_conv_args){seq}), u, k, d);
+}
