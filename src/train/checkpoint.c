@@ -1,0 +1,81 @@
+/* train/checkpoint.c - one safetensors file that lets a killed run end in the same bytes: weights,
+ * optimiser, position, early stopping, the defence's own state. Random choices need no saving: they
+ * derive from (seed, epoch or step). */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "tensor/safetensors.h"
+#include "train/run_state.h"
+
+enum { N_INT = 7, N_REAL = 4 };
+
+static void fingerprint_text(const run_state *r, char out[17])
+{
+    snprintf(out, 17, "%016" PRIx64, r->p.fingerprint);
+}
+
+stet_status checkpoint_save(run_state *r)
+{
+    const model *m = r->p.m;
+    const int64_t ints[N_INT] = { (int64_t)r->at.epoch, (int64_t)r->at.step_in_epoch, (int64_t)r->at.step, (int64_t)r->at.log_size,
+                                  (int64_t)r->opt.step, (int64_t)r->stop.epoch, (int64_t)r->stop.best_epoch };
+    const double reals[N_REAL] = { r->at.loss_sum, r->at.train_loss, r->at.valid_loss, r->stop.best };
+    size_t n_defense = 0;
+    const real *own = r->defense->saved ? r->defense->saved(r->defense_state, &n_defense) : NULL;
+    const st_tensor t[] = {
+        { "params", ST_REAL, shape1(m->n_values), m->value },
+        { "adam.m", ST_REAL, shape1(m->n_values), r->opt.m },
+        { "adam.v", ST_REAL, shape1(m->n_values), r->opt.v },
+        { "position", ST_I64, shape1(N_INT), ints },
+        { "scores", ST_F64, shape1(N_REAL), reals },
+        { "defense", ST_REAL, shape1(n_defense), own },
+    };
+    char print[17];
+    fingerprint_text(r, print);
+    const char *const metadata[] = { "run", print, NULL };
+    return st_write(r->checkpoint_path, t, sizeof t / sizeof *t - (own == NULL), metadata);
+}
+
+static stet_status read_all(run_state *r, const st_file *f)
+{
+    char print[17];
+    fingerprint_text(r, print);
+    const char *saved = st_metadata(f, "run");
+    if (!saved || strcmp(saved, print) != 0)
+        return error_set(STET_EUSAGE, "%s: made with other data, vectors or settings: resume with those, or start without --resume",
+                         r->checkpoint_path);
+    const shape all = shape1(r->p.m->n_values);
+    int64_t ints[N_INT];
+    double reals[N_REAL];
+    TRY(st_read(f, "params", all, r->p.m->value));
+    TRY(st_read(f, "adam.m", all, r->opt.m));
+    TRY(st_read(f, "adam.v", all, r->opt.v));
+    TRY(st_read_bytes(f, "position", ST_I64, N_INT, ints));
+    TRY(st_read_bytes(f, "scores", ST_F64, N_REAL, reals));
+    size_t n_defense = 0;
+    real *own = r->defense->saved ? r->defense->saved(r->defense_state, &n_defense) : NULL;
+    if (own)
+        TRY(st_read(f, "defense", shape1(n_defense), own));
+    for (int i = 0; i < N_INT; i++)
+        if (ints[i] < 0)
+            return error_set(STET_EFORMAT, "%s: negative position", r->checkpoint_path);
+    r->at = (position){ .epoch = (uint64_t)ints[0], .step_in_epoch = (uint64_t)ints[1], .step = (uint64_t)ints[2],
+                        .log_size = (uint64_t)ints[3], .loss_sum = reals[0], .train_loss = reals[1], .valid_loss = reals[2] };
+    r->opt.step = (uint64_t)ints[4];
+    r->stop.epoch = (uint64_t)ints[5];
+    r->stop.best_epoch = (uint64_t)ints[6];
+    r->stop.best = reals[3];
+    return STET_OK;
+}
+
+stet_status checkpoint_load(run_state *r)
+{
+    if (!file_exists(r->checkpoint_path))
+        return error_set(STET_EIO, "%s: no checkpoint to resume from", r->checkpoint_path);
+    st_file f;
+    TRY(st_open(&f, r->checkpoint_path));
+    const stet_status st = read_all(r, &f);
+    st_close(&f);
+    return st;
+}

@@ -1,0 +1,76 @@
+/* train/journal.c - train.jsonl: one object a step and an epoch. A resumed run cuts the file back to
+ * what its checkpoint knows and goes on, so that no step stands twice. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "train/run_state.h"
+
+static stet_status failed(const run_state *r)
+{
+    return error_set(STET_EIO, "%s: %s", r->log_path, strerror(errno));
+}
+
+static stet_status start_record(run_state *r)
+{
+    json_t *o = json_pack("{s:i, s:s, s:o}", "schema", 1, "version", STET_VERSION, "training", training_json(r, false));
+    char *line = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    json_decref(o);
+    if (!line)
+        return error_set(STET_ENOMEM, "out of memory for train.jsonl");
+    const bool ok = fprintf(r->log, "%s\n", line) > 0;
+    stet_free(line);
+    return ok ? STET_OK : failed(r);
+}
+
+stet_status journal_open(run_state *r)
+{
+    r->log = fopen(r->log_path, r->at.log_size ? "r+" : "w");
+    if (!r->log)
+        return failed(r);
+    if (r->at.log_size == 0)
+        return start_record(r);
+    if (fseek(r->log, 0, SEEK_END) != 0 || ftell(r->log) < (long)r->at.log_size)
+        return error_set(STET_EFORMAT, "%s: shorter than its checkpoint says", r->log_path);
+    if (ftruncate(fileno(r->log), (off_t)r->at.log_size) != 0 || fseek(r->log, 0, SEEK_END) != 0)
+        return failed(r);
+    return STET_OK;
+}
+
+stet_status journal_step(run_state *r, double loss, double norm, const step_metrics *m)
+{
+    fprintf(r->log, "{\"step\":%llu,\"epoch\":%llu,\"loss\":%.9g,\"grad_norm\":%.6g", (unsigned long long)r->at.step,
+            (unsigned long long)r->at.epoch + 1, loss, norm);
+    for (size_t i = 0; i < m->n; i++)
+        fprintf(r->log, ",\"%s\":%.9g", m->v[i].name, m->v[i].value);
+    return fputs("}\n", r->log) < 0 ? failed(r) : STET_OK;
+}
+
+stet_status journal_epoch(run_state *r, double train_loss, const stet_scores *valid, double seconds)
+{
+    return fprintf(r->log,
+                   "{\"epoch\":%llu,\"train_loss\":%.9g,\"valid_accuracy\":%.9g,\"valid_loss\":%.9g,\"best\":%s,\"seconds\":%.3f}\n",
+                   (unsigned long long)r->at.epoch, train_loss, valid->accuracy, valid->loss,
+                   r->stop.best_epoch == r->stop.epoch ? "true" : "false", seconds) < 0
+               ? failed(r)
+               : STET_OK;
+}
+
+stet_status journal_end(run_state *r)
+{
+    return fprintf(r->log, "{\"end\":true,\"epochs\":%llu,\"best_epoch\":%llu,\"valid_accuracy\":%.9g}\n",
+                   (unsigned long long)r->at.epoch, (unsigned long long)r->stop.best_epoch, r->stop.best) < 0
+               ? failed(r)
+               : STET_OK;
+}
+
+stet_status journal_flush(run_state *r)
+{
+    const long size = ftell(r->log);
+    if (size < 0 || fflush(r->log) != 0 || fsync(fileno(r->log)) != 0)
+        return failed(r);
+    r->at.log_size = (uint64_t)size;
+    return STET_OK;
+}

@@ -1,0 +1,58 @@
+/* train/run_state.h - everything a training run carries from step to step. */
+#ifndef TRAIN_RUN_STATE_H
+#define TRAIN_RUN_STATE_H
+
+#include "base/arena.h"
+#include "tensor/optim.h"
+#include "train/prepare.h"
+
+/* Where the run is: what a checkpoint holds beside the weights. */
+typedef struct position {
+    uint64_t epoch;         /* finished epochs */
+    uint64_t step_in_epoch; /* finished steps of the current epoch */
+    uint64_t step;          /* finished steps in all */
+    double loss_sum;        /* over the finished steps of the current epoch */
+    double train_loss, valid_loss; /* of the best epoch */
+    uint64_t log_size;      /* bytes of train.jsonl that belong to the finished steps */
+} position;
+
+typedef struct run_state {
+    const stet_train_args *a;
+    prepared p;
+    const defense_desc *defense;
+    void *defense_cfg, *defense_state;
+
+    real *grad; /* (n_values) */
+    optim opt;
+    param_group groups[MAX_PARAMS];
+    size_t n_groups;
+    double dropout;
+    early_stop stop;
+
+    batcher batches;
+    arena step_mem;
+    uint32_t *order; /* (n_train) texts in the order of this epoch */
+    uint64_t steps_per_epoch;
+
+    position at;
+    FILE *log; /* train.jsonl */
+    char *log_path, *checkpoint_path;
+    double started, epoch_started;
+} run_state;
+
+/* checkpoint.c */
+stet_status checkpoint_save(run_state *r);
+stet_status checkpoint_load(run_state *r); /* STET_EIO when there is none */
+
+/* journal.c: train.jsonl */
+stet_status journal_open(run_state *r); /* cut back to at.log_size; 0 begins a new file */
+stet_status journal_step(run_state *r, double loss, double norm, const step_metrics *m);
+stet_status journal_epoch(run_state *r, double train_loss, const stet_scores *valid, double seconds);
+stet_status journal_end(run_state *r);
+stet_status journal_flush(run_state *r); /* to disk, and note its size in at.log_size */
+
+/* card.c */
+json_t *training_json(const run_state *r, bool complete); /* the "training" object of config.json */
+stet_status card_write(const run_state *r);        /* README.md */
+
+#endif

@@ -1,0 +1,362 @@
+/* train/train.c - the training loop. Every random choice derives from (seed, epoch or step), every
+ * reduction has a fixed order, and a checkpoint holds the rest: the same seed ends in the same bytes, interrupted or not. */
+#include "stet/train.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "train/run_state.h"
+
+enum { POOL_BATCHES = 16 }; /* texts of so many batches are sorted by length, then cut into batches */
+
+static double now(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+}
+
+/* ---- the order of an epoch ---------------------------------------------------------------- */
+
+static size_t length_of(const stet_corpus *c, uint32_t i)
+{
+    return (size_t)(c->start[i + 1] - c->start[i]);
+}
+
+/* Stable insertion of equal keys is what makes the order a function of the permutation alone. */
+static void sort_by_length(const stet_corpus *c, uint32_t *v, uint32_t *tmp, size_t n)
+{
+    if (n < 2)
+        return;
+    const size_t half = n / 2;
+    sort_by_length(c, v, tmp, half);
+    sort_by_length(c, v + half, tmp, n - half);
+    size_t i = 0, j = half;
+    for (size_t k = 0; k < n; k++)
+        tmp[k] = j == n || (i < half && length_of(c, v[i]) >= length_of(c, v[j])) ? v[i++] : v[j++];
+    memcpy(v, tmp, n * sizeof *v);
+}
+
+/* Shuffle; sort pools of texts by length so that a batch's texts are alike; shuffle the batches. */
+static stet_status epoch_order(run_state *r)
+{
+    const size_t n = r->p.train.n_texts, batch = r->a->batch, pool = POOL_BATCHES * batch;
+    uint32_t *drawn = mem_alloc(n, sizeof *drawn), *tmp = mem_alloc(n, sizeof *tmp);
+    if (!drawn || !tmp) {
+        mem_free(drawn);
+        mem_free(tmp);
+        return STET_ENOMEM;
+    }
+    rng s = rng_stream(r->a->seed, STREAM_SHUFFLE, r->at.epoch);
+    rng_permutation(&s, drawn, n);
+    for (size_t i = 0; i < n; i += pool)
+        sort_by_length(&r->p.train, drawn + i, tmp, n - i < pool ? n - i : pool);
+    /* whole batches change places; a last partial one stays last */
+    const size_t whole = n / batch;
+    rng_permutation(&s, tmp, whole);
+    for (size_t b = 0; b < whole; b++)
+        memcpy(r->order + b * batch, drawn + tmp[b] * batch, batch * sizeof *drawn);
+    memcpy(r->order + whole * batch, drawn + whole * batch, (n - whole * batch) * sizeof *drawn);
+    mem_free(drawn);
+    mem_free(tmp);
+    return STET_OK;
+}
+
+/* ---- one step ----------------------------------------------------------------------------- */
+
+static stet_status forward_backward(run_state *r, const uint32_t *pick, size_t n, double *loss)
+{
+    const model *m = r->p.m;
+    batch x;
+    TRY(batch_make(&r->batches, m, &r->p.train, pick, n, &r->step_mem, &x));
+    tape t;
+    tape_init(&t, &r->step_mem, true);
+    node *param[MAX_PARAMS];
+    memset(r->grad, 0, m->n_values * sizeof *r->grad);
+    TRY(model_nodes(m, &t, r->grad, param));
+    rng stream = rng_stream(r->a->seed, STREAM_DROPOUT, r->at.step);
+    pass p = { .t = &t, .param = param, .rows = tape_constant(&t, shape2(x.seq.n_rows, m->dim), x.rows), .seq = &x.seq,
+               .dropout = r->dropout, .stream = &stream };
+    const step_view v = { .m = m, .p = &p, .x = &x, .logits = model_forward(m, &p), .step = r->at.step,
+                          .total_steps = r->steps_per_epoch * r->a->epochs, .seed = r->a->seed };
+    node *y = r->defense->loss(r->defense_state, &v);
+    TRY(tape_backward(&t, y));
+    *loss = (double)y->value[0];
+    return STET_OK;
+}
+
+static stet_status train_step(run_state *r)
+{
+    const size_t first = (size_t)r->at.step_in_epoch * r->a->batch, left = r->p.train.n_texts - first;
+    double loss = 0;
+    const arena_mark start = arena_save(&r->step_mem);
+    const stet_status st = forward_backward(r, r->order + first, left < r->a->batch ? left : r->a->batch, &loss);
+    arena_restore(&r->step_mem, start);
+    TRY(st);
+    if (!isfinite(loss))
+        return error_set(STET_EFORMAT, "training diverged: loss %g at step %llu; a smaller --lr or --clip helps", loss,
+                         (unsigned long long)r->at.step + 1);
+    const double norm = optim_step(&r->opt, r->groups, r->n_groups, r->p.m->value, r->grad);
+    r->at.step++;
+    r->at.step_in_epoch++;
+    r->at.loss_sum += loss;
+    step_metrics metrics = { .n = 0 };
+    if (r->defense->metrics)
+        r->defense->metrics(r->defense_state, &metrics);
+    return journal_step(r, loss, norm, &metrics);
+}
+
+/* ---- one epoch ---------------------------------------------------------------------------- */
+
+static stet_status validate(run_state *r, stet_scores *out)
+{
+    const stet_corpus *c = &r->p.valid;
+    float *logits = mem_alloc(c->n_texts * r->p.m->n_classes, sizeof *logits);
+    stet_status st = logits ? stet_model_logits(r->p.m, c, logits) : STET_ENOMEM;
+    if (st == STET_OK)
+        st = stet_scores_of(logits, c->label, c->n_texts, r->p.m->n_classes, out);
+    mem_free(logits);
+    return st;
+}
+
+static stet_status save_best(run_state *r)
+{
+    json_t *training = training_json(r, false);
+    json_decref(r->p.m->extra);
+    r->p.m->extra = training ? json_pack("{s:o}", "training", training) : NULL;
+    if (!r->p.m->extra)
+        return error_set(STET_ENOMEM, "out of memory for the configuration");
+    return stet_model_save(r->p.m, r->a->out);
+}
+
+static stet_status finish_epoch(run_state *r)
+{
+    stet_scores s;
+    TRY(validate(r, &s));
+    const double train_loss = r->at.loss_sum / (double)r->steps_per_epoch, seconds = now() - r->epoch_started;
+    r->at.epoch++;
+    r->at.step_in_epoch = 0;
+    r->at.loss_sum = 0;
+    const bool best = early_stop_update(&r->stop, s.accuracy);
+    if (best) {
+        r->at.train_loss = train_loss;
+        r->at.valid_loss = s.loss;
+    }
+    log_info("epoch %llu/%zu: loss %.4f, validation accuracy %.2f %%, loss %.4f%s (%.1f s)", (unsigned long long)r->at.epoch,
+             r->a->epochs, train_loss, 100 * s.accuracy, s.loss, best ? ", best so far" : "", seconds);
+    stet_status st = journal_epoch(r, train_loss, &s, seconds);
+    stet_scores_deinit(&s);
+    if (st == STET_OK && best)
+        st = save_best(r);
+    if (st == STET_OK)
+        st = journal_flush(r);
+    return st == STET_OK ? checkpoint_save(r) : st;
+}
+
+static stet_status train_epoch(run_state *r)
+{
+    TRY(epoch_order(r));
+    r->epoch_started = now();
+    char what[64];
+    snprintf(what, sizeof what, "epoch %llu/%zu", (unsigned long long)r->at.epoch + 1, r->a->epochs);
+    while (r->at.step_in_epoch < r->steps_per_epoch) {
+        TRY(train_step(r));
+        char note[48];
+        snprintf(note, sizeof note, "loss %.4f", r->at.loss_sum / (double)r->at.step_in_epoch);
+        progress(what, r->at.step_in_epoch, r->steps_per_epoch, note);
+        const bool stop = interrupted(), due = r->a->save_every && r->at.step % r->a->save_every == 0;
+        if (stop || due) {
+            TRY(journal_flush(r));
+            TRY(checkpoint_save(r));
+        }
+        if (stop)
+            return error_set(STET_EINTR, "interrupted after step %llu; continue with --resume", (unsigned long long)r->at.step);
+    }
+    return finish_epoch(r);
+}
+
+/* ---- the run ------------------------------------------------------------------------------ */
+
+static double or_default(double v, double otherwise)
+{
+    return v >= 0 ? v : otherwise;
+}
+
+/* Neighbouring parameters of one kind make one group. */
+static void make_groups(run_state *r)
+{
+    const model *m = r->p.m;
+    const double rate[PARAM_KINDS] = { or_default(r->a->rate, m->desc->train.rate[PARAM_PLAIN]),
+                                       or_default(r->a->state_rate, m->desc->train.rate[PARAM_STATE]) };
+    const double decay[PARAM_KINDS] = { or_default(r->a->decay, m->desc->train.decay[PARAM_PLAIN]),
+                                        m->desc->train.decay[PARAM_STATE] };
+    for (size_t i = 0; i < m->n_params; i++) {
+        const param *p = &m->params[i];
+        if (i > 0 && p->kind == m->params[i - 1].kind)
+            r->groups[r->n_groups - 1].n += shape_count(p->shape);
+        else
+            r->groups[r->n_groups++] = (param_group){ p->first, shape_count(p->shape), rate[p->kind], decay[p->kind] };
+    }
+    r->dropout = or_default(r->a->dropout, m->desc->train.dropout);
+}
+
+static stet_status start_defense(run_state *r)
+{
+    r->defense = defense_find(r->a->defense);
+    if (!r->defense)
+        return STET_EUSAGE;
+    r->defense_cfg = mem_zalloc(1, r->defense->cfg_size + 1);
+    if (!r->defense_cfg)
+        return STET_ENOMEM;
+    TRY(stet_opt_defaults(r->defense->opts, r->defense_cfg));
+    for (const char *const *s = r->a->defense_settings; s && *s; s++) {
+        const char *eq = strchr(*s, '=');
+        char name[64];
+        if (!eq || (size_t)(eq - *s) >= sizeof name)
+            return error_set(STET_EUSAGE, "defence setting '%s': expected name=value", *s);
+        snprintf(name, sizeof name, "%.*s", (int)(eq - *s), *s);
+        TRY(stet_opt_set(r->defense->opts, r->defense_cfg, name, eq + 1));
+    }
+    return r->defense->start ? r->defense->start(r->defense_cfg, r->p.m, r->p.subst, &r->defense_state) : STET_OK;
+}
+
+static stet_status check_args(const stet_train_args *a)
+{
+    if (!a->out || !a->data || a->n_vectors == 0)
+        return error_set(STET_EUSAGE, "training needs --data, --vectors and -o");
+    if (a->batch == 0 || a->epochs == 0 || a->max_len == 0)
+        return error_set(STET_EUSAGE, "--batch, --epochs and --max-len must be at least 1");
+    return STET_OK;
+}
+
+static stet_status set_up(run_state *r)
+{
+    const stet_train_args *a = r->a;
+    TRY(dir_make(a->out));
+    r->log_path = path_join(a->out, "train.jsonl");
+    r->checkpoint_path = path_join(a->out, "checkpoint.safetensors");
+    if (!r->log_path || !r->checkpoint_path)
+        return STET_ENOMEM;
+    TRY(prepare(a, &r->p));
+    TRY(start_defense(r));
+    make_groups(r);
+    const size_t n = r->p.m->n_values;
+    r->steps_per_epoch = (r->p.train.n_texts + a->batch - 1) / a->batch;
+    r->stop.patience = a->patience;
+    optim_options how = OPTIM_DEFAULTS;
+    how.kind = r->p.m->desc->train.decoupled ? OPTIM_ADAMW : OPTIM_ADAM;
+    how.clip = a->clip;
+    how.schedule = (schedule_kind)a->schedule;
+    how.total_steps = r->steps_per_epoch * a->epochs;
+    how.step_every = how.total_steps / 3 + 1;
+    TRY(optim_init(&r->opt, &how, n));
+    r->grad = mem_aligned(n, sizeof *r->grad);
+    r->order = mem_alloc(r->p.train.n_texts, sizeof *r->order);
+    if (!r->grad || !r->order)
+        return STET_ENOMEM;
+    return batcher_init(&r->batches, r->p.m);
+}
+
+/* The best epoch's weights are in the folder already; what is left is to say that the run is complete. */
+static stet_status finish_run(run_state *r)
+{
+    char *config = path_join(r->a->out, "config.json");
+    if (!config)
+        return STET_ENOMEM;
+    json_t *o = NULL;
+    stet_status st = journal_end(r);
+    if (st == STET_OK)
+        st = journal_flush(r);
+    if (st == STET_OK)
+        st = card_write(r);
+    if (st == STET_OK)
+        st = json_read_file(config, &o);
+    if (st == STET_OK) {
+        json_t *training = training_json(r, true);
+        st = training && json_object_set_new(o, "training", training) == 0 ? json_write_file(config, o)
+                                                                            : error_set(STET_ENOMEM, "out of memory");
+    }
+    json_decref(o);
+    mem_free(config);
+    if (st == STET_OK)
+        unlink(r->checkpoint_path);
+    return st;
+}
+
+static bool already_complete(const stet_train_args *a)
+{
+    char *config = path_join(a->out, "config.json"), *checkpoint = path_join(a->out, "checkpoint.safetensors");
+    json_t *o = NULL;
+    bool complete = false;
+    if (config && checkpoint && !file_exists(checkpoint) && file_exists(config) && json_read_file(config, &o) == STET_OK)
+        complete = json_is_integer(json_object_get(json_object_get(o, "training"), "epochs_run"));
+    json_decref(o);
+    mem_free(config);
+    mem_free(checkpoint);
+    return complete;
+}
+
+static stet_status run(run_state *r)
+{
+    TRY(set_up(r));
+    if (r->a->resume && file_exists(r->checkpoint_path))
+        TRY(checkpoint_load(r));
+    else
+        unlink(r->checkpoint_path); /* an older run's */
+    TRY(journal_open(r));
+    log_info("%s on %zu texts (%zu for validation), %zu words with vectors, %zu parameters, %s",
+             r->p.m->desc->name, r->p.train.n_texts, r->p.valid.n_texts, r->p.m->n_words, r->p.m->n_values, r->a->defense);
+    while (r->at.epoch < r->a->epochs && !early_stop_done(&r->stop))
+        TRY(train_epoch(r));
+    return finish_run(r);
+}
+
+static void report(const run_state *r, double seconds, stet_train_result *out)
+{
+    *out = (stet_train_result){ .epochs = (size_t)r->at.epoch, .best_epoch = (size_t)r->stop.best_epoch, .steps = (size_t)r->at.step,
+                                .n_train = r->p.train.n_texts, .n_valid = r->p.valid.n_texts, .n_words = r->p.m->n_words,
+                                .valid_accuracy = r->stop.best, .valid_loss = r->at.valid_loss, .train_loss = r->at.train_loss,
+                                .seconds = seconds, .seconds_per_epoch = r->at.epoch ? seconds / (double)r->at.epoch : 0,
+                                .smooth_residual = r->p.smooth_residual };
+}
+
+static void tear_down(run_state *r)
+{
+    if (r->log)
+        fclose(r->log);
+    if (r->defense && r->defense->end)
+        r->defense->end(r->defense_state);
+    mem_free(r->defense_cfg);
+    mem_free(r->log_path);
+    mem_free(r->checkpoint_path);
+    mem_free(r->order);
+    mem_free_aligned(r->grad);
+    optim_deinit(&r->opt);
+    batcher_deinit(&r->batches);
+    arena_deinit(&r->step_mem);
+    prepared_deinit(&r->p);
+}
+
+stet_status stet_train(const stet_train_args *a, stet_train_result *out)
+{
+    *out = (stet_train_result){ 0 };
+    TRY(check_args(a));
+    if (a->resume && already_complete(a)) {
+        log_info("%s: the run is complete, nothing to resume", a->out);
+        return STET_OK;
+    }
+    interrupt_clear();
+    run_state r = { .a = a };
+    r.started = now();
+    const stet_status st = run(&r);
+    if (st == STET_OK)
+        report(&r, now() - r.started, out);
+    tear_down(&r);
+    return st;
+}
