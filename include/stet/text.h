@@ -141,30 +141,32 @@ STET_API void stet_corpus_deinit(stet_corpus *c);
 
 /* ---- word vectors ------------------------------------------------------------------------- */
 
-/* A table with one row per vocabulary id. Rows of words that no file has are zero and marked
- * unknown; <pad> is zero. */
+/* A table with one row per vocabulary id. Rows of words that no file has are zero and not known; so
+ * is <pad>. The row of <unk> is the mean of the known rows. */
 typedef struct stet_vectors {
     size_t n, dim;
     float *data;          /* (n, dim), 64-byte aligned */
     unsigned char *known; /* (n) 1 where a vector was found */
-    size_t n_known;
+    size_t n_known;       /* words found; <pad> and <unk> are not among them */
 } stet_vectors;
 
-/* GloVe, fastText and word2vec text files and word2vec binary, plain or compressed; earlier files win.
- * Only the words of `v` are kept; parsed in parallel. <unk>: the file's own "<unk>"/"unk" vector is not used;
- * the row is the mean of the known rows. */
+/* GloVe, word2vec and fastText text and word2vec binary, told by content; plain or compressed. The first vector of a
+ * word counts, in the order of files and lines. Only the words of `v` are kept, the lines of others are skipped unread;
+ * reading stops when every word has its vector. A bad file is STET_EFORMAT with file and line. */
 STET_API stet_status stet_vectors_load(const char *const *paths, size_t n_paths, const stet_vocab *v, stet_vectors *out);
-/* Every word of the files, with a vocabulary made from them. */
+/* Every word of the files, in their order, with a vocabulary made of them. */
 STET_API stet_status stet_vectors_load_all(const char *const *paths, size_t n_paths, stet_vocab **v, stet_vectors *out);
+/* The known words as GloVe text, each number with the fewest digits that read back as the same float; atomic. */
 STET_API stet_status stet_vectors_save_text(const stet_vectors *t, const stet_vocab *v, const char *path);
+STET_API stet_status stet_vectors_save_binary(const stet_vectors *t, const stet_vocab *v, const char *path); /* word2vec */
 STET_API void stet_vectors_deinit(stet_vectors *t);
 
-/* Train vectors on a corpus: weighted co-occurrence and the GloVe objective. Deterministic for one
- * (seed, thread count is irrelevant). */
+/* Train vectors on a corpus: co-occurrence weighted by 1/distance and the GloVe objective. The same seed gives the
+ * same bytes whatever the number of threads. */
 typedef struct stet_embed_options {
     size_t dim, window, epochs;
-    uint64_t min_count, seed;
-    double rate, x_max, alpha;
+    uint64_t min_count, seed;   /* rarer words get no vector */
+    double rate, x_max, alpha;  /* AdaGrad's rate; a pair counts min(1, (x / x_max)^alpha) */
 } stet_embed_options;
 #define STET_EMBED_DEFAULTS { .dim = 100, .window = 10, .epochs = 15, .min_count = 2, .seed = 1, .rate = 0.05, .x_max = 100, .alpha = 0.75 }
 STET_API stet_status stet_embed_train(const stet_dataset *d, stet_tokenizer kind, const stet_embed_options *how,
