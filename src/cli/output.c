@@ -199,7 +199,7 @@ stet_status cli_json_print(json_t *object)
     if (!line)
         return cli_fail(STET_ENOMEM, "out of memory, or a number that JSON cannot hold");
     puts(line);
-    free(line);
+    stet_free(line);
     fflush(stdout);
     return STET_OK;
 }

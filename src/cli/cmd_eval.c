@@ -1,0 +1,176 @@
+/* cli/cmd_eval.c - stet eval: accuracy, scores of each class, confusion, calibration. */
+#include <stdlib.h>
+
+#include "cli/commands.h"
+#include "stet/model.h"
+
+typedef struct eval_cfg {
+    cli_common common;
+    const char *data, *label, *text;
+    int64_t limit;
+    double require;
+    bool skip_bad;
+} eval_cfg;
+
+static const stet_opt opts[] = {
+    STET_OPT_TOPIC("Data"),
+    STET_OPT_STR("data", eval_cfg, data, NULL, "FILE", "labelled texts"),
+    STET_OPT_STR("label", eval_cfg, label, NULL, "COLUMN", "column or field of the label"),
+    STET_OPT_STR("text", eval_cfg, text, NULL, "COLUMN,...", "columns or fields of the text"),
+    STET_OPT_FLAG("skip-bad", eval_cfg, skip_bad, "count bad lines instead of failing"),
+    STET_OPT_INT("limit", eval_cfg, limit, "0", 0, 1e12, "N", "a seeded random sample of N texts; 0: all"),
+    STET_OPT_REAL("require", eval_cfg, require, "0", 0, 1, "SHARE", "exit with 4 if the accuracy is below"),
+    CLI_COMMON_OPTS(eval_cfg),
+    STET_OPT_END,
+};
+
+/* ---- loading ------------------------------------------------------------------------------ */
+
+/* Classes in the model's order, so that a test set with a class missing still has the right labels. */
+static stet_status model_classes(const stet_model *m, stet_dataset **out)
+{
+    const size_t k = stet_model_classes(m);
+    const char **names = malloc(k * sizeof *names);
+    if (!names)
+        return cli_fail(STET_ENOMEM, "out of memory");
+    for (size_t c = 0; c < k; c++)
+        names[c] = stet_model_class_name(m, c);
+    const stet_status st = stet_dataset_new(NULL, NULL, 0, names, k, out);
+    free(names);
+    return st;
+}
+
+static stet_status sample(stet_dataset **d, size_t limit, uint64_t seed)
+{
+    if (limit == 0 || limit >= stet_dataset_size(*d))
+        return STET_OK;
+    size_t *index = malloc(limit * sizeof *index);
+    if (!index)
+        return cli_fail(STET_ENOMEM, "out of memory");
+    const size_t n = stet_dataset_sample(*d, limit, seed, index);
+    stet_dataset *part;
+    const stet_status st = stet_dataset_pick(*d, index, n, &part);
+    free(index);
+    if (st == STET_OK) {
+        stet_dataset_free(*d);
+        *d = part;
+    }
+    return st;
+}
+
+static stet_status load(const eval_cfg *cfg, const stet_model *m, stet_dataset **out)
+{
+    stet_dataset *like = NULL;
+    stet_status st = model_classes(m, &like);
+    stet_data_options how = STET_DATA_DEFAULTS;
+    how.label = cfg->label;
+    how.text = cfg->text;
+    how.skip_bad = cfg->skip_bad;
+    how.like = like;
+    if (st == STET_OK)
+        st = stet_dataset_load(cfg->data, &how, out);
+    if (st == STET_OK)
+        st = sample(out, (size_t)cfg->limit, (uint64_t)cfg->common.seed);
+    stet_dataset_free(like);
+    return st;
+}
+
+/* ---- printing ----------------------------------------------------------------------------- */
+
+static void print_text(const stet_model *m, const stet_scores *s)
+{
+    printf("%zu texts: accuracy %.2f %%, loss %.4f, calibration error %.4f\n\n", s->n, 100 * s->accuracy, s->loss, s->ece);
+    cli_table t = { 0 };
+    cli_row(&t, "class", "precision", "recall", "F1", "texts", NULL);
+    for (size_t c = 0; c < s->n_classes; c++) {
+        size_t n = 0;
+        for (size_t j = 0; j < s->n_classes; j++)
+            n += s->confusion[c * s->n_classes + j];
+        cli_row(&t, stet_model_class_name(m, c), cli_fmt("%.4f", s->precision[c]), cli_fmt("%.4f", s->recall[c]),
+                cli_fmt("%.4f", s->f1[c]), cli_fmt("%zu", n), NULL);
+    }
+    cli_table_print(&t);
+    if (s->n_classes > 12)
+        return;
+    puts("\nconfusion (row: truth, column: answer)");
+    for (size_t c = 0; c < s->n_classes; c++) {
+        printf("%14.14s", stet_model_class_name(m, c));
+        for (size_t j = 0; j < s->n_classes; j++)
+            printf(" %8zu", s->confusion[c * s->n_classes + j]);
+        putchar('\n');
+    }
+}
+
+static stet_status print_json(const eval_cfg *cfg, const stet_model *m, const stet_scores *s)
+{
+    json_t *o = cli_json_start(&cmd_eval, cfg);
+    json_t *classes = json_array(), *confusion = json_array(), *bins = json_array();
+    for (size_t c = 0; c < s->n_classes; c++) {
+        json_array_append_new(classes, json_pack("{s:s, s:f, s:f, s:f}", "class", stet_model_class_name(m, c), "precision",
+                                                 s->precision[c], "recall", s->recall[c], "f1", s->f1[c]));
+        json_t *row = json_array();
+        for (size_t j = 0; j < s->n_classes; j++)
+            json_array_append_new(row, json_integer((json_int_t)s->confusion[c * s->n_classes + j]));
+        json_array_append_new(confusion, row);
+    }
+    for (size_t b = 0; b < 15; b++)
+        json_array_append_new(bins, json_pack("{s:I, s:f, s:f}", "n", (json_int_t)s->bin_count[b], "confidence",
+                                              s->bin_confidence[b], "accuracy", s->bin_accuracy[b]));
+    json_object_update_new(o, json_pack("{s:f, s:I, s:f, s:f, s:o, s:o, s:o}", "accuracy", s->accuracy, "n", (json_int_t)s->n,
+                                        "loss", s->loss, "ece", s->ece, "per_class", classes, "confusion", confusion,
+                                        "calibration", bins));
+    return cli_json_print(o);
+}
+
+static stet_status score(const eval_cfg *cfg, const stet_model *m, const stet_dataset *d)
+{
+    stet_corpus c = { 0 };
+    stet_status st = stet_corpus_encode(d, stet_model_vocab(m), stet_model_tokenizer(m), stet_model_max_len(m), &c);
+    float *logits = st == STET_OK ? malloc((c.n_texts * stet_model_classes(m) + 1) * sizeof *logits) : NULL;
+    if (st == STET_OK)
+        st = logits ? stet_model_logits(m, &c, logits) : cli_fail(STET_ENOMEM, "out of memory");
+    stet_scores s = { 0 };
+    if (st == STET_OK)
+        st = stet_scores_of(logits, c.label, c.n_texts, stet_model_classes(m), &s);
+    if (st == STET_OK) {
+        if (cfg->common.json)
+            st = print_json(cfg, m, &s);
+        else
+            print_text(m, &s);
+        if (s.accuracy < cfg->require)
+            cli_require_failed("accuracy %.4f is below the required %.4f", s.accuracy, cfg->require);
+    }
+    stet_scores_deinit(&s);
+    stet_corpus_deinit(&c);
+    free(logits);
+    return st;
+}
+
+static stet_status run(void *config, const stet_rest *rest)
+{
+    const eval_cfg *cfg = config;
+    if (!cfg->data)
+        return cli_usage("expected --data FILE");
+    stet_model *m = NULL;
+    stet_dataset *d = NULL;
+    stet_status st = stet_model_load(rest->v[0], &m);
+    if (st == STET_OK)
+        st = load(cfg, m, &d);
+    if (st == STET_OK)
+        st = score(cfg, m, d);
+    stet_dataset_free(d);
+    stet_model_free(m);
+    return st;
+}
+
+const cli_command cmd_eval = {
+    .name = "eval",
+    .args = "DIR",
+    .summary = "accuracy, scores of each class, confusion and calibration of a model",
+    .examples = "  stet eval runs/cnn --data test.tsv.xz\n  stet eval runs/cnn --data test.tsv.xz --limit 1000 --json\n",
+    .opts = opts,
+    .cfg_size = sizeof(eval_cfg),
+    .min_args = 1,
+    .max_args = 1,
+    .run = run,
+};

@@ -1,0 +1,211 @@
+/* cli/cmd_train.c - stet train. Options of every model and defence join the table by name; those given are
+ * handed to the chosen one, and an option of another one is an error. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "stet/train.h"
+
+enum { MAX_SETTINGS = 96 };
+
+typedef struct train_cfg {
+    cli_common common;
+    const char *data, *valid, *synonyms, *label, *text, *out;
+    stet_strings vectors;
+    int model, defense, schedule, tokenizer;
+    bool resume, skip_bad;
+    double smooth, rate, state_rate, decay, dropout, clip;
+    int64_t max_len, max_words, min_count, batch, epochs, patience, save_every;
+    const char *setting[MAX_SETTINGS]; /* options of models and defences, as given */
+} train_cfg;
+
+static const stet_opt own_opts[] = {
+    STET_OPT_TOPIC("Data"),
+    STET_OPT_STR("data", train_cfg, data, NULL, "FILE", "labelled texts: TSV, CSV, JSON lines, aclImdb folder; plain, .gz, .xz, .zst"),
+    STET_OPT_STR("valid", train_cfg, valid, "0.1", "FILE|SHARE", "validation texts, or the share of --data held out"),
+    STET_OPT_LIST("vectors", train_cfg, vectors, "FILE", "word vectors (GloVe, word2vec, fastText); repeat for several files"),
+    STET_OPT_STR("synonyms", train_cfg, synonyms, NULL, "SET", "substitution sets: their words join the vocabulary"),
+    STET_OPT_REAL("smooth", train_cfg, smooth, "0", 0, 1e9, "LAMBDA", "smooth the vectors over the substitution graph"),
+    STET_OPT_STR("label", train_cfg, label, NULL, "COLUMN", "column or field of the label, by name or number"),
+    STET_OPT_STR("text", train_cfg, text, NULL, "COLUMN,...", "columns or fields of the text"),
+    STET_OPT_FLAG("skip-bad", train_cfg, skip_bad, "count bad lines instead of failing"),
+    STET_OPT_CHOICE("tokenizer", train_cfg, tokenizer, "word", "word|keras", "how texts are cut into words"),
+    STET_OPT_INT("max-len", train_cfg, max_len, "512", 1, 1 << 20, "N", "words of a text that are read"),
+    STET_OPT_INT("max-words", train_cfg, max_words, "0", 0, 1e9, "N", "largest vocabulary; 0: no limit"),
+    STET_OPT_INT("min-count", train_cfg, min_count, "1", 1, 1e9, "N", "rarer words are unknown"),
+    STET_OPT_TOPIC("Model"),
+    STET_OPT_CHOICE("model", train_cfg, model, "cnn", "cnn|bilstm|s4", "kind of classifier"),
+    STET_OPT_TOPIC("Training"),
+    STET_OPT_OUT(train_cfg, out, NULL, "run folder"),
+    STET_OPT_FLAG("resume", train_cfg, resume, "go on from the folder's checkpoint, if there is one"),
+    STET_OPT_INT("epochs", train_cfg, epochs, "20", 1, 1e6, "N", "passes over the data, at most"),
+    STET_OPT_INT("patience", train_cfg, patience, "3", 0, 1e6, "N", "epochs without a better validation accuracy; 0: never stop early"),
+    STET_OPT_INT("batch", train_cfg, batch, "64", 1, 65536, "N", "texts a step"),
+    STET_OPT_REAL("lr", train_cfg, rate, "-1", -1, 100, "RATE", "learning rate; -1: the model's (cnn 1e-4, bilstm 1e-3, s4 5e-4)"),
+    STET_OPT_REAL("state-lr", train_cfg, state_rate, "-1", -1, 100, "RATE", "s4: rate of A, B, C and the step; -1: 5e-3"),
+    STET_OPT_REAL("weight-decay", train_cfg, decay, "-1", -1, 100, "X", "-1: the model's (1e-4 coupled; s4 1e-2 decoupled)"),
+    STET_OPT_REAL("dropout", train_cfg, dropout, "-1", -1, 0.99, "P", "before the last layer; -1: the model's"),
+    STET_OPT_REAL("clip", train_cfg, clip, "0", 0, 1e9, "NORM", "largest gradient norm; 0: none"),
+    STET_OPT_CHOICE("schedule", train_cfg, schedule, "constant", "constant|cosine|step", "learning rate over time"),
+    STET_OPT_INT("save-every", train_cfg, save_every, "500", 0, 1e9, "STEPS", "steps between checkpoints within an epoch"),
+    STET_OPT_TOPIC("Defence"),
+};
+enum { N_OWN = sizeof own_opts / sizeof *own_opts };
+static const stet_opt common_opts[] = { CLI_COMMON_OPTS(train_cfg), STET_OPT_END };
+enum { N_COMMON = sizeof common_opts / sizeof *common_opts };
+
+/* ---- one table of all options ------------------------------------------------------------- */
+
+static stet_opt table[N_OWN + 1 + MAX_SETTINGS + N_COMMON];
+static char help_text[MAX_SETTINGS][160];
+static char choices[256];
+static struct {
+    const char *name;
+    bool of_model;
+    size_t owner; /* model or defence that has it */
+} settings[MAX_SETTINGS];
+static size_t n_settings;
+
+static size_t add_settings(const stet_opt *opts, bool of_model, size_t owner, size_t at)
+{
+    for (; opts && opts->type != STET_T_END; opts++) {
+        if (opts->type == STET_T_TOPIC || n_settings == MAX_SETTINGS)
+            continue;
+        snprintf(help_text[n_settings], sizeof help_text[0], "%s%s%s%s", opts->help, opts->def ? " (" : "", opts->def ? opts->def : "",
+                 opts->def ? ")" : "");
+        settings[n_settings].name = opts->name;
+        settings[n_settings].of_model = of_model;
+        settings[n_settings].owner = owner;
+        table[at++] = (stet_opt){ .name = opts->name, .type = STET_T_STR, .offset = offsetof(train_cfg, setting) + n_settings * sizeof(char *),
+                                  .arg = opts->arg ? opts->arg : "yes|no", .help = help_text[n_settings] };
+        n_settings++;
+    }
+    return at;
+}
+
+__attribute__((constructor)) static void build_table(void)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < N_OWN; i++) {
+        table[at++] = own_opts[i];
+        if (own_opts[i].name && strcmp(own_opts[i].name, "model") == 0)
+            for (size_t k = 0; k < stet_model_kinds(); k++)
+                at = add_settings(stet_model_kind_options(k), true, k, at);
+    }
+    for (size_t d = 0; d < stet_defenses(); d++)
+        snprintf(choices + strlen(choices), sizeof choices - strlen(choices), d ? "|%s" : "%s", stet_defense_name(d));
+    table[at++] = (stet_opt)STET_OPT_CHOICE("defense", train_cfg, defense, "standard", choices, "what the training adds against substitutions");
+    for (size_t d = 0; d < stet_defenses(); d++)
+        at = add_settings(stet_defense_options(d), false, d, at);
+    for (size_t i = 0; i < N_COMMON; i++)
+        table[at++] = common_opts[i];
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+/* "name=value" strings of the chosen model or defence. */
+static stet_status collect(const train_cfg *cfg, bool of_model, size_t chosen, char store[][256], const char **out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_settings; i++) {
+        if (!cfg->setting[i] || settings[i].of_model != of_model)
+            continue;
+        if (settings[i].owner != chosen)
+            return cli_usage("--%s is an option of %s '%s'", settings[i].name, of_model ? "model" : "defence",
+                             of_model ? stet_model_kind_name(settings[i].owner) : stet_defense_name(settings[i].owner));
+        snprintf(store[n], 256, "%s=%s", settings[i].name, cfg->setting[i]);
+        out[n] = store[n];
+        n++;
+    }
+    out[n] = NULL;
+    return STET_OK;
+}
+
+static stet_status print_result(const train_cfg *cfg, const stet_train_result *r)
+{
+    if (!cfg->common.json) {
+        if (r->epochs)
+            printf("%s: validation accuracy %.2f %% (epoch %zu of %zu), %.1f s, %.1f s per epoch\n", cfg->out, 100 * r->valid_accuracy,
+                   r->best_epoch, r->epochs, r->seconds, r->seconds_per_epoch);
+        return STET_OK;
+    }
+    json_t *o = cli_json_start(&cmd_train, cfg);
+    json_object_update_new(o, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "out", cfg->out, "epochs",
+                                        (json_int_t)r->epochs, "best_epoch", (json_int_t)r->best_epoch, "steps", (json_int_t)r->steps,
+                                        "train_texts", (json_int_t)r->n_train, "valid_texts", (json_int_t)r->n_valid, "words",
+                                        (json_int_t)r->n_words, "valid_accuracy", r->valid_accuracy, "valid_loss", r->valid_loss,
+                                        "seconds", r->seconds, "seconds_per_epoch", r->seconds_per_epoch, "smooth_residual",
+                                        r->smooth_residual));
+    return cli_json_print(o);
+}
+
+static stet_status run(void *config, const stet_rest *rest)
+{
+    (void)rest;
+    const train_cfg *cfg = config;
+    if (!cfg->data || !cfg->out || cfg->vectors.n == 0)
+        return cli_usage("expected --data FILE, --vectors FILE and -o DIR");
+    if (cfg->common.device != 0)
+        return cli_fail(STET_ENOTSUP, "training on --device cuda is not part of this build");
+    static char store[2][MAX_SETTINGS][256];
+    const char *model_settings[MAX_SETTINGS + 1], *defense_settings[MAX_SETTINGS + 1];
+    stet_status st = collect(cfg, true, (size_t)cfg->model, store[0], model_settings);
+    if (st == STET_OK)
+        st = collect(cfg, false, (size_t)cfg->defense, store[1], defense_settings);
+    if (st != STET_OK)
+        return st;
+
+    char *end;
+    const double share = strtod(cfg->valid, &end);
+    const bool is_share = *cfg->valid && *end == '\0';
+    if (is_share && !(share > 0 && share < 1))
+        return cli_usage("--valid %s: expected a file, or a share between 0 and 1", cfg->valid);
+    stet_train_args a = STET_TRAIN_DEFAULTS;
+    a.out = cfg->out;
+    a.resume = cfg->resume;
+    a.data = cfg->data;
+    a.format.label = cfg->label;
+    a.format.text = cfg->text;
+    a.format.skip_bad = cfg->skip_bad;
+    a.valid = is_share ? NULL : cfg->valid;
+    a.valid_fraction = is_share ? share : 0;
+    a.vectors = cfg->vectors.v;
+    a.n_vectors = cfg->vectors.n;
+    a.synonyms = cfg->synonyms;
+    a.smooth = cfg->smooth;
+    a.tokenizer = (stet_tokenizer)cfg->tokenizer;
+    a.max_len = (size_t)cfg->max_len;
+    a.max_words = (size_t)cfg->max_words;
+    a.min_count = (uint64_t)cfg->min_count;
+    a.model = stet_model_kind_name((size_t)cfg->model);
+    a.model_settings = model_settings;
+    a.defense = stet_defense_name((size_t)cfg->defense);
+    a.defense_settings = defense_settings;
+    a.batch = (size_t)cfg->batch;
+    a.epochs = (size_t)cfg->epochs;
+    a.patience = (size_t)cfg->patience;
+    a.rate = cfg->rate;
+    a.state_rate = cfg->state_rate;
+    a.decay = cfg->decay;
+    a.dropout = cfg->dropout;
+    a.clip = cfg->clip;
+    a.schedule = (stet_schedule)cfg->schedule;
+    a.seed = (uint64_t)cfg->common.seed;
+    a.save_every = (size_t)cfg->save_every;
+    stet_train_result r;
+    st = stet_train(&a, &r);
+    return st == STET_OK ? print_result(cfg, &r) : st;
+}
+
+const cli_command cmd_train = {
+    .name = "train",
+    .args = "",
+    .summary = "train a classifier into a run folder",
+    .details = "The folder holds config.json, model.safetensors, vocab.txt, train.jsonl and a model card. Ctrl-C leaves a\n"
+               "checkpoint; --resume goes on from it and ends in the same bytes as an undisturbed run.",
+    .examples = "  stet train --data train.tsv.xz --vectors glove.6B.300d.txt -o runs/cnn\n"
+                "  stet train --data train.csv --model bilstm --vectors glove.txt --seed 7 -o runs/bilstm --resume\n",
+    .opts = table,
+    .cfg_size = sizeof(train_cfg),
+    .run = run,
+};

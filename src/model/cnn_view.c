@@ -1,0 +1,333 @@
+/* model/cnn_view.c - edits of one text without re-reading it.
+ *
+ * A changed word touches k windows of each kernel size k. Opening a text keeps the sum of every window (before bias and
+ * ReLU, which are monotone and so may follow the maximum) and, per filter, the maximum over all windows
+ * before and after each place; a variant then costs k window updates and two look-ups per filter, whatever the length of the
+ * text. Between two edited places the maximum comes from blocks of windows. */
+#include <float.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/simd.h"
+#include "model/cnn.h"
+#include "tensor/kernels.h"
+
+enum { BLOCK = 16,      /* windows a stored maximum */
+       LANES = 128,     /* filters handled at once, on the stack */
+       PIECE = 32,      /* variants a pool piece */
+       COMPILE_ROWS = 4096 };
+static const real lowest = -FLT_MAX;
+
+/* The projection of every word for every tap of every filter: row w, then kernel, tap, filter. */
+typedef struct compiled {
+    size_t n_kernels, filters, width; /* width: sum of k * filters */
+    size_t k[CNN_MAX_KERNELS], first[CNN_MAX_KERNELS];
+    real *word; /* (n_words, width) */
+} compiled;
+
+/* One kernel size of an opened text. */
+typedef struct windows {
+    size_t n;      /* windows */
+    real *sum;     /* (n, F) */
+    real *before;  /* (n + 1, F): maximum over windows < t */
+    real *after;   /* (n + 1, F): maximum over windows >= t */
+    real *block;   /* (ceil(n / BLOCK), F) */
+} windows;
+
+typedef struct view {
+    const model *m;
+    const compiled *c;
+    arena mem;
+    uint32_t *ids;
+    size_t n; /* words, padding up to the widest kernel included */
+    windows w[CNN_MAX_KERNELS];
+    float *logits;
+} view;
+
+/* ---- compile ------------------------------------------------------------------------------ */
+
+/* nn.Conv1d's (F, D, k) to (D, k, F), kernels side by side. */
+static void pack_weights(const model *m, const compiled *c, real *packed)
+{
+    for (size_t i = 0; i < c->n_kernels; i++) {
+        const real *w = model_value(m, (int)(2 * i));
+        for (size_t f = 0; f < c->filters; f++)
+            for (size_t d = 0; d < m->dim; d++)
+                for (size_t l = 0; l < c->k[i]; l++)
+                    packed[d * c->width + c->first[i] + l * c->filters + f] = w[(f * m->dim + d) * c->k[i] + l];
+    }
+}
+
+static stet_status project_words(const model *m, compiled *c)
+{
+    real *packed = mem_aligned(m->dim * c->width, sizeof *packed);
+    real *rows = mem_aligned(COMPILE_ROWS * m->dim, sizeof *rows);
+    c->word = mem_aligned(m->n_words * c->width, sizeof *c->word);
+    const bool ok = packed && rows && c->word;
+    if (ok)
+        pack_weights(m, c, packed);
+    for (size_t r = 0; ok && r < m->n_words; r += COMPILE_ROWS) {
+        const size_t n = m->n_words - r < COMPILE_ROWS ? m->n_words - r : COMPILE_ROWS;
+        for (size_t i = 0; i < n * m->dim; i++)
+            rows[i] = m->table[r * m->dim + i];
+        gemm(false, false, n, c->width, m->dim, 1, rows, m->dim, packed, c->width, 0, c->word + r * c->width, c->width);
+    }
+    mem_free_aligned(packed);
+    mem_free_aligned(rows);
+    return ok ? STET_OK : STET_ENOMEM;
+}
+
+stet_status cnn_compile(const model *m, void **out)
+{
+    compiled *c = mem_zalloc(1, sizeof *c);
+    if (!c)
+        return STET_ENOMEM;
+    c->filters = (size_t)((const cnn_cfg *)m->cfg)->filters;
+    c->n_kernels = cnn_kernels(m, c->k);
+    for (size_t i = 0; i < c->n_kernels; i++) {
+        c->first[i] = c->width;
+        c->width += c->k[i] * c->filters;
+    }
+    const stet_status st = project_words(m, c);
+    if (st == STET_OK)
+        *out = c;
+    else
+        cnn_compiled_free(c);
+    return st;
+}
+
+void cnn_compiled_free(void *p)
+{
+    compiled *c = p;
+    mem_free_aligned(c->word);
+    mem_free(c);
+}
+
+/* ---- opening a text ----------------------------------------------------------------------- */
+
+stet_status cnn_view_new(const model *m, void **out)
+{
+    view *v = mem_zalloc(1, sizeof *v);
+    if (!v)
+        return STET_ENOMEM;
+    v->m = m;
+    v->c = m->compiled;
+    v->logits = mem_zalloc(m->n_classes, sizeof *v->logits);
+    *out = v;
+    return v->logits ? STET_OK : STET_ENOMEM;
+}
+
+void cnn_view_free(void *p)
+{
+    view *v = p;
+    arena_deinit(&v->mem);
+    mem_free(v->logits);
+    mem_free(v);
+}
+
+const float *cnn_view_logits(const void *p)
+{
+    return ((const view *)p)->logits;
+}
+
+static const real *tap(const compiled *c, uint32_t word, size_t kernel, size_t l)
+{
+    return c->word + word * c->width + c->first[kernel] + l * c->filters;
+}
+
+SIMD_CLONES
+static void add_into(real *RESTRICT y, const real *RESTRICT x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += x[i];
+}
+
+SIMD_CLONES
+static void max_into(real *RESTRICT y, const real *RESTRICT x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = x[i] > y[i] ? x[i] : y[i];
+}
+
+/* y = max(y, sum + (new - old)) */
+SIMD_CLONES
+static void max_swapped(real *RESTRICT y, const real *RESTRICT sum, const real *RESTRICT new, const real *RESTRICT old, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const real x = sum[i] + (new[i] - old[i]);
+        y[i] = x > y[i] ? x : y[i];
+    }
+}
+
+static void fill(real *y, real x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = x;
+}
+
+static stet_status open_windows(view *v, size_t kernel)
+{
+    const compiled *c = v->c;
+    const size_t k = c->k[kernel], F = c->filters, len = v->n < k ? k : v->n, n = len - k + 1, blocks = (n + BLOCK - 1) / BLOCK;
+    windows *w = &v->w[kernel];
+    w->n = n;
+    w->sum = arena_znew(&v->mem, real, n * F);
+    w->before = arena_new(&v->mem, real, (n + 1) * F);
+    w->after = arena_new(&v->mem, real, (n + 1) * F);
+    w->block = arena_new(&v->mem, real, blocks * F);
+    if (!w->sum || !w->before || !w->after || !w->block)
+        return STET_ENOMEM;
+    fill(w->before, lowest, F);
+    fill(w->after + n * F, lowest, F);
+    fill(w->block, lowest, blocks * F);
+    for (size_t t = 0; t < n; t++) {
+        real *sum = w->sum + t * F;
+        for (size_t l = 0; l < k && t + l < v->n; l++) /* words past the end are zero vectors */
+            add_into(sum, tap(c, v->ids[t + l], kernel, l), F);
+        memcpy(w->before + (t + 1) * F, w->before + t * F, F * sizeof *sum);
+        max_into(w->before + (t + 1) * F, sum, F);
+        max_into(w->block + t / BLOCK * F, sum, F);
+    }
+    for (size_t t = n; t-- > 0;) {
+        memcpy(w->after + t * F, w->after + (t + 1) * F, F * sizeof *w->after);
+        max_into(w->after + t * F, w->sum + t * F, F);
+    }
+    return STET_OK;
+}
+
+stet_status cnn_view_open(void *p, const uint32_t *ids, size_t n)
+{
+    view *v = p;
+    arena_restore(&v->mem, (arena_mark){ 0 });
+    v->n = n;
+    v->ids = arena_new(&v->mem, uint32_t, n);
+    if (!v->ids)
+        return STET_ENOMEM;
+    memcpy(v->ids, ids, n * sizeof *ids);
+    for (size_t i = 0; i < v->c->n_kernels; i++)
+        TRY(open_windows(v, i));
+    const size_t none[2] = { 0, 0 };
+    return cnn_view_edits(v, NULL, none, 1, v->logits);
+}
+
+/* ---- edits -------------------------------------------------------------------------------- */
+
+/* y = max(y, windows from..to) over filters f.. */
+static void range_max(const windows *w, size_t F, size_t from, size_t to, size_t f, size_t lanes, real *y)
+{
+    for (size_t t = from; t < to;) {
+        if (t % BLOCK == 0 && t + BLOCK <= to) {
+            max_into(y, w->block + t / BLOCK * F + f, lanes);
+            t += BLOCK;
+        } else {
+            max_into(y, w->sum + t * F + f, lanes);
+            t++;
+        }
+    }
+}
+
+/* The window sum at t with every edit that it covers. */
+static void edited_window(const view *v, size_t kernel, size_t t, const stet_edit *e, size_t n, size_t f, size_t lanes, real *y)
+{
+    const compiled *c = v->c;
+    const windows *w = &v->w[kernel];
+    const size_t k = c->k[kernel];
+    const stet_edit *only = NULL;
+    size_t covered = 0;
+    for (size_t i = 0; i < n; i++)
+        if (e[i].pos >= t && e[i].pos < t + k) {
+            only = &e[i];
+            covered++;
+        }
+    const real *sum = w->sum + t * c->filters + f;
+    if (covered == 1) {
+        const size_t l = only->pos - t;
+        max_swapped(y, sum, tap(c, only->word, kernel, l) + f, tap(c, v->ids[only->pos], kernel, l) + f, lanes);
+        return;
+    }
+    real x[LANES];
+    fill(x, 0, lanes);
+    for (size_t l = 0; l < k && t + l < v->n; l++) {
+        uint32_t word = v->ids[t + l];
+        for (size_t i = 0; i < n; i++)
+            if (e[i].pos == t + l)
+                word = e[i].word;
+        add_into(x, tap(c, word, kernel, l) + f, lanes);
+    }
+    max_into(y, x, lanes);
+}
+
+/* Maximum over time of `lanes` filters of one kernel, with the edits. Edits are cut into groups whose windows touch. */
+static void pool_filters(const view *v, size_t kernel, const stet_edit *e, size_t n, size_t f, size_t lanes, real *y)
+{
+    const windows *w = &v->w[kernel];
+    const size_t F = v->c->filters, k = v->c->k[kernel];
+    if (n == 0) {
+        memcpy(y, w->before + w->n * F + f, lanes * sizeof *y);
+        return;
+    }
+    fill(y, lowest, lanes);
+    size_t done = 0; /* windows < done are in y */
+    for (size_t i = 0; i < n;) {
+        size_t j = i + 1;
+        while (j < n && e[j].pos < e[j - 1].pos + k)
+            j++;
+        const size_t from = e[i].pos + 1 < k ? 0 : e[i].pos + 1 - k;
+        const size_t last = e[j - 1].pos < w->n - 1 ? e[j - 1].pos : w->n - 1;
+        if (i == 0)
+            max_into(y, w->before + from * F + f, lanes);
+        else
+            range_max(w, F, done, from, f, lanes, y);
+        for (size_t t = from; t <= last; t++)
+            edited_window(v, kernel, t, e + i, j - i, f, lanes, y);
+        done = last + 1;
+        i = j;
+    }
+    max_into(y, w->after + done * F + f, lanes);
+}
+
+static void variant_logits(const view *v, const stet_edit *e, size_t n, float *out)
+{
+    const model *m = v->m;
+    const size_t F = v->c->filters, features = v->c->n_kernels * F;
+    const real *fc = model_value(m, (int)m->n_params - 2), *bias = model_value(m, (int)m->n_params - 1);
+    real y[LANES];
+    for (size_t c = 0; c < m->n_classes; c++)
+        out[c] = (float)bias[c];
+    for (size_t i = 0; i < v->c->n_kernels; i++) {
+        const real *b = model_value(m, (int)(2 * i + 1));
+        for (size_t f = 0; f < F; f += LANES) {
+            const size_t lanes = F - f < LANES ? F - f : LANES;
+            pool_filters(v, i, e, n, f, lanes, y);
+            for (size_t j = 0; j < lanes; j++)
+                y[j] = y[j] + b[f + j] > 0 ? y[j] + b[f + j] : 0;
+            for (size_t c = 0; c < m->n_classes; c++)
+                out[c] += (float)vec_dot(y, fc + c * features + i * F + f, lanes);
+        }
+    }
+}
+
+typedef struct edits_job {
+    const view *v;
+    const stet_edit *edits;
+    const size_t *start;
+    size_t n;
+    float *logits;
+} edits_job;
+
+static void edits_piece(void *ctx, size_t piece, int worker)
+{
+    (void)worker;
+    const edits_job *j = ctx;
+    const size_t end = (piece + 1) * PIECE < j->n ? (piece + 1) * PIECE : j->n;
+    for (size_t i = piece * PIECE; i < end; i++)
+        variant_logits(j->v, j->edits + j->start[i], j->start[i + 1] - j->start[i], j->logits + i * j->v->m->n_classes);
+}
+
+stet_status cnn_view_edits(void *p, const stet_edit *edits, const size_t *start, size_t n, float *logits)
+{
+    edits_job j = { p, edits, start, n, logits };
+    pool_run((n + PIECE - 1) / PIECE, edits_piece, &j);
+    return STET_OK;
+}
