@@ -154,7 +154,6 @@ void buf_html(buf *b, const char *s, size_t n)
 void buf_clear(buf *b)
 {
     b->n = 0;
-    b->status = STET_OK;
     if (b->data)
         b->data[0] = '\0';
 }

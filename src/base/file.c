@@ -262,6 +262,8 @@ void file_map_close(file_map *m)
 
 stet_status dir_make(const char *path)
 {
+    if (!*path)
+        return error_set(STET_EIO, "the name of a folder is empty");
     char *part = mem_strdup(path);
     if (!part)
         return STET_ENOMEM;

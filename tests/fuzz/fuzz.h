@@ -1,0 +1,24 @@
+/* tests/fuzz/fuzz.h - hostile input for everything that reads a file.
+ *
+ * fuzz_<name>.c defines LLVMFuzzerTestOneInput: hand the bytes to a reader, use what it gives, and
+ * release it. Any answer is right except a crash, a sanitizer's report or a hang. Good inputs to
+ * start from lie in corpus/<name>/; a line `stet_fuzz(fuzz_<name>.c LAYER text)` in CMakeLists.txt
+ * adds the target:
+ *
+ * - with STET_FUZZ (clang, the preset "fuzz") it is a libFuzzer program:
+ *       fuzz_json -max_total_time=600 work-folder tests/fuzz/corpus/json
+ * - otherwise driver.c runs it on the corpus and some two thousand mutations of it, always the
+ *   same, as an ordinary test. A run that dies is named, and `fuzz_json CORPUS N` repeats it. */
+#ifndef STET_FUZZ_H
+#define STET_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The path of an in-memory file with these bytes, for readers that take a path; valid until the
+ * next call. */
+const char *fuzz_file(const uint8_t *data, size_t size);
+
+#endif
