@@ -27,48 +27,47 @@ static matrix grad_of(const node *x, bool trans)
 
 /* c = op(a) op(b) + beta c with inner size k. BLAS refuses a leading dimension of 0, which empty
  * matrices have. */
-static void product_to(real *c, shape s, matrix a, matrix b, size_t k, real beta)
+static stet_status product_to(tape *t, real *c, shape s, matrix a, matrix b, size_t k, real beta)
 {
     const size_t m = shape_rows(s), n = shape_cols(s);
-    if (m && n)
-        gemm(a.trans, b.trans, m, n, k, 1, a.v, a.ld ? a.ld : 1, b.v, b.ld ? b.ld : 1, beta, c, n);
+    if (m == 0 || n == 0)
+        return STET_OK;
+    return gemm_long(t->mem, a.trans, b.trans, m, n, k, 1, a.v, a.ld ? a.ld : 1, b.v,
+                     b.ld ? b.ld : 1, beta, c, n);
 }
 
-static void product_into_grad(node *x, matrix a, matrix b, size_t k)
+static stet_status product_to_grad(tape *t, node *x, matrix a, matrix b, size_t k)
 {
-    product_to(x->grad, x->shape, a, b, k, grad_is_fresh(x) ? 0 : 1);
+    return product_to(t, x->grad, x->shape, a, b, k, grad_is_fresh(x) ? 0 : 1);
 }
 
 stet_status cpu_matmul_fwd(tape *t, node *n)
 {
-    (void)t;
     const matmul_args *args = n->args;
     const shape a = n->in[0]->shape;
-    product_to(n->value, n->shape, value_of(n->in[0], args->ta), value_of(n->in[1], args->tb),
-               args->ta ? shape_rows(a) : shape_cols(a), 0);
-    return STET_OK;
+    return product_to(t, n->value, n->shape, value_of(n->in[0], args->ta),
+                      value_of(n->in[1], args->tb), args->ta ? shape_rows(a) : shape_cols(a), 0);
 }
 
 /* With y = op(a) op(b): da = dy op(b)^T, db = op(a)^T dy, each transposed as its operand is. */
-static void product_bwd(const node *n, node *a, bool ta, node *b, bool tb)
+static stet_status product_bwd(tape *t, const node *n, node *a, bool ta, node *b, bool tb)
 {
     const size_t rows = n->shape.dim[0], cols = n->shape.dim[1];
     if (a->needs_grad && !ta)
-        product_into_grad(a, grad_of(n, false), value_of(b, !tb), cols);
+        TRY(product_to_grad(t, a, grad_of(n, false), value_of(b, !tb), cols));
     else if (a->needs_grad)
-        product_into_grad(a, value_of(b, tb), grad_of(n, true), cols);
+        TRY(product_to_grad(t, a, value_of(b, tb), grad_of(n, true), cols));
     if (b->needs_grad && !tb)
-        product_into_grad(b, value_of(a, !ta), grad_of(n, false), rows);
+        TRY(product_to_grad(t, b, value_of(a, !ta), grad_of(n, false), rows));
     else if (b->needs_grad)
-        product_into_grad(b, grad_of(n, true), value_of(a, ta), rows);
+        TRY(product_to_grad(t, b, grad_of(n, true), value_of(a, ta), rows));
+    return STET_OK;
 }
 
 stet_status cpu_matmul_bwd(tape *t, node *n)
 {
-    (void)t;
     const matmul_args *args = n->args;
-    product_bwd(n, n->in[0], args->ta, n->in[1], args->tb);
-    return STET_OK;
+    return product_bwd(t, n, n->in[0], args->ta, n->in[1], args->tb);
 }
 
 /* bias --------------------------------------------------------------------------------------- */
@@ -124,16 +123,14 @@ stet_status cpu_add_bias_bwd(tape *t, node *n)
 /* x w^T + b: the product is added to rows that hold the bias already, which saves a pass. */
 stet_status cpu_linear_fwd(tape *t, node *n)
 {
-    (void)t;
     add_bias(NULL, n->in[2], n);
-    product_to(n->value, n->shape, value_of(n->in[0], false), value_of(n->in[1], true),
-               shape_cols(n->in[0]->shape), 1);
-    return STET_OK;
+    return product_to(t, n->value, n->shape, value_of(n->in[0], false), value_of(n->in[1], true),
+                      shape_cols(n->in[0]->shape), 1);
 }
 
 stet_status cpu_linear_bwd(tape *t, node *n)
 {
-    product_bwd(n, n->in[0], false, n->in[1], true);
     node *bias = n->in[2];
+    TRY(product_bwd(t, n, n->in[0], false, n->in[1], true));
     return bias->needs_grad ? grad_add_columns(t, bias, n->grad, shape_rows(n->shape)) : STET_OK;
 }
