@@ -1,0 +1,24 @@
+# cmake --install: headers, static and shared library, pkg-config file, CMake package, program, man pages.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS stet stet_shared EXPORT stet-targets
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(NOT STET_SANITIZE)
+  install(FILES ${PROJECT_BINARY_DIR}/libstet.a DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+install(DIRECTORY include/stet DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+configure_file(cmake/stet.pc.in ${PROJECT_BINARY_DIR}/stet.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/stet.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+install(EXPORT stet-targets NAMESPACE stet:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/stet)
+file(WRITE ${PROJECT_BINARY_DIR}/stet-config.cmake "include(\${CMAKE_CURRENT_LIST_DIR}/stet-targets.cmake)\n")
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/stet-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/stet-config.cmake ${PROJECT_BINARY_DIR}/stet-config-version.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/stet)
+
+# The man page is the program's own help.
+add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/stet.1
+  COMMAND stet man > ${PROJECT_BINARY_DIR}/stet.1 DEPENDS stet VERBATIM COMMENT "stet.1")
+add_custom_target(man ALL DEPENDS ${PROJECT_BINARY_DIR}/stet.1)
+install(FILES ${PROJECT_BINARY_DIR}/stet.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

@@ -1,2 +1,7 @@
 /* One line a command (no include guard: expanded more than once). */
+CMD(train)
+CMD(eval)
+CMD(predict)
 CMD(info)
+CMD(man)
+CMD(completion)

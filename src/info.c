@@ -1,0 +1,53 @@
+/* info.c - what this build and this machine are (stet/info.h). */
+#include "stet/info.h"
+
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "stet/option.h"
+#include "tensor/cuda/device.h"
+#include "tensor/kernels.h"
+#include "tensor/tape.h"
+
+static const char *wordnet_folder(void)
+{
+    const char *places[] = { getenv("WNSEARCHDIR"), "/usr/share/wordnet", "/usr/local/share/wordnet" };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char *index = places[i] ? path_join(places[i], "index.noun") : NULL;
+        const bool there = index && file_exists(index);
+        stet_free(index);
+        if (there)
+            return places[i];
+    }
+    return NULL;
+}
+
+stet_build_info stet_info(void)
+{
+    return (stet_build_info){
+        .version = STET_VERSION,
+#if defined(__clang__)
+        .compiler = "clang " __clang_version__,
+#else
+        .compiler = "gcc " __VERSION__,
+#endif
+        .simd = simd_level(),
+        .blas = blas_name(),
+        .threads = stet_threads(),
+        .gpu = cuda_device_text(),
+        .wordnet = wordnet_folder(),
+    };
+}
+
+size_t stet_op_count(void)
+{
+    return OP_COUNT - 1; /* without the input pseudo-op */
+}
+
+const char *stet_op_support(size_t i, bool *cpu, bool *cuda)
+{
+    const op_desc *d = &op_table[i + 1];
+    *cpu = d->forward[DEV_CPU] != NULL;
+    *cuda = d->forward[DEV_CUDA] != NULL;
+    return d->name;
+}

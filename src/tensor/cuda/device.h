@@ -1,0 +1,15 @@
+/* tensor/cuda/device.h - the GPU as far as `stet info` shows it. No CUDA type leaves this folder. */
+#ifndef TENSOR_CUDA_DEVICE_H
+#define TENSOR_CUDA_DEVICE_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Name and memory of the first CUDA device, or the reason why there is none. Static storage. */
+const char *cuda_device_text(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,7 @@
+/* tensor/cuda/device_none.c - a build without CUDA. */
+#include "tensor/cuda/device.h"
+
+const char *cuda_device_text(void)
+{
+    return "none (built without CUDA)";
+}
