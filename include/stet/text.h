@@ -64,6 +64,8 @@ STET_API void stet_dataset_free(stet_dataset *d);
 
 /* Fetch a known corpus or any URL into `dir`: resumes, checks size and checksum, unpacks. */
 STET_API stet_status stet_data_get(const char *name_or_url, const char *dir);
+/* The names it knows, i = 0, 1, ..., with a line about each (`what` may be NULL); NULL past the end. */
+STET_API const char *stet_data_known(size_t i, const char **what);
 
 /* ---- tokenisers --------------------------------------------------------------------------- */
 
@@ -101,7 +103,7 @@ STET_API stet_status stet_text_rebuild(const char *text, size_t len, const stet_
 enum { STET_PAD = 0, STET_UNK = 1, STET_FIRST_WORD = 2 };
 typedef struct stet_vocab stet_vocab;
 
-/* Count words of texts, cut, freeze: ids by falling frequency, ties by first appearance... */
+/* Count words of texts, then cut and freeze. After a failed call a counter is only good for stet_counter_free. */
 typedef struct stet_counter stet_counter;
 STET_API stet_status stet_counter_new(stet_counter **out);
 STET_API stet_status stet_counter_add_dataset(stet_counter *c, const stet_dataset *d, stet_tokenizer kind);
@@ -154,9 +156,10 @@ typedef struct stet_vectors {
  * word counts, in the order of files and lines. Only the words of `v` are kept, the lines of others are skipped unread;
  * reading stops when every word has its vector. A bad file is STET_EFORMAT with file and line. */
 STET_API stet_status stet_vectors_load(const char *const *paths, size_t n_paths, const stet_vocab *v, stet_vectors *out);
-/* Every word of the files, in their order, with a vocabulary made of them. */
+/* Every word of the files, in their order, with a vocabulary made of them; words that are not UTF-8 are left out. */
 STET_API stet_status stet_vectors_load_all(const char *const *paths, size_t n_paths, stet_vocab **v, stet_vectors *out);
-/* The known words as GloVe text, each number with the fewest digits that read back as the same float; atomic. */
+/* The known words as GloVe text, each number with the fewest digits that read back as the same float. Atomic;
+ * compressed when the name ends in .gz, .xz or .zst; "-" is standard output. */
 STET_API stet_status stet_vectors_save_text(const stet_vectors *t, const stet_vocab *v, const char *path);
 STET_API stet_status stet_vectors_save_binary(const stet_vectors *t, const stet_vocab *v, const char *path); /* word2vec */
 STET_API void stet_vectors_deinit(stet_vectors *t);

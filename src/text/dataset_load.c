@@ -1,0 +1,112 @@
+/* text/dataset_load.c - find out the format, run its reader. */
+#include <string.h>
+
+#include "base/file.h"
+#include "text/reader.h"
+
+bool source_peek(line_source *in, stet_status *st)
+{
+    if (in->held)
+        return true;
+    in->held = stream_line(in->s, &in->line, &in->len, st);
+    if (in->held && stream_line_number(in->s) == 1 && in->len >= 3 && memcmp(in->line, "\xef\xbb\xbf", 3) == 0) {
+        in->line += 3;
+        in->len -= 3;
+    }
+    return in->held;
+}
+
+bool source_next(line_source *in, stet_status *st)
+{
+    const bool any = source_peek(in, st);
+    in->held = false;
+    return any;
+}
+
+size_t source_line_number(const line_source *in)
+{
+    return stream_line_number(in->s);
+}
+
+static bool ends_with(const char *s, size_t n, const char *end)
+{
+    const size_t k = strlen(end);
+    return n >= k && strncasecmp(s + n - k, end, k) == 0;
+}
+
+/* The name decides, if it says something; else the first line. */
+static stet_data_format guess_format(const char *path, const line_source *in)
+{
+    size_t n = strlen(path);
+    for (const char *const *z = (const char *const[]){".gz", ".xz", ".zst", NULL}; *z; z++)
+        if (ends_with(path, n, *z))
+            n -= strlen(*z);
+    if (ends_with(path, n, ".jsonl") || ends_with(path, n, ".ndjson") || ends_with(path, n, ".json"))
+        return STET_DATA_JSONL;
+    if (ends_with(path, n, ".csv"))
+        return STET_DATA_CSV;
+    if (ends_with(path, n, ".tsv"))
+        return STET_DATA_TSV;
+    if (in->len > 0 && in->line[0] == '{')
+        return STET_DATA_JSONL;
+    if (in->len >= 9 && memcmp(in->line, "__label__", 9) == 0)
+        return STET_DATA_FASTTEXT;
+    if (memchr(in->line, '\t', in->len) || !memchr(in->line, ',', in->len))
+        return STET_DATA_TSV;
+    return STET_DATA_CSV;
+}
+
+static stet_status read_stream(data_builder *b, const char *path)
+{
+    line_source in = {0};
+    TRY(stream_open(path, &in.s));
+    stet_status st = STET_OK;
+    if (!source_peek(&in, &st)) {
+        if (st == STET_OK)
+            st = error_set(STET_EFORMAT, "%s: the file is empty", b->path);
+    } else {
+        stet_data_format format = b->how->format;
+        if (format == STET_DATA_AUTO && b->how->unlabelled && strcmp(path, "-") == 0)
+            format = STET_DATA_TSV; /* typed or piped lines are texts, whatever is in them */
+        if (format == STET_DATA_AUTO)
+            format = guess_format(path, &in);
+        switch (format) {
+        case STET_DATA_CSV:
+            st = read_csv(b, &in);
+            break;
+        case STET_DATA_JSONL:
+            st = read_jsonl(b, &in);
+            break;
+        case STET_DATA_FASTTEXT:
+            st = read_fasttext(b, &in);
+            break;
+        case STET_DATA_ACLIMDB:
+            st = error_set(STET_EFORMAT, "%s: expected a folder with neg/ and pos/ in it", b->path);
+            break;
+        default:
+            st = read_tsv(b, &in);
+            break;
+        }
+    }
+    stream_close(in.s);
+    return st;
+}
+
+stet_status stet_dataset_load(const char *path, const stet_data_options *how, stet_dataset **out)
+{
+    static const stet_data_options defaults = STET_DATA_DEFAULTS;
+    *out = NULL;
+    if (!how)
+        how = &defaults;
+    const bool folder = strcmp(path, "-") != 0 && dir_exists(path);
+    if (folder && how->format != STET_DATA_AUTO && how->format != STET_DATA_ACLIMDB)
+        return error_set(STET_EIO, "%s: a folder, where a file was expected", path);
+    data_builder b;
+    stet_status st = builder_init(&b, strcmp(path, "-") == 0 ? "standard input" : path, how);
+    if (st == STET_OK)
+        st = folder ? read_folder(&b, path) : read_stream(&b, path);
+    if (st == STET_OK)
+        st = builder_finish(&b, out);
+    builder_deinit(&b);
+    return st;
+}

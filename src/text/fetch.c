@@ -1,0 +1,269 @@
+/* text/fetch.c - corpora and vectors from the net, by libcurl. */
+#include "text/fetch.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "stet/text.h"
+#include "text/sha256.h"
+
+/* Sizes and checksums as published by, or computed from, the official files. */
+static const fetch_item catalogue[] = {
+    {"imdb", "50,000 film reviews, 2 classes (Maas et al. 2011)",
+     "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz", 84125825,
+     "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe"},
+    {"ag_news", "127,600 news texts, 4 classes (Zhang et al. 2015)",
+     "https://s3.amazonaws.com/fast-ai-nlp/ag_news_csv.tgz", 11784419,
+     "9a8c300eabb45750237fcc669f61cb8a3448f3ef6f6098e1ce340e444f6872be"},
+    {"yahoo_answers", "1,460,000 questions and answers, 10 classes (Zhang et al. 2015)",
+     "https://s3.amazonaws.com/fast-ai-nlp/yahoo_answers_csv.tgz", 319476345,
+     "2d4277855faf8b35259009425fa8f7fe1888b5644b47165508942d000f4c96ae"},
+    {"sst2", "70,000 phrases of film reviews, 2 classes (Socher et al. 2013)",
+     "https://dl.fbaipublicfiles.com/glue/data/SST-2.zip", 0, NULL},
+    {"newsgroups20", "18,846 posts, 20 classes, split by date",
+     "http://qwone.com/~jason/20Newsgroups/20news-bydate.tar.gz", 0,
+     "8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610"},
+    {"glove.6B", "GloVe vectors of 400,000 words, 50 to 300 dimensions",
+     "https://nlp.stanford.edu/data/glove.6B.zip", 862182613,
+     "617afb2fe6cbd085c235baf7a465b96f4112bd7f7ccb2b2cbd649fed9cbcf2fb"},
+    {"glove.840B", "GloVe vectors of 2.2 million words, 300 dimensions",
+     "https://nlp.stanford.edu/data/glove.840B.300d.zip", 2176768927,
+     "c06db255e65095393609f19a4cfca20bf3a71e20cc53e892aafa490347e3849f"},
+    {"counterfitted", "counter-fitted vectors of 65,713 words (Mrksic et al. 2016)",
+     "https://github.com/nmrksic/counter-fitting/raw/master/word_vectors/counter-fitted-vectors.txt.zip", 0, NULL},
+};
+enum { N_CATALOGUE = sizeof catalogue / sizeof *catalogue };
+
+const char *stet_data_known(size_t i, const char **what)
+{
+    if (i >= N_CATALOGUE)
+        return NULL;
+    if (what)
+        *what = catalogue[i].what;
+    return catalogue[i].name;
+}
+
+/* ---- one transfer ------------------------------------------------------------------------- */
+
+typedef struct transfer {
+    FILE *file;
+    const char *title;
+    uint64_t resumed; /* bytes that were there already */
+} transfer;
+
+static int on_progress(void *user, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up_now)
+{
+    (void)up_total, (void)up_now;
+    const transfer *t = user;
+    progress(t->title, t->resumed + (uint64_t)now, total ? t->resumed + (uint64_t)total : 0, NULL);
+    return interrupted();
+}
+
+static uint64_t size_of(FILE *f)
+{
+    struct stat sb;
+    return fstat(fileno(f), &sb) == 0 && sb.st_size > 0 ? (uint64_t)sb.st_size : 0;
+}
+
+/* A header that makes the server refuse (412) to continue a file that it has changed since we had
+ * the beginning of it. NULL: none needed, or no memory for it. */
+static struct curl_slist *unless_changed(const transfer *t)
+{
+    struct stat sb;
+    struct tm tm;
+    char line[64];
+    if (t->resumed == 0 || fstat(fileno(t->file), &sb) != 0 || !gmtime_r(&sb.st_mtime, &tm))
+        return NULL;
+    static const char *const day[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static const char *const month[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    snprintf(line, sizeof line, "If-Unmodified-Since: %s, %02d %s %04d %02d:%02d:%02d GMT", day[tm.tm_wday],
+             tm.tm_mday, month[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
+    return curl_slist_append(NULL, line);
+}
+
+static void set_options(CURL *curl, const char *url, transfer *t, char *error)
+{
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,ftp,file");
+    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+    curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
+    curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "stet/" STET_VERSION);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 30L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L); /* nothing for a minute: give up */
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 60L);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, t->file);
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, t);
+    curl_easy_setopt(curl, CURLOPT_RESUME_FROM_LARGE, (curl_off_t)t->resumed);
+}
+
+/* The server cannot go on from where we were: it does not know ranges, or its file is shorter. */
+static bool cannot_resume(CURLcode rc, long http)
+{
+    return rc == CURLE_RANGE_ERROR || rc == CURLE_BAD_DOWNLOAD_RESUME || http == 416 || http == 412;
+}
+
+static stet_status transfer_once(const char *url, transfer *t, bool *again)
+{
+    char error[CURL_ERROR_SIZE] = "";
+    CURL *curl = curl_easy_init();
+    if (!curl)
+        return error_set(STET_ENOMEM, "cannot start libcurl");
+    t->resumed = size_of(t->file);
+    set_options(curl, url, t, error);
+    struct curl_slist *headers = unless_changed(t);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    const CURLcode rc = curl_easy_perform(curl);
+    long http = 0;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &http);
+    curl_easy_cleanup(curl);
+    curl_slist_free_all(headers);
+    const bool flushed = fflush(t->file) == 0;
+    if (rc == CURLE_OK && flushed)
+        return STET_OK;
+    if (rc == CURLE_ABORTED_BY_CALLBACK)
+        return interrupt_status();
+    *again = t->resumed > 0 && cannot_resume(rc, http);
+    return error_set(STET_EIO, "%s: %s", url, !flushed ? strerror(errno) : *error ? error : curl_easy_strerror(rc));
+}
+
+/* Append to `part` what is missing; from the beginning if the server cannot go on. */
+static stet_status download(const fetch_item *item, const char *part)
+{
+    transfer t = {.file = fopen(part, "ab"), .title = item->name ? item->name : "download"};
+    if (!t.file)
+        return error_set(STET_EIO, "%s: %s", part, strerror(errno));
+    stet_status st = STET_OK;
+    bool again = false;
+    if (!item->size || size_of(t.file) != item->size) /* complete, but not unpacked yet */
+        st = transfer_once(item->url, &t, &again);
+    if (again) {
+        if (ftruncate(fileno(t.file), 0) != 0)
+            st = error_set(STET_EIO, "%s: %s", part, strerror(errno));
+        else
+            st = transfer_once(item->url, &t, &again);
+    }
+    if (fclose(t.file) != 0 && st == STET_OK)
+        st = error_set(STET_EIO, "%s: %s", part, strerror(errno));
+    return st;
+}
+
+static stet_status checksum(const char *path, char out[SHA256_HEX], uint64_t *size)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return error_set(STET_EIO, "%s: %s", path, strerror(errno));
+    static const size_t chunk = 1 << 16;
+    char *data = mem_alloc(chunk, 1);
+    sha256 h;
+    sha256_init(&h);
+    for (size_t got; data && (got = fread(data, 1, chunk, f)) > 0;)
+        sha256_add(&h, data, got);
+    stet_status st = data ? STET_OK : STET_ENOMEM;
+    if (st == STET_OK && ferror(f))
+        st = error_set(STET_EIO, "%s: %s", path, strerror(errno));
+    *size = h.size;
+    sha256_hex(&h, out);
+    mem_free(data);
+    fclose(f);
+    return st;
+}
+
+static stet_status verify(const fetch_item *item, const char *part)
+{
+    char sum[SHA256_HEX];
+    uint64_t size = 0;
+    TRY(checksum(part, sum, &size));
+    stet_status st = STET_OK;
+    if (item->size && size != item->size)
+        st = error_set(STET_EFORMAT, "%s: expected %llu bytes, got %llu; removed", item->url,
+                       (unsigned long long)item->size, (unsigned long long)size);
+    else if (item->sha256 && strcmp(sum, item->sha256) != 0)
+        st = error_set(STET_EFORMAT, "%s: expected SHA-256 %s, got %s; removed", item->url, item->sha256, sum);
+    if (st != STET_OK)
+        unlink(part);
+    return st;
+}
+
+/* ---- the whole job ------------------------------------------------------------------------ */
+
+/* The last part of the URL's path, without query: a plain file name, or NULL. */
+static char *file_name(const char *url)
+{
+    const char *path = strstr(url, "://");
+    path = path ? path + 3 : url;
+    const size_t n = strcspn(path, "?#");
+    size_t from = n;
+    while (from > 0 && path[from - 1] != '/')
+        from--;
+    if (from == n || path[from] == '.' || from == 0)
+        return NULL;
+    return mem_strndup(path + from, n - from);
+}
+
+static stet_status fetch_to(const fetch_item *item, const char *dir, const char *path, const char *part)
+{
+    if (file_exists(path)) {
+        log_info("%s is already there", path);
+        return STET_OK;
+    }
+    TRY(download(item, part));
+    TRY(verify(item, part));
+    if (unpack_is_archive(path))
+        TRY(unpack(part, dir));
+    if (rename(part, path) != 0)
+        return error_set(STET_EIO, "%s: %s", path, strerror(errno));
+    log_info("%s: done", path);
+    return STET_OK;
+}
+
+stet_status fetch_get(const fetch_item *item, const char *dir)
+{
+    TRY(dir_make(dir));
+    char *name = file_name(item->url);
+    if (!name)
+        return error_set(STET_EUSAGE, "%s: the address does not end in a file name", item->url);
+    char *path = path_join(dir, name);
+    buf part = {0};
+    if (path)
+        buf_printf(&part, "%s.part", path);
+    stet_status st = path ? buf_status(&part) : STET_ENOMEM;
+    if (st == STET_OK)
+        st = fetch_to(item, dir, path, part.data);
+    buf_deinit(&part);
+    mem_free(path);
+    mem_free(name);
+    return st;
+}
+
+stet_status stet_data_get(const char *name_or_url, const char *dir)
+{
+    for (size_t i = 0; i < N_CATALOGUE; i++)
+        if (strcasecmp(catalogue[i].name, name_or_url) == 0)
+            return fetch_get(&catalogue[i], dir);
+    if (strstr(name_or_url, "://"))
+        return fetch_get(&(fetch_item){.url = name_or_url}, dir);
+    buf names = {0};
+    for (size_t i = 0; i < N_CATALOGUE; i++)
+        buf_printf(&names, "%s%s", i ? ", " : "", catalogue[i].name);
+    stet_status st = buf_status(&names);
+    if (st == STET_OK)
+        st = error_set(STET_EUSAGE, "no corpus '%s'; there are %s, or give a URL", name_or_url, names.data);
+    buf_deinit(&names);
+    return st;
+}

@@ -1,0 +1,202 @@
+/* text/unpack.c - archives by libarchive, trusting nothing in them.
+ *
+ * Everything is written below a fresh folder, DIR/.unpack-PID; only when all of it is there are its
+ * entries moved into place, so a broken archive leaves nothing behind. Names that are absolute or
+ * climb by ".." are refused, and so is whatever is neither a file nor a folder: a link could point
+ * outside. */
+#include <archive.h>
+#include <archive_entry.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "text/fetch.h"
+
+#define UNPACKED_MAX (UINT64_C(64) << 30) /* bytes; the largest known item unpacks to 6 GB */
+
+bool unpack_is_archive(const char *file)
+{
+    static const char *const suffixes[] = {".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2", ".tar", ".zip"};
+    const size_t n = strlen(file);
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        const size_t k = strlen(suffixes[i]);
+        if (n > k && strcasecmp(file + n - k, suffixes[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool name_is_safe(const char *name)
+{
+    if (*name == '/' || *name == '\0')
+        return false;
+    for (const char *s = name; *s;) {
+        const size_t n = strcspn(s, "/");
+        if (n == 2 && s[0] == '.' && s[1] == '.')
+            return false;
+        s += n + (s[n] == '/');
+    }
+    return true;
+}
+
+typedef struct unpacking {
+    struct archive *from;
+    const char *path; /* of the archive */
+    const char *dir;  /* the fresh folder */
+    uint64_t written;
+} unpacking;
+
+static stet_status archive_failure(const unpacking *u)
+{
+    const char *why = archive_error_string(u->from);
+    return error_set(STET_EFORMAT, "%s: %s", u->path, why ? why : "not an archive, or damaged");
+}
+
+static stet_status write_all(const unpacking *u, const char *to, int fd, const char *data, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        const ssize_t k = write(fd, data + done, n - done);
+        if (k < 0 && errno != EINTR)
+            return error_set(STET_EIO, "%s: %s", to, strerror(errno));
+        done += k > 0 ? (size_t)k : 0;
+    }
+    return u->written > UNPACKED_MAX ? error_set(STET_EFORMAT, "%s: unpacks to more than %llu bytes", u->path,
+                                                 (unsigned long long)UNPACKED_MAX)
+                                     : interrupt_status();
+}
+
+static stet_status unpack_file(unpacking *u, const char *to)
+{
+    enum { CHUNK = 1 << 16 };
+    const int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return error_set(STET_EIO, "%s: %s", to, strerror(errno));
+    char *data = mem_alloc(CHUNK, 1);
+    stet_status st = data ? STET_OK : STET_ENOMEM;
+    while (st == STET_OK) {
+        const la_ssize_t got = archive_read_data(u->from, data, CHUNK);
+        if (got == 0)
+            break;
+        u->written += got > 0 ? (uint64_t)got : 0;
+        st = got < 0 ? archive_failure(u) : write_all(u, to, fd, data, (size_t)got);
+    }
+    mem_free(data);
+    if (close(fd) != 0 && st == STET_OK)
+        st = error_set(STET_EIO, "%s: %s", to, strerror(errno));
+    return st;
+}
+
+static stet_status unpack_entry(unpacking *u, struct archive_entry *entry)
+{
+    const char *name = archive_entry_pathname(entry);
+    if (!name || !name_is_safe(name))
+        return error_set(STET_EFORMAT, "%s: refused: the entry '%s' points outside", u->path, name ? name : "");
+    const bool folder = archive_entry_filetype(entry) == AE_IFDIR;
+    if ((!folder && archive_entry_filetype(entry) != AE_IFREG) || archive_entry_hardlink(entry))
+        return error_set(STET_EFORMAT, "%s: refused: the entry '%s' is neither a file nor a folder", u->path, name);
+    char *to = path_join(u->dir, name);
+    if (!to)
+        return STET_ENOMEM;
+    stet_status st;
+    if (folder) {
+        st = dir_make(to);
+    } else {
+        char *slash = strrchr(to, '/');
+        *slash = '\0';
+        st = dir_make(to);
+        *slash = '/';
+        if (st == STET_OK)
+            st = unpack_file(u, to);
+    }
+    mem_free(to);
+    return st;
+}
+
+static stet_status unpack_into(const char *path, const char *dir)
+{
+    unpacking u = {archive_read_new(), path, dir, 0};
+    if (!u.from)
+        return error_set(STET_ENOMEM, "out of memory");
+    stet_status st = STET_OK;
+    if (archive_read_support_filter_all(u.from) < ARCHIVE_WARN || archive_read_support_format_tar(u.from) != ARCHIVE_OK ||
+        archive_read_support_format_zip(u.from) != ARCHIVE_OK || archive_read_open_filename(u.from, path, 1 << 16) != ARCHIVE_OK)
+        st = archive_failure(&u);
+    while (st == STET_OK) {
+        struct archive_entry *entry;
+        const int rc = archive_read_next_header(u.from, &entry);
+        if (rc == ARCHIVE_EOF)
+            break;
+        st = rc < ARCHIVE_WARN ? archive_failure(&u) : unpack_entry(&u, entry);
+        progress("unpacking", u.written, 0, NULL);
+    }
+    archive_read_free(u.from);
+    return st;
+}
+
+/* ---- into place --------------------------------------------------------------------------- */
+
+static stet_status move_one(const char *from_dir, const char *to_dir, const char *name)
+{
+    char *from = path_join(from_dir, name), *to = path_join(to_dir, name);
+    stet_status st = from && to ? STET_OK : STET_ENOMEM;
+    struct stat sb;
+    if (st == STET_OK && lstat(to, &sb) == 0)
+        st = error_set(STET_EIO, "%s: is in the way of what was unpacked; move it or remove it", to);
+    if (st == STET_OK && rename(from, to) != 0)
+        st = error_set(STET_EIO, "%s: %s", to, strerror(errno));
+    mem_free(from);
+    mem_free(to);
+    return st;
+}
+
+static stet_status move_entries(const char *from_dir, const char *to_dir)
+{
+    DIR *handle = opendir(from_dir);
+    if (!handle)
+        return error_set(STET_EIO, "%s: %s", from_dir, strerror(errno));
+    stet_status st = STET_OK;
+    struct dirent *entry;
+    while (st == STET_OK && (entry = readdir(handle)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            st = move_one(from_dir, to_dir, entry->d_name);
+    closedir(handle);
+    return st;
+}
+
+static int remove_entry(const char *path, const struct stat *sb, int type, struct FTW *ftw)
+{
+    (void)sb, (void)type, (void)ftw;
+    return remove(path);
+}
+
+static void remove_tree(const char *dir)
+{
+    nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+stet_status unpack(const char *archive, const char *dir)
+{
+    buf fresh = {0};
+    buf_printf(&fresh, "%s/.unpack-%ld", dir, (long)getpid());
+    stet_status st = buf_status(&fresh);
+    if (st == STET_OK) {
+        remove_tree(fresh.data); /* left by a killed process that had our number */
+        st = dir_make(fresh.data);
+        if (st == STET_OK)
+            st = unpack_into(archive, fresh.data);
+        if (st == STET_OK)
+            st = move_entries(fresh.data, dir);
+        remove_tree(fresh.data);
+    }
+    buf_deinit(&fresh);
+    return st;
+}
