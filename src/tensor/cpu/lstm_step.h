@@ -1,0 +1,42 @@
+/* tensor/cpu/lstm_step.h - one time step of an LSTM for a few texts at once, forward and backward.
+ *
+ * The recurrent products are small (some texts x 4H x H) and many; they run on a register-blocked
+ * kernel over panels of PANEL columns, for which the weights are packed once a pass. Row widths are
+ * rounded up to whole panels: 4H to G, H to P. */
+#ifndef TENSOR_CPU_LSTM_STEP_H
+#define TENSOR_CPU_LSTM_STEP_H
+
+#include "tensor/tensor.h"
+
+enum { LSTM_PANEL = 64 };
+
+/* One direction's recurrent weights. */
+typedef struct lstm_cell {
+    size_t H, G, P;
+    const real *bias;   /* (G): b_ih + b_hh */
+    const real *u;      /* (G / PANEL, H, PANEL): w_hh^T in panels */
+    const real *u_back; /* (P / PANEL, 4H, PANEL): w_hh in panels */
+} lstm_cell;
+
+size_t lstm_padded(size_t n); /* n rounded up to whole panels */
+/* w_hh (4H, H) into the two packed forms; padding is 0. */
+void lstm_pack(size_t H, const real *w_hh, real *u, real *u_back);
+
+/* Texts r < n: z[r] (G) becomes the gates i f g o after their activations, from x[r] (G, the
+ * input's projection), h[r] (P) and the bias; c_next[r], h_next[r] (H) are the new state. `first`:
+ * h and c are zero and not read. z, h and c are n rows in a block. */
+void lstm_step_forward(const lstm_cell *cell, size_t n, bool first, const real *const *x,
+                       const real *h, const real *c, real *z, real *const *h_next,
+                       real *const *c_next);
+
+/* The way back: z comes as gates and leaves as the gradient of what went into them; dh and dc (n,
+ * P) come as the gradients of the new state and leave as those of the old one (dh only if !first).
+ */
+void lstm_step_backward(const lstm_cell *cell, size_t n, bool first, const real *c, real *z,
+                        real *dh, real *dc);
+
+/* du (4H, P) += dz^T h over n rows (n, G), (n, P). */
+void lstm_recurrent_gradient(const lstm_cell *cell, size_t n, const real *dz, const real *h,
+                             real *du);
+
+#endif
