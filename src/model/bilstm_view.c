@@ -1,0 +1,336 @@
+/* model/bilstm_view.c - edits of one text without re-reading it.
+ *
+ * Opening a text keeps the state of both directions before every word. A variant enters the forward direction at its first
+ * edit and the backward direction at its last, and all variants advance together as one batch. A variant whose last edit
+ * has passed and whose state has come back to the clean one, to within rounding, is done: from there on it reads what the clean
+ * text reads. Each row of a step is computed by itself, so answers do not depend on who shares the batch. */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/simd.h"
+#include "model/bilstm.h"
+#include "tensor/cpu/lstm_step.h"
+#include "tensor/kernels.h"
+
+enum { PIECE = 96, COMPILE_ROWS = 4096 };
+static const real same = (real)0x1p-22; /* states this near are the same up to rounding */
+
+typedef struct compiled {
+    size_t H, G, P;
+    lstm_cell cell[2];
+    real *block;   /* biases and packed weights of both cells */
+    real *word[2]; /* (n_words, G): the input projection of every word, by direction */
+} compiled;
+
+typedef struct view {
+    const model *m;
+    const compiled *c;
+    arena mem;
+    uint32_t *ids;
+    size_t n;
+    real *h[2], *s[2]; /* (n + 1, P): state and cell after reading i words of a direction */
+    float *logits;
+} view;
+
+/* ---- compile ------------------------------------------------------------------------------ */
+
+static stet_status pack_cells(const model *m, compiled *c)
+{
+    const size_t H = c->H, G = c->G, P = c->P, each = G + G * H + P * 4 * H;
+    c->block = mem_aligned(2 * each, sizeof *c->block);
+    if (!c->block)
+        return STET_ENOMEM;
+    memset(c->block, 0, 2 * each * sizeof *c->block);
+    for (int d = 0; d < 2; d++) {
+        real *bias = c->block + (size_t)d * each, *u = bias + G, *u_back = u + G * H;
+        const int first = d * LSTM_PER_DIRECTION;
+        for (size_t j = 0; j < 4 * H; j++)
+            bias[j] = model_value(m, first + LSTM_B_IH)[j] + model_value(m, first + LSTM_B_HH)[j];
+        lstm_pack(H, model_value(m, first + LSTM_W_HH), u, u_back);
+        c->cell[d] = (lstm_cell){ H, G, P, bias, u, u_back };
+    }
+    return STET_OK;
+}
+
+static stet_status project_words(const model *m, compiled *c)
+{
+    real *rows = mem_aligned(COMPILE_ROWS * m->dim, sizeof *rows);
+    if (!rows)
+        return STET_ENOMEM;
+    for (int d = 0; d < 2; d++) {
+        c->word[d] = mem_aligned(m->n_words * c->G, sizeof *c->word[d]);
+        if (!c->word[d]) {
+            mem_free_aligned(rows);
+            return STET_ENOMEM;
+        }
+        memset(c->word[d], 0, m->n_words * c->G * sizeof *c->word[d]);
+    }
+    for (size_t r = 0; r < m->n_words; r += COMPILE_ROWS) {
+        const size_t n = m->n_words - r < COMPILE_ROWS ? m->n_words - r : COMPILE_ROWS;
+        for (size_t i = 0; i < n * m->dim; i++)
+            rows[i] = m->table[r * m->dim + i];
+        for (int d = 0; d < 2; d++)
+            gemm(false, true, n, 4 * c->H, m->dim, 1, rows, m->dim, model_value(m, d * LSTM_PER_DIRECTION + LSTM_W_IH), m->dim, 0,
+                 c->word[d] + r * c->G, c->G);
+    }
+    mem_free_aligned(rows);
+    return STET_OK;
+}
+
+stet_status bilstm_compile(const model *m, void **out)
+{
+    compiled *c = mem_zalloc(1, sizeof *c);
+    if (!c)
+        return STET_ENOMEM;
+    c->H = (size_t)((const bilstm_cfg *)m->cfg)->hidden;
+    c->G = lstm_padded(4 * c->H);
+    c->P = lstm_padded(c->H);
+    stet_status st = pack_cells(m, c);
+    if (st == STET_OK)
+        st = project_words(m, c);
+    if (st == STET_OK)
+        *out = c;
+    else
+        bilstm_compiled_free(c);
+    return st;
+}
+
+void bilstm_compiled_free(void *p)
+{
+    compiled *c = p;
+    mem_free_aligned(c->block);
+    mem_free_aligned(c->word[0]);
+    mem_free_aligned(c->word[1]);
+    mem_free(c);
+}
+
+/* ---- opening a text ----------------------------------------------------------------------- */
+
+stet_status bilstm_view_new(const model *m, void **out)
+{
+    view *v = mem_zalloc(1, sizeof *v);
+    if (!v)
+        return STET_ENOMEM;
+    v->m = m;
+    v->c = m->compiled;
+    v->logits = mem_zalloc(m->n_classes, sizeof *v->logits);
+    *out = v;
+    return v->logits ? STET_OK : STET_ENOMEM;
+}
+
+void bilstm_view_free(void *p)
+{
+    view *v = p;
+    arena_deinit(&v->mem);
+    mem_free(v->logits);
+    mem_free(v);
+}
+
+const float *bilstm_view_logits(const void *p)
+{
+    return ((const view *)p)->logits;
+}
+
+/* The i-th word that direction d reads stands at this position. */
+static size_t place(const view *v, int d, size_t i)
+{
+    return d ? v->n - 1 - i : i;
+}
+
+static void read_clean(void *ctx, size_t d, int worker)
+{
+    (void)worker;
+    view *v = ctx;
+    const compiled *c = v->c;
+    real *z = v->h[d] + (v->n + 1) * c->P; /* scratch row behind the states */
+    memset(v->h[d], 0, c->P * sizeof *v->h[d]);
+    memset(v->s[d], 0, c->P * sizeof *v->s[d]);
+    for (size_t i = 0; i < v->n; i++) {
+        const real *x = c->word[d] + v->ids[place(v, (int)d, i)] * c->G;
+        real *h = v->h[d] + i * c->P, *s = v->s[d] + i * c->P, *h_next = h + c->P, *s_next = s + c->P;
+        memset(h_next, 0, c->P * sizeof *h_next);
+        memset(s_next, 0, c->P * sizeof *s_next);
+        lstm_step_forward(&c->cell[d], 1, i == 0, &x, h, s, z, &h_next, &s_next);
+    }
+}
+
+/* Logits from the last states of both directions. */
+static void head(const view *v, const real *forward, const real *backward, float *out)
+{
+    const model *m = v->m;
+    const size_t H = v->c->H;
+    const real *fc = model_value(m, (int)m->n_params - 2), *bias = model_value(m, (int)m->n_params - 1);
+    for (size_t k = 0; k < m->n_classes; k++)
+        out[k] = (float)(vec_dot(fc + k * 2 * H, forward, H) + vec_dot(fc + k * 2 * H + H, backward, H) + bias[k]);
+}
+
+stet_status bilstm_view_open(void *p, const uint32_t *ids, size_t n)
+{
+    view *v = p;
+    const compiled *c = v->c;
+    arena_restore(&v->mem, (arena_mark){ 0 });
+    v->n = n;
+    v->ids = arena_new(&v->mem, uint32_t, n);
+    for (int d = 0; d < 2; d++) {
+        v->h[d] = arena_new(&v->mem, real, (n + 1) * c->P + c->G);
+        v->s[d] = arena_new(&v->mem, real, (n + 1) * c->P);
+        if (!v->h[d] || !v->s[d])
+            return STET_ENOMEM;
+    }
+    if (!v->ids)
+        return STET_ENOMEM;
+    memcpy(v->ids, ids, n * sizeof *ids);
+    pool_run(2, read_clean, v);
+    head(v, v->h[0] + n * c->P, v->h[1] + n * c->P, v->logits);
+    return STET_OK;
+}
+
+/* ---- edits -------------------------------------------------------------------------------- */
+
+/* What one pool piece works in. */
+typedef struct scratch {
+    real *h, *s, *z;         /* (PIECE, P), (PIECE, P), (PIECE, G) */
+    real *last[2];           /* (PIECE, P): final states of the variants */
+    const real *x[PIECE];
+    real *h_row[PIECE], *s_row[PIECE];
+    size_t variant[PIECE];   /* which variant each active row is */
+    size_t entry[PIECE];     /* variants in the order in which they enter */
+} scratch;
+
+typedef struct edits_job {
+    const view *v;
+    const stet_edit *edits;
+    const size_t *start;
+    size_t n;
+    float *logits;
+    scratch *work; /* one a worker */
+} edits_job;
+
+/* Steps of direction d before the first and before the last edit of a variant. */
+static size_t first_step(const edits_job *j, int d, size_t i)
+{
+    return d ? j->v->n - 1 - j->edits[j->start[i + 1] - 1].pos : j->edits[j->start[i]].pos;
+}
+
+static size_t last_step(const edits_job *j, int d, size_t i)
+{
+    return d ? j->v->n - 1 - j->edits[j->start[i]].pos : j->edits[j->start[i + 1] - 1].pos;
+}
+
+static uint32_t word_at(const edits_job *j, size_t i, size_t pos)
+{
+    for (size_t e = j->start[i]; e < j->start[i + 1]; e++)
+        if (j->edits[e].pos == pos)
+            return j->edits[e].word;
+    return j->v->ids[pos];
+}
+
+SIMD_CLONES
+static real distance(const real *RESTRICT a, const real *RESTRICT b, size_t n)
+{
+    real worst = 0;
+    for (size_t i = 0; i < n; i++) {
+        const real d = a[i] > b[i] ? a[i] - b[i] : b[i] - a[i];
+        worst = d > worst ? d : worst;
+    }
+    return worst;
+}
+
+static bool came_back(const view *v, int d, size_t step, const real *h, const real *s)
+{
+    const size_t P = v->c->P, H = v->c->H;
+    return distance(h, v->h[d] + step * P, H) <= same && distance(s, v->s[d] + step * P, H) <= same;
+}
+
+/* Variants of [from, to) that have edits, by the step at which they enter: an insertion sort. */
+static size_t entry_order(const edits_job *j, int d, size_t from, size_t to, size_t *entry)
+{
+    size_t n = 0;
+    for (size_t i = from; i < to; i++) {
+        if (j->start[i] == j->start[i + 1])
+            continue;
+        size_t at = n++;
+        for (; at > 0 && first_step(j, d, entry[at - 1]) > first_step(j, d, i); at--)
+            entry[at] = entry[at - 1];
+        entry[at] = i;
+    }
+    return n;
+}
+
+/* Run direction d of variants [from, to); their last states go to w->last[d]. */
+static void run_direction(const edits_job *j, int d, size_t from, size_t to, scratch *w)
+{
+    const view *v = j->v;
+    const size_t P = v->c->P;
+    const real *clean = v->h[d] + v->n * P;
+    for (size_t i = from; i < to; i++)
+        memcpy(w->last[d] + (i - from) * P, clean, P * sizeof *clean);
+    const size_t n = entry_order(j, d, from, to, w->entry);
+    size_t entered = 0, active = 0;
+    for (size_t step = n ? first_step(j, d, w->entry[0]) : v->n; step < v->n; step++) {
+        for (; entered < n && first_step(j, d, w->entry[entered]) == step; entered++, active++) {
+            w->variant[active] = w->entry[entered];
+            memcpy(w->h + active * P, v->h[d] + step * P, P * sizeof *w->h);
+            memcpy(w->s + active * P, v->s[d] + step * P, P * sizeof *w->s);
+        }
+        const size_t pos = place(v, d, step);
+        for (size_t r = 0; r < active; r++) {
+            w->x[r] = v->c->word[d] + word_at(j, w->variant[r], pos) * v->c->G;
+            w->h_row[r] = w->h + r * P;
+            w->s_row[r] = w->s + r * P;
+        }
+        lstm_step_forward(&v->c->cell[d], active, false, w->x, w->h, w->s, w->z, w->h_row, w->s_row);
+        for (size_t r = 0; r < active;) {
+            if (last_step(j, d, w->variant[r]) > step || !came_back(v, d, step + 1, w->h + r * P, w->s + r * P)) {
+                r++;
+                continue;
+            }
+            active--; /* the last row takes its place */
+            w->variant[r] = w->variant[active];
+            memcpy(w->h + r * P, w->h + active * P, P * sizeof *w->h);
+            memcpy(w->s + r * P, w->s + active * P, P * sizeof *w->s);
+        }
+        if (active == 0 && entered == n)
+            break;
+    }
+    for (size_t r = 0; r < active; r++)
+        memcpy(w->last[d] + (w->variant[r] - from) * P, w->h + r * P, P * sizeof *w->h);
+}
+
+static void edits_piece(void *ctx, size_t piece, int worker)
+{
+    const edits_job *j = ctx;
+    scratch *w = &j->work[worker];
+    const size_t from = piece * PIECE, to = from + PIECE < j->n ? from + PIECE : j->n, P = j->v->c->P, K = j->v->m->n_classes;
+    run_direction(j, 0, from, to, w);
+    run_direction(j, 1, from, to, w);
+    for (size_t i = from; i < to; i++)
+        head(j->v, w->last[0] + (i - from) * P, w->last[1] + (i - from) * P, j->logits + i * K);
+}
+
+static bool scratch_init(arena *a, const compiled *c, scratch *w)
+{
+    w->h = arena_znew(a, real, PIECE * c->P);
+    w->s = arena_znew(a, real, PIECE * c->P);
+    w->z = arena_new(a, real, PIECE * c->G);
+    w->last[0] = arena_new(a, real, PIECE * c->P);
+    w->last[1] = arena_new(a, real, PIECE * c->P);
+    return w->h && w->s && w->z && w->last[0] && w->last[1];
+}
+
+stet_status bilstm_view_edits(void *p, const stet_edit *edits, const size_t *start, size_t n, float *logits)
+{
+    view *v = p;
+    const arena_mark mark = arena_save(&v->mem);
+    const size_t workers = (size_t)stet_threads();
+    edits_job j = { v, edits, start, n, logits, arena_new(&v->mem, scratch, workers) };
+    bool ok = j.work != NULL;
+    for (size_t i = 0; ok && i < workers; i++)
+        ok = scratch_init(&v->mem, v->c, &j.work[i]);
+    if (ok)
+        pool_run((n + PIECE - 1) / PIECE, edits_piece, &j);
+    arena_restore(&v->mem, mark);
+    return ok ? STET_OK : STET_ENOMEM;
+}

@@ -1,0 +1,387 @@
+/* model/s4_view.c - edits of one text without re-reading it.
+ *
+ * The state space is linear: a changed word at position p adds K[t - p] times the change of its encoding to
+ * every later y_t. What follows (GELU, gated linear map, residual, norm) acts on each position by itself, so only
+ * positions whose y really moved are evaluated again, from all variants together in blocks of rows for one matrix product;
+ * the mean over the text is corrected by what they changed. Deeper models have no such shortcut past their first layer and
+ * evaluate their variants whole. */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/simd.h"
+#include "model/s4.h"
+#include "model/variants.h"
+#include "tensor/kernels.h"
+
+enum { PIECE = 16, ROWS = 192, COMPILE_ROWS = 4096 };
+static const real still = (real)0x1p-24; /* relative: y moved by no more than its rounding */
+
+typedef struct compiled {
+    size_t H;
+    real *word;   /* (n_words, H): every word encoded */
+    real *kernel; /* (max_len, H): K transposed, D added at lag 0 */
+} compiled;
+
+typedef struct view {
+    const model *m;
+    const compiled *c;
+    arena mem;
+    uint32_t *ids;
+    size_t n;
+    real *y;       /* (n, H): convolution output */
+    real *scale;   /* (n): largest |y_t|, for the test of movement */
+    real *out;     /* (n, H): after the norm */
+    double *total; /* (H): sum of out over the text */
+    float *logits;
+} view;
+
+/* ---- compile ------------------------------------------------------------------------------ */
+
+static const real *weight(const model *m, int which)
+{
+    return model_value(m, S4_FIRST_LAYER + which);
+}
+
+static stet_status encode_words(const model *m, compiled *c)
+{
+    real *rows = mem_aligned(COMPILE_ROWS * m->dim, sizeof *rows);
+    c->word = mem_aligned(m->n_words * c->H, sizeof *c->word);
+    const bool ok = rows && c->word;
+    const real *bias = model_value(m, S4_ENC_B);
+    for (size_t r = 0; ok && r < m->n_words; r += COMPILE_ROWS) {
+        const size_t n = m->n_words - r < COMPILE_ROWS ? m->n_words - r : COMPILE_ROWS;
+        for (size_t i = 0; i < n * m->dim; i++)
+            rows[i] = m->table[r * m->dim + i];
+        real *u = c->word + r * c->H;
+        gemm(false, true, n, c->H, m->dim, 1, rows, m->dim, model_value(m, S4_ENC_W), m->dim, 0, u, c->H);
+        for (size_t i = 0; i < n; i++)
+            vec_axpy(1, bias, u + i * c->H, c->H);
+    }
+    mem_free_aligned(rows);
+    return ok ? STET_OK : STET_ENOMEM;
+}
+
+static stet_status make_kernel(const model *m, compiled *c)
+{
+    arena a = { 0 };
+    tape t;
+    tape_init(&t, &a, false);
+    node *p[MAX_PARAMS];
+    stet_status st = model_nodes(m, &t, NULL, p);
+    node **w = p + S4_FIRST_LAYER;
+    const node *k = op_s4_kernel(&t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT], m->max_len);
+    if (st == STET_OK)
+        st = tape_status(&t);
+    c->kernel = mem_aligned(m->max_len * c->H, sizeof *c->kernel);
+    if (st == STET_OK && !c->kernel)
+        st = STET_ENOMEM;
+    for (size_t l = 0; st == STET_OK && l < m->max_len; l++)
+        for (size_t h = 0; h < c->H; h++)
+            c->kernel[l * c->H + h] = k->value[h * m->max_len + l] + (l == 0 ? weight(m, S4_D)[h] : 0);
+    arena_deinit(&a);
+    return st;
+}
+
+stet_status s4_compile(const model *m, void **out)
+{
+    compiled *c = mem_zalloc(1, sizeof *c);
+    if (!c)
+        return STET_ENOMEM;
+    c->H = (size_t)((const s4_cfg *)m->cfg)->channels;
+    stet_status st = encode_words(m, c);
+    if (st == STET_OK)
+        st = make_kernel(m, c);
+    if (st == STET_OK)
+        *out = c;
+    else
+        s4_compiled_free(c);
+    return st;
+}
+
+void s4_compiled_free(void *p)
+{
+    compiled *c = p;
+    mem_free_aligned(c->word);
+    mem_free_aligned(c->kernel);
+    mem_free(c);
+}
+
+/* ---- positions by themselves -------------------------------------------------------------- */
+
+/* A block of positions waiting for the matrix product. */
+typedef struct block {
+    real *y;       /* (ROWS, H): in: convolution output; then its GELU */
+    real *mixed;   /* (ROWS, 2H) */
+    real *out;     /* (ROWS, H) */
+    const real *u[ROWS]; /* encodings, for the residual */
+    size_t n;
+} block;
+
+static bool block_init(arena *a, size_t H, block *b)
+{
+    b->y = arena_new(a, real, ROWS * H);
+    b->mixed = arena_new(a, real, ROWS * 2 * H);
+    b->out = arena_new(a, real, ROWS * H);
+    b->n = 0;
+    return b->y && b->mixed && b->out;
+}
+
+SIMD_CLONES
+static void norm_row(const real *RESTRICT x, const real *RESTRICT gamma, const real *RESTRICT beta, real *RESTRICT out, size_t n)
+{
+    real mean = 0, var = 0;
+    for (size_t i = 0; i < n; i++)
+        mean += x[i];
+    mean /= (real)n;
+    for (size_t i = 0; i < n; i++)
+        var += (x[i] - mean) * (x[i] - mean);
+    const real inv = (real)(1 / sqrt((double)(var / (real)n) + S4_NORM_EPS));
+    for (size_t i = 0; i < n; i++)
+        out[i] = (x[i] - mean) * inv * gamma[i] + beta[i];
+}
+
+/* out = LayerNorm(u + a sigmoid(b)), (a, b) = mix(GELU(y)) */
+static void block_run(const model *m, size_t H, block *b)
+{
+    const real *bias = weight(m, S4_MIX_B);
+    vec_gelu(b->y, b->y, b->n * H);
+    gemm_serial(false, true, b->n, 2 * H, H, 1, b->y, H, weight(m, S4_MIX_W), H, 0, b->mixed, 2 * H);
+    for (size_t r = 0; r < b->n; r++) {
+        real *a = b->mixed + r * 2 * H, *gate = a + H;
+        vec_axpy(1, bias, a, 2 * H);
+        vec_sigmoid(gate, gate, H);
+        for (size_t h = 0; h < H; h++)
+            a[h] = b->u[r][h] + a[h] * gate[h];
+        norm_row(a, weight(m, S4_NORM_W), weight(m, S4_NORM_B), b->out + r * H, H);
+    }
+}
+
+static void head(const model *m, size_t H, const double *sum, size_t n, real *mean, float *out)
+{
+    const real *fc = model_value(m, (int)m->n_params - 2), *bias = model_value(m, (int)m->n_params - 1);
+    for (size_t h = 0; h < H; h++)
+        mean[h] = (real)(sum[h] / (double)n);
+    for (size_t k = 0; k < m->n_classes; k++)
+        out[k] = (float)(vec_dot(fc + k * H, mean, H) + bias[k]);
+}
+
+/* ---- opening a text ----------------------------------------------------------------------- */
+
+static bool shallow(const model *m)
+{
+    return ((const s4_cfg *)m->cfg)->layers == 1;
+}
+
+stet_status s4_view_new(const model *m, void **out)
+{
+    view *v = mem_zalloc(1, sizeof *v);
+    if (!v)
+        return STET_ENOMEM;
+    v->m = m;
+    v->c = m->compiled;
+    v->logits = mem_zalloc(m->n_classes, sizeof *v->logits);
+    *out = v;
+    return v->logits ? STET_OK : STET_ENOMEM;
+}
+
+void s4_view_free(void *p)
+{
+    view *v = p;
+    arena_deinit(&v->mem);
+    mem_free(v->logits);
+    mem_free(v);
+}
+
+const float *s4_view_logits(const void *p)
+{
+    return ((const view *)p)->logits;
+}
+
+static const real *encoding(const view *v, uint32_t word)
+{
+    return v->c->word + word * v->c->H;
+}
+
+SIMD_CLONES
+static void add_product(real *RESTRICT y, const real *RESTRICT a, const real *RESTRICT b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += a[i] * b[i];
+}
+
+SIMD_CLONES
+static real largest(const real *x, size_t n)
+{
+    real top = 0;
+    for (size_t i = 0; i < n; i++) {
+        const real a = x[i] < 0 ? -x[i] : x[i];
+        top = a > top ? a : top;
+    }
+    return top;
+}
+
+static void convolve(void *ctx, size_t t, int worker)
+{
+    (void)worker;
+    view *v = ctx;
+    const size_t H = v->c->H;
+    real *y = v->y + t * H;
+    memset(y, 0, H * sizeof *y);
+    for (size_t p = 0; p <= t; p++)
+        add_product(y, v->c->kernel + (t - p) * H, encoding(v, v->ids[p]), H);
+    v->scale[t] = 1 + largest(y, H);
+}
+
+static stet_status open_clean(view *v)
+{
+    const size_t H = v->c->H;
+    const arena_mark mark = arena_save(&v->mem);
+    block b;
+    real *mean = arena_new(&v->mem, real, H);
+    if (!mean || !block_init(&v->mem, H, &b))
+        return STET_ENOMEM;
+    pool_run(v->n, convolve, v);
+    memset(v->total, 0, H * sizeof *v->total);
+    for (size_t from = 0; from < v->n; from += ROWS) {
+        b.n = v->n - from < ROWS ? v->n - from : ROWS;
+        memcpy(b.y, v->y + from * H, b.n * H * sizeof *b.y);
+        for (size_t r = 0; r < b.n; r++)
+            b.u[r] = encoding(v, v->ids[from + r]);
+        block_run(v->m, H, &b);
+        memcpy(v->out + from * H, b.out, b.n * H * sizeof *b.out);
+        for (size_t i = 0; i < b.n * H; i++)
+            v->total[i % H] += (double)b.out[i];
+    }
+    head(v->m, H, v->total, v->n, mean, v->logits);
+    arena_restore(&v->mem, mark);
+    return STET_OK;
+}
+
+stet_status s4_view_open(void *p, const uint32_t *ids, size_t n)
+{
+    view *v = p;
+    const size_t H = v->c->H;
+    arena_restore(&v->mem, (arena_mark){ 0 });
+    v->n = n;
+    v->ids = arena_new(&v->mem, uint32_t, n);
+    v->y = arena_new(&v->mem, real, n * H);
+    v->scale = arena_new(&v->mem, real, n);
+    v->out = arena_new(&v->mem, real, n * H);
+    v->total = arena_new(&v->mem, double, H);
+    if (!v->ids || !v->y || !v->scale || !v->out || !v->total)
+        return STET_ENOMEM;
+    memcpy(v->ids, ids, n * sizeof *ids);
+    if (shallow(v->m))
+        return open_clean(v);
+    const size_t none[2] = { 0, 0 };
+    return variants_whole(v->m, ids, n, NULL, none, 1, v->logits);
+}
+
+/* ---- edits -------------------------------------------------------------------------------- */
+
+typedef struct scratch {
+    block b;
+    real *delta;              /* (n edits at most, H): changes of encodings of the current variant */
+    real *change, *mean;      /* (H) */
+    double *total;            /* (PIECE, H) */
+    size_t variant[ROWS], pos[ROWS]; /* whose position each waiting row is */
+} scratch;
+
+typedef struct edits_job {
+    const view *v;
+    const stet_edit *edits;
+    const size_t *start;
+    size_t n;
+    float *logits;
+    scratch *work; /* one a worker */
+} edits_job;
+
+static void flush(const view *v, size_t from, scratch *w)
+{
+    const size_t H = v->c->H;
+    block_run(v->m, H, &w->b);
+    for (size_t r = 0; r < w->b.n; r++) {
+        double *total = w->total + (w->variant[r] - from) * H;
+        const real *out = w->b.out + r * H, *clean = v->out + w->pos[r] * H;
+        for (size_t h = 0; h < H; h++)
+            total[h] += (double)out[h] - (double)clean[h];
+    }
+    w->b.n = 0;
+}
+
+/* Put the moved positions of variant i into the block. */
+static void add_variant(const edits_job *j, size_t from, size_t i, scratch *w)
+{
+    const view *v = j->v;
+    const size_t H = v->c->H, n = j->start[i + 1] - j->start[i];
+    const stet_edit *e = j->edits + j->start[i];
+    for (size_t k = 0; k < n; k++) {
+        const real *new = encoding(v, e[k].word), *old = encoding(v, v->ids[e[k].pos]);
+        for (size_t h = 0; h < H; h++)
+            w->delta[k * H + h] = new[h] - old[h];
+    }
+    size_t read = 0; /* edits at positions <= t */
+    for (size_t t = n ? e[0].pos : v->n; t < v->n; t++) {
+        const bool edited = read < n && e[read].pos == t;
+        read += edited;
+        memset(w->change, 0, H * sizeof *w->change);
+        for (size_t k = 0; k < read; k++)
+            add_product(w->change, v->c->kernel + (t - e[k].pos) * H, w->delta + k * H, H);
+        if (!edited && largest(w->change, H) <= still * v->scale[t])
+            continue;
+        if (w->b.n == ROWS)
+            flush(v, from, w);
+        const size_t r = w->b.n++;
+        for (size_t h = 0; h < H; h++)
+            w->b.y[r * H + h] = v->y[t * H + h] + w->change[h];
+        w->b.u[r] = encoding(v, edited ? e[read - 1].word : v->ids[t]);
+        w->variant[r] = i;
+        w->pos[r] = t;
+    }
+}
+
+static void edits_piece(void *ctx, size_t piece, int worker)
+{
+    const edits_job *j = ctx;
+    const view *v = j->v;
+    scratch *w = &j->work[worker];
+    const size_t H = v->c->H, from = piece * PIECE, to = from + PIECE < j->n ? from + PIECE : j->n;
+    for (size_t i = from; i < to; i++)
+        memcpy(w->total + (i - from) * H, v->total, H * sizeof *w->total);
+    for (size_t i = from; i < to; i++)
+        add_variant(j, from, i, w);
+    flush(v, from, w);
+    for (size_t i = from; i < to; i++)
+        head(v->m, H, w->total + (i - from) * H, v->n, w->mean, j->logits + i * v->m->n_classes);
+}
+
+static bool scratch_init(arena *a, size_t H, size_t most_edits, scratch *w)
+{
+    w->delta = arena_new(a, real, (most_edits + 1) * H);
+    w->change = arena_new(a, real, H);
+    w->mean = arena_new(a, real, H);
+    w->total = arena_new(a, double, PIECE * H);
+    return block_init(a, H, &w->b) && w->delta && w->change && w->mean && w->total;
+}
+
+stet_status s4_view_edits(void *p, const stet_edit *edits, const size_t *start, size_t n, float *logits)
+{
+    view *v = p;
+    if (!shallow(v->m))
+        return variants_whole(v->m, v->ids, v->n, edits, start, n, logits);
+    size_t most = 0;
+    for (size_t i = 0; i < n; i++)
+        most = start[i + 1] - start[i] > most ? start[i + 1] - start[i] : most;
+    const arena_mark mark = arena_save(&v->mem);
+    const size_t workers = (size_t)stet_threads();
+    edits_job j = { v, edits, start, n, logits, arena_new(&v->mem, scratch, workers) };
+    bool ok = j.work != NULL;
+    for (size_t i = 0; ok && i < workers; i++)
+        ok = scratch_init(&v->mem, v->c->H, most, &j.work[i]);
+    if (ok)
+        pool_run((n + PIECE - 1) / PIECE, edits_piece, &j);
+    arena_restore(&v->mem, mark);
+    return ok ? STET_OK : STET_ENOMEM;
+}
