@@ -48,67 +48,102 @@ STET_API stet_status stet_wordnet_synonyms(const stet_wordnet *w, const char *wo
 
 /* ---- substitution sets -------------------------------------------------------------------- */
 
-/* For every word of its own word list, the words that may replace it (never the word itself), nearest
- * first where the source has an order. Read-only; a file is memory-mapped. */
+/* For every word of its own word list, the words that may replace it (never the word itself, none
+ * twice), nearest first where the source has an order. Only words that take part in a pair are in the
+ * list, in byte order, so that the same pairs have the same fingerprint whatever they were made
+ * from. Read-only; a file is memory-mapped. */
 typedef struct stet_subst stet_subst;
-STET_API stet_status stet_subst_load(const char *path, stet_subst **out); /* our format, or a JSON map {word: [words]} */
+/* Our format (docs/formats.md) or a JSON map {"word": ["word", ...]}, plain or compressed. */
+STET_API stet_status stet_subst_load(const char *path, stet_subst **out);
 STET_API stet_status stet_subst_save(const stet_subst *s, const char *path);
 STET_API void stet_subst_free(stet_subst *s);
 STET_API size_t stet_subst_words(const stet_subst *s);
-STET_API const char *stet_subst_word(const stet_subst *s, uint32_t id);
-STET_API uint32_t stet_subst_word_id(const stet_subst *s, const char *word, size_t len); /* UINT32_MAX if absent */
+STET_API const char *stet_subst_word(const stet_subst *s, uint32_t id); /* NULL: no such word */
+/* UINT32_MAX: the word has no substitutes and is nobody's substitute. */
+STET_API uint32_t stet_subst_word_id(const stet_subst *s, const char *word, size_t len);
 STET_API const uint32_t *stet_subst_of(const stet_subst *s, uint32_t id, size_t *n);
 STET_API size_t stet_subst_pairs(const stet_subst *s);
 STET_API uint64_t stet_subst_fingerprint(const stet_subst *s);
 
-/* How a set is made: start from sources, then filter. Sources are united in order. */
+/* How a set is made: add sources, which are united in order, and filter. A filter acts at once on
+ * all that was added before it. Files may be compressed; a failed call may leave part of its file
+ * added. */
 typedef struct stet_subst_builder stet_subst_builder;
 STET_API stet_status stet_subst_builder_new(stet_subst_builder **out);
 STET_API void stet_subst_builder_free(stet_subst_builder *b);
-STET_API stet_status stet_subst_add_neighbours(stet_subst_builder *b, const char *json_path);
-STET_API stet_status stet_subst_add_pairs(stet_subst_builder *b, const char *path); /* WORD WORD a line */
+
+STET_API stet_status stet_subst_add_neighbours(stet_subst_builder *b, const char *path); /* as stet_subst_load */
+/* WORD WORD a line, white space between them: each may replace the other. */
+STET_API stet_status stet_subst_add_pairs(stet_subst_builder *b, const char *path);
+/* Words with a sense of the same part of speech and exactly the same sememes: LEMMA, POS (n v a r), OFFSET,
+ * SYNSET, SEMEMES with tabs between. With a list of LEMMA<TAB>FORM lines, forms with the same ending
+ * replace each other too; lemma_path may be NULL. */
 STET_API stet_status stet_subst_add_sememes(stet_subst_builder *b, const char *tsv_path, const char *lemma_path);
+/* Synonyms of the words of a vocabulary; of all parts of speech, nouns first. */
 STET_API stet_status stet_subst_add_wordnet(stet_subst_builder *b, const stet_wordnet *w, const stet_vocab *words,
                                             stet_wn_variant variant);
 typedef enum stet_metric { STET_L2, STET_L2SQ, STET_COS } stet_metric;
+/* The k nearest of the words that have vectors: exactly those that double precision gives, ties by
+ * id. Distances of at most `threshold` (INFINITY: any), cosines of at least it (-INFINITY: any);
+ * `strict` leaves out the threshold itself. A word is not its own neighbour: where others count it
+ * (OpenAttack), pass their k less one. */
 STET_API stet_status stet_subst_add_nearest(stet_subst_builder *b, const stet_vectors *t, const stet_vocab *v, size_t k,
                                             stet_metric metric, double threshold, bool strict);
 STET_API stet_status stet_subst_add_list(stet_subst_builder *b, const char *word, const char *const *subs, size_t n);
-STET_API stet_status stet_subst_drop_stop_words(stet_subst_builder *b, const char *path); /* they keep no set and enter none? see docs */
-STET_API stet_status stet_subst_drop_pairs(stet_subst_builder *b, const char *path);     /* antonym lists */
-STET_API stet_status stet_subst_keep_vocab(stet_subst_builder *b, const stet_vocab *v);
+
+/* Words of the list, one a line, cannot be replaced; they may still replace others (as in Jia et al. 2019). */
+STET_API stet_status stet_subst_drop_stop_words(stet_subst_builder *b, const char *path);
+STET_API stet_status stet_subst_drop_pairs(stet_subst_builder *b, const char *path); /* antonyms: WORD WORD a line */
+STET_API stet_status stet_subst_keep_vocab(stet_subst_builder *b, const stet_vocab *v); /* both words are in it */
+/* Both words have the same coarse part of speech, each tagged alone. */
+STET_API stet_status stet_subst_keep_same_pos(stet_subst_builder *b, const stet_tagger *t);
+STET_API stet_status stet_subst_keep_long(stet_subst_builder *b, size_t least); /* both have so many characters */
+STET_API stet_status stet_subst_keep_top(stet_subst_builder *b, size_t k);      /* the first k of each word */
+/* Add the reverse of every pair, after the word's own. */
 STET_API stet_status stet_subst_make_symmetric(stet_subst_builder *b);
-STET_API stet_status stet_subst_keep_top(stet_subst_builder *b, size_t k);
 STET_API stet_status stet_subst_build(stet_subst_builder *b, stet_subst **out);
 
 typedef struct stet_subst_stats {
     size_t words, replaceable, pairs, components, largest_component;
-    double candidates_mean;   /* per replaceable word */
-    double symmetric_share;
-    double tokens_replaceable; /* share of a corpus' tokens, 0 without one */
+    double candidates_mean;      /* per replaceable word */
+    double symmetric_share;      /* of the pairs, whose reverse is there too */
+    double tokens_replaceable;   /* share of a corpus' tokens, 0 without one */
     double candidates_per_token; /* mean over replaceable tokens of the corpus */
 } stet_subst_stats;
+/* `d` may be NULL. */
 STET_API stet_status stet_subst_stats_of(const stet_subst *s, const stet_dataset *d, stet_tokenizer kind, stet_subst_stats *out);
 
-/* Per-position sets of given texts (language-model-filtered files): {"text": {"3": ["w", ...]}}. */
+/* Per-position sets of given texts (language-model-filtered files), plain or compressed:
+ * {"tokens joined by spaces": {"3": ["word", ...], ...}, ...}. */
 typedef struct stet_subst_texts stet_subst_texts;
 STET_API stet_status stet_subst_texts_load(const char *path, stet_subst_texts **out);
 STET_API size_t stet_subst_texts_count(const stet_subst_texts *s);
 STET_API stet_str stet_subst_texts_text(const stet_subst_texts *s, size_t i); /* tokens joined by spaces */
+STET_API size_t stet_subst_texts_positions(const stet_subst_texts *s, size_t i);
 /* Substitutes at token position `p` of text i: pointers into the object. */
 STET_API const char *const *stet_subst_texts_at(const stet_subst_texts *s, size_t i, size_t p, size_t *n);
+STET_API uint64_t stet_subst_texts_fingerprint(const stet_subst_texts *s);
+/* The text that has the same letters and digits as `text`, which may be the untokenised original;
+ * *out is SIZE_MAX if there is none. */
+STET_API stet_status stet_subst_texts_find(const stet_subst_texts *s, const char *text, size_t len, size_t *out);
+/* For each token of the original of text i, its position in text i, or SIZE_MAX where the two
+ * tokenisations differ. `position` holds tokens->n entries. */
+STET_API void stet_subst_texts_align(const stet_subst_texts *s, size_t i, const char *text, size_t len,
+                                     const stet_tokens *tokens, size_t *position);
 STET_API void stet_subst_texts_free(stet_subst_texts *s);
 
-/* Synonym-smoothed vectors: (I + lambda L) E' = E over the graph of S restricted to `v`. In place;
- * reports the relative residual. */
+/* Synonym-smoothed vectors: (I + lambda L) E' = E over the graph of S (both directions) restricted to
+ * the words of `v` that have vectors; all others keep theirs. In place, by conjugate gradients;
+ * *residual is the largest relative residual of a column, aimed at 1e-6. */
 STET_API stet_status stet_vectors_smooth(stet_vectors *t, const stet_vocab *v, const stet_subst *s, double lambda,
                                          double *residual);
 
 /* ---- the built-in corpus ------------------------------------------------------------------ */
 
-/* Film reviews from a grammar, deterministic from the seed; two classes. */
+/* Film reviews from a grammar, two classes ("negative", "positive"), half of the texts each. The
+ * i-th text depends on the seed and i alone. */
 STET_API stet_status stet_builtin_corpus(size_t n, uint64_t seed, stet_dataset **out);
-STET_API stet_status stet_builtin_subst(stet_subst **out);
+STET_API stet_status stet_builtin_subst(stet_subst **out); /* its synonym families, symmetric */
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,259 @@
+/* lexicon/smooth.c - synonym-smoothed vectors: the table E' that minimises
+ *
+ *     |E' - E|^2 + lambda * sum over synonym pairs {u, v} of |e'_u - e'_v|^2
+ *
+ * is the solution of (I + lambda L) E' = E with L the Laplacian of the synonym graph. The matrix is
+ * symmetric and positive definite, and the columns of E are independent right-hand sides: they are
+ * solved PANEL at a time by conjugate gradients with the diagonal as preconditioner, each column
+ * with its own scalars. A panel is one piece of work and one cache line wide: gathering a
+ * neighbour's part of a row costs one line, and results do not depend on the number of threads. */
+#include "lexicon/subst.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/simd.h"
+
+enum { PANEL = 8, MAX_STEPS = 10000 };
+static const double TOLERANCE = 1e-6;
+
+typedef struct outcome {
+    size_t steps;
+    double residual; /* largest of the panel's columns, relative */
+} outcome;
+
+typedef struct equations {
+    stet_vectors *t;
+    const stet_subst *graph; /* symmetric; every word of it has a vector */
+    const uint32_t *row;     /* (words) row of t */
+    double lambda;
+    double *work;    /* (threads, 4, words, PANEL) */
+    outcome *result; /* (panels) */
+} equations;
+
+/* ---- the graph ---------------------------------------------------------------------------- */
+
+typedef struct vector_owner {
+    const stet_vectors *t;
+    const stet_vocab *v;
+} vector_owner;
+
+static uint32_t row_of(const vector_owner *o, const char *word)
+{
+    const uint32_t id = stet_vocab_id(o->v, word, strlen(word));
+    return id >= STET_FIRST_WORD && id < o->t->n && o->t->known[id] ? id : STET_UNK;
+}
+
+static bool both_have_vectors(const stet_subst_builder *b, const void *ctx, subst_edge e)
+{
+    return row_of(ctx, strmap_text(&b->words, e.from)) != STET_UNK &&
+           row_of(ctx, strmap_text(&b->words, e.to)) != STET_UNK;
+}
+
+/* The pairs among words with vectors, both directions: a set whose lists are the rows of the
+ * adjacency matrix. */
+static stet_status make_graph(const stet_subst *s, const vector_owner *o, stet_subst **out)
+{
+    stet_subst_builder *b;
+    TRY(stet_subst_builder_new(&b));
+    stet_status st = subst_add_set(b, s);
+    if (st == STET_OK) {
+        subst_keep_if(b, both_have_vectors, o);
+        st = stet_subst_make_symmetric(b);
+    }
+    if (st == STET_OK)
+        st = stet_subst_build(b, out);
+    stet_subst_builder_free(b);
+    return st;
+}
+
+/* ---- one panel ---------------------------------------------------------------------------- */
+
+/* q = (I + lambda L) p; pq gets the products of their columns. */
+SIMD_CLONES static void apply(const stet_subst *g, double lambda, const double *RESTRICT p,
+                              double *RESTRICT q, double pq[PANEL])
+{
+    double dot[PANEL] = {0};
+    for (size_t u = 0; u < g->n_words; u++) {
+        double sum[PANEL] = {0};
+        for (uint32_t e = g->start[u]; e < g->start[u + 1]; e++)
+            for (int c = 0; c < PANEL; c++)
+                sum[c] += p[(size_t)g->subs[e] * PANEL + c];
+        const double diagonal = 1 + lambda * (g->start[u + 1] - g->start[u]);
+        for (int c = 0; c < PANEL; c++) {
+            const double pu = p[u * PANEL + c], qu = diagonal * pu - lambda * sum[c];
+            q[u * PANEL + c] = qu;
+            dot[c] += pu * qu;
+        }
+    }
+    memcpy(pq, dot, sizeof dot);
+}
+
+/* x += alpha p, r -= alpha q; rr and rz get the squares of r, plain and preconditioned. */
+SIMD_CLONES static void advance(const stet_subst *g, double lambda, const double alpha[PANEL],
+                                const double *RESTRICT p, const double *RESTRICT q,
+                                double *RESTRICT x, double *RESTRICT r, double rr[PANEL],
+                                double rz[PANEL])
+{
+    double plain[PANEL] = {0}, scaled[PANEL] = {0};
+    for (size_t u = 0; u < g->n_words; u++) {
+        const double inverse = 1 / (1 + lambda * (g->start[u + 1] - g->start[u]));
+        for (int c = 0; c < PANEL; c++) {
+            x[u * PANEL + c] += alpha[c] * p[u * PANEL + c];
+            const double ru = r[u * PANEL + c] - alpha[c] * q[u * PANEL + c];
+            r[u * PANEL + c] = ru;
+            plain[c] += ru * ru;
+            scaled[c] += ru * ru * inverse;
+        }
+    }
+    memcpy(rr, plain, sizeof plain);
+    memcpy(rz, scaled, sizeof scaled);
+}
+
+/* p = r / diagonal + beta p */
+SIMD_CLONES static void turn(const stet_subst *g, double lambda, const double beta[PANEL],
+                             const double *RESTRICT r, double *RESTRICT p)
+{
+    for (size_t u = 0; u < g->n_words; u++) {
+        const double inverse = 1 / (1 + lambda * (g->start[u + 1] - g->start[u]));
+        for (int c = 0; c < PANEL; c++)
+            p[u * PANEL + c] = r[u * PANEL + c] * inverse + beta[c] * p[u * PANEL + c];
+    }
+}
+
+/* Columns [first, first + PANEL) of the table, zero beyond the last; bb: their squares. */
+static void load_panel(const equations *s, size_t first, double *b, double bb[PANEL])
+{
+    memset(bb, 0, PANEL * sizeof *bb);
+    for (size_t u = 0; u < s->graph->n_words; u++)
+        for (size_t c = 0; c < PANEL; c++) {
+            const bool in = first + c < s->t->dim;
+            const double v = in ? s->t->data[s->row[u] * s->t->dim + first + c] : 0;
+            b[u * PANEL + c] = v;
+            bb[c] += v * v;
+        }
+}
+
+static void store_panel(const equations *s, size_t first, const double *x)
+{
+    for (size_t u = 0; u < s->graph->n_words; u++)
+        for (size_t c = 0; c < PANEL && first + c < s->t->dim; c++)
+            s->t->data[s->row[u] * s->t->dim + first + c] = (float)x[u * PANEL + c];
+}
+
+/* Squares of the columns of b - q. */
+static void difference(const double *b, const double *q, size_t size, double rr[PANEL])
+{
+    memset(rr, 0, PANEL * sizeof *rr);
+    for (size_t i = 0; i < size; i++) {
+        const double d = b[i] - q[i];
+        rr[i % PANEL] += d * d;
+    }
+}
+
+static double largest_ratio(const double rr[PANEL], const double bb[PANEL])
+{
+    double worst = 0;
+    for (int c = 0; c < PANEL; c++)
+        if (bb[c] > 0)
+            worst = fmax(worst, sqrt(rr[c] / bb[c]));
+    return worst;
+}
+
+/* top / bottom, 0 for a column that is done. */
+static void divide(const double top[PANEL], const double bottom[PANEL], double out[PANEL])
+{
+    for (int c = 0; c < PANEL; c++)
+        out[c] = bottom[c] > 0 ? top[c] / bottom[c] : 0;
+}
+
+static void solve_panel(const equations *s, size_t first, double *work, outcome *result)
+{
+    const stet_subst *g = s->graph;
+    const size_t size = g->n_words * PANEL;
+    double *x = work, *r = x + size, *p = r + size, *q = p + size;
+    double bb[PANEL], pq[PANEL], rr[PANEL], rz[PANEL], next[PANEL], alpha[PANEL], beta[PANEL];
+    const double zero[PANEL] = {0}, one[PANEL] = {1, 1, 1, 1, 1, 1, 1, 1};
+
+    load_panel(s, first, p, bb); /* the start x = b, by a step of length 1 from x = 0 */
+    memset(x, 0, size * sizeof *x);
+    memcpy(r, p, size * sizeof *r);
+    apply(g, s->lambda, p, q, pq);
+    advance(g, s->lambda, one, p, q, x, r, rr, rz);
+    turn(g, s->lambda, zero, r, p);
+    result->steps = 0;
+    while (largest_ratio(rr, bb) > TOLERANCE && result->steps < MAX_STEPS) {
+        apply(g, s->lambda, p, q, pq);
+        divide(rz, pq, alpha);
+        advance(g, s->lambda, alpha, p, q, x, r, rr, next);
+        divide(next, rz, beta);
+        memcpy(rz, next, sizeof rz);
+        turn(g, s->lambda, beta, r, p);
+        result->steps++;
+    }
+    /* The residual that is reported is computed afresh: the one carried along drifts. */
+    load_panel(s, first, r, bb);
+    apply(g, s->lambda, x, q, pq);
+    difference(r, q, size, rr);
+    result->residual = largest_ratio(rr, bb);
+    store_panel(s, first, x);
+}
+
+static void solve_piece(void *ctx, size_t i, int worker)
+{
+    const equations *s = ctx;
+    double *work = s->work + (size_t)worker * 4 * s->graph->n_words * PANEL;
+    solve_panel(s, i * PANEL, work, &s->result[i]);
+}
+
+/* ---- all of them -------------------------------------------------------------------------- */
+
+static stet_status solve(equations *s, const vector_owner *o, double *residual)
+{
+    const size_t words = s->graph->n_words, panels = (s->t->dim + PANEL - 1) / PANEL;
+    uint32_t *row = mem_alloc(words, sizeof *row);
+    s->work = mem_aligned((size_t)stet_threads(), words * 4 * PANEL * sizeof *s->work);
+    s->result = mem_zalloc(panels, sizeof *s->result);
+    const bool ok = row && s->work && s->result;
+    if (ok) {
+        for (uint32_t w = 0; w < words; w++)
+            row[w] = row_of(o, stet_subst_word(s->graph, w));
+        s->row = row;
+        pool_run(panels, solve_piece, s);
+        size_t steps = 0;
+        for (size_t i = 0; i < panels; i++) {
+            *residual = fmax(*residual, s->result[i].residual);
+            steps = s->result[i].steps > steps ? s->result[i].steps : steps;
+        }
+        log_at(*residual > 2 * TOLERANCE ? STET_LOG_WARN : STET_LOG_INFO,
+               "smoothed %zu vectors over %zu synonym pairs: %zu steps, residual %.1e", words,
+               s->graph->n_pairs / 2, steps, *residual);
+    }
+    mem_free(row);
+    mem_free_aligned(s->work);
+    mem_free(s->result);
+    return ok ? STET_OK : STET_ENOMEM;
+}
+
+stet_status stet_vectors_smooth(stet_vectors *t, const stet_vocab *v, const stet_subst *s,
+                                double lambda, double *residual)
+{
+    *residual = 0;
+    if (!(lambda >= 0 && lambda <= 1e12))
+        return error_set(STET_EUSAGE, "lambda %g: expected a number from 0 to 1e12", lambda);
+    if (stet_vocab_size(v) != t->n)
+        return error_set(STET_EUSAGE, "%zu vectors for a vocabulary of %zu words", t->n,
+                         stet_vocab_size(v));
+    if (lambda == 0)
+        return STET_OK;
+    const vector_owner owner = {t, v};
+    stet_subst *graph;
+    TRY(make_graph(s, &owner, &graph));
+    equations sys = {.t = t, .graph = graph, .lambda = lambda};
+    const stet_status st = graph->n_words > 0 ? solve(&sys, &owner, residual) : STET_OK;
+    stet_subst_free(graph);
+    return st;
+}
