@@ -3,6 +3,7 @@
 #include "model/bilstm.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "model/kinds.h"
 

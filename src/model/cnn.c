@@ -3,6 +3,7 @@
 #include "model/cnn.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "model/kinds.h"

@@ -1,5 +1,6 @@
 /* model/model.c - a model's memory: options, parameters, class names; its forward pass. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"

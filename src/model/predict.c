@@ -55,9 +55,9 @@ static stet_status eval_batch(const model *m, batcher *b, const stet_corpus *c, 
     TRY(batch_make(b, m, c, pick, n, a, &x));
     tape t;
     tape_init(&t, a, false);
-    node *param[MAX_PARAMS];
-    TRY(model_nodes(m, &t, NULL, param));
-    pass p = { .t = &t, .param = param, .seq = &x.seq,
+    node *params[MAX_PARAMS];
+    TRY(model_nodes(m, &t, NULL, params));
+    pass p = { .t = &t, .param = params, .seq = &x.seq,
                .rows = tape_constant(&t, shape2(x.seq.n_rows, m->dim), x.rows) };
     const node *y = model_forward(m, &p);
     TRY(tape_status(&t));

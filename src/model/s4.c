@@ -7,6 +7,7 @@
 #include "model/s4.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/mem.h"
 #include "model/hippo.h"

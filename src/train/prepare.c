@@ -2,6 +2,7 @@
  * substitution sets are given, of their words, as far as the vector files have them; the validation part adds none. */
 #include "train/prepare.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"

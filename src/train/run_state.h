@@ -2,7 +2,10 @@
 #ifndef TRAIN_RUN_STATE_H
 #define TRAIN_RUN_STATE_H
 
+#include <stdio.h>
+
 #include "base/arena.h"
+#include "base/json.h"
 #include "tensor/optim.h"
 #include "train/prepare.h"
 

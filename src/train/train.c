@@ -46,7 +46,7 @@ static void sort_by_length(const stet_corpus *c, uint32_t *v, uint32_t *tmp, siz
 /* Shuffle; sort pools of texts by length so that a batch's texts are alike; shuffle the batches. */
 static stet_status epoch_order(run_state *r)
 {
-    const size_t n = r->p.train.n_texts, batch = r->a->batch, pool = POOL_BATCHES * batch;
+    const size_t n = r->p.train.n_texts, size = r->a->batch, pool = POOL_BATCHES * size;
     uint32_t *drawn = mem_alloc(n, sizeof *drawn), *tmp = mem_alloc(n, sizeof *tmp);
     if (!drawn || !tmp) {
         mem_free(drawn);
@@ -58,11 +58,11 @@ static stet_status epoch_order(run_state *r)
     for (size_t i = 0; i < n; i += pool)
         sort_by_length(&r->p.train, drawn + i, tmp, n - i < pool ? n - i : pool);
     /* whole batches change places; a last partial one stays last */
-    const size_t whole = n / batch;
+    const size_t whole = n / size;
     rng_permutation(&s, tmp, whole);
     for (size_t b = 0; b < whole; b++)
-        memcpy(r->order + b * batch, drawn + tmp[b] * batch, batch * sizeof *drawn);
-    memcpy(r->order + whole * batch, drawn + whole * batch, (n - whole * batch) * sizeof *drawn);
+        memcpy(r->order + b * size, drawn + tmp[b] * size, size * sizeof *drawn);
+    memcpy(r->order + whole * size, drawn + whole * size, (n - whole * size) * sizeof *drawn);
     mem_free(drawn);
     mem_free(tmp);
     return STET_OK;
@@ -77,12 +77,12 @@ static stet_status forward_backward(run_state *r, const uint32_t *pick, size_t n
     TRY(batch_make(&r->batches, m, &r->p.train, pick, n, &r->step_mem, &x));
     tape t;
     tape_init(&t, &r->step_mem, true);
-    node *param[MAX_PARAMS];
+    node *params[MAX_PARAMS];
     memset(r->grad, 0, m->n_values * sizeof *r->grad);
-    TRY(model_nodes(m, &t, r->grad, param));
-    rng stream = rng_stream(r->a->seed, STREAM_DROPOUT, r->at.step);
-    pass p = { .t = &t, .param = param, .rows = tape_constant(&t, shape2(x.seq.n_rows, m->dim), x.rows), .seq = &x.seq,
-               .dropout = r->dropout, .stream = &stream };
+    TRY(model_nodes(m, &t, r->grad, params));
+    rng drops = rng_stream(r->a->seed, STREAM_DROPOUT, r->at.step);
+    pass p = { .t = &t, .param = params, .rows = tape_constant(&t, shape2(x.seq.n_rows, m->dim), x.rows), .seq = &x.seq,
+               .dropout = r->dropout, .stream = &drops };
     const step_view v = { .m = m, .p = &p, .x = &x, .logits = model_forward(m, &p), .step = r->at.step,
                           .total_steps = r->steps_per_epoch * r->a->epochs, .seed = r->a->seed };
     node *y = r->defense->loss(r->defense_state, &v);
