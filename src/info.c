@@ -7,7 +7,6 @@
 #include "stet/option.h"
 #include "tensor/cuda/device.h"
 #include "tensor/kernels.h"
-#include "tensor/tape.h"
 
 static const char *wordnet_folder(void)
 {
@@ -37,17 +36,4 @@ stet_build_info stet_info(void)
         .gpu = cuda_device_text(),
         .wordnet = wordnet_folder(),
     };
-}
-
-size_t stet_op_count(void)
-{
-    return OP_COUNT - 1; /* without the input pseudo-op */
-}
-
-const char *stet_op_support(size_t i, bool *cpu, bool *cuda)
-{
-    const op_desc *d = &op_table[i + 1];
-    *cpu = d->forward[DEV_CPU] != NULL;
-    *cuda = d->forward[DEV_CUDA] != NULL;
-    return d->name;
 }
