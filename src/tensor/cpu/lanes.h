@@ -34,6 +34,18 @@ static ALWAYS_INLINE real lanes_sum(const real *x, size_t n)
     return lanes_fold(&sum) + tail;
 }
 
+static ALWAYS_INLINE real lanes_dot(const real *x, const real *y, size_t n)
+{
+    lanes sum = {0};
+    real tail = 0;
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        sum += *(const lanes *)(x + i) * *(const lanes *)(y + i);
+    for (; i < n; i++)
+        tail += x[i] * y[i];
+    return lanes_fold(&sum) + tail;
+}
+
 /* Sum of (x - mean)^2. */
 static ALWAYS_INLINE real lanes_spread(const real *x, real mean, size_t n)
 {
@@ -47,6 +59,44 @@ static ALWAYS_INLINE real lanes_spread(const real *x, real mean, size_t n)
     for (; i < n; i++)
         tail += (x[i] - mean) * (x[i] - mean);
     return lanes_fold(&sum) + tail;
+}
+
+/* Sums in double, whatever `real` is. */
+typedef double wide __attribute__((vector_size(64)));
+typedef real narrow
+    __attribute__((vector_size(8 * sizeof(real)), aligned(sizeof(real)), may_alias));
+enum { WIDE = sizeof(wide) / sizeof(double) };
+
+static ALWAYS_INLINE double wide_fold(const wide *v)
+{
+    const wide s = *v;
+    return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
+}
+
+static ALWAYS_INLINE double wide_sum(const real *x, size_t n)
+{
+    wide sum = {0};
+    double tail = 0;
+    size_t i = 0;
+    for (; i + WIDE <= n; i += WIDE)
+        sum += __builtin_convertvector(*(const narrow *)(x + i), wide);
+    for (; i < n; i++)
+        tail += (double)x[i];
+    return wide_fold(&sum) + tail;
+}
+
+static ALWAYS_INLINE double wide_sumsq(const real *x, size_t n)
+{
+    wide sum = {0};
+    double tail = 0;
+    size_t i = 0;
+    for (; i + WIDE <= n; i += WIDE) {
+        const wide v = __builtin_convertvector(*(const narrow *)(x + i), wide);
+        sum += v * v;
+    }
+    for (; i < n; i++)
+        tail += (double)x[i] * (double)x[i];
+    return wide_fold(&sum) + tail;
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* tensor/cpu/reduce.c - sums in double, whatever `real` is. */
 #include "base/simd.h"
+#include "tensor/cpu/lanes.h"
 #include "tensor/cpu/ranges.h"
 #include "tensor/tape.h"
 
@@ -10,25 +11,10 @@ typedef struct sum_job {
     real *row;     /* one per row */
 } sum_job;
 
-/* Eight running sums, so that additions overlap and vectorise; their order is part of the result.
- */
-static ALWAYS_INLINE double sum_of(const real *x, size_t n)
-{
-    enum { WAYS = 8 };
-    double s[WAYS] = {0}, tail = 0;
-    size_t i = 0;
-    for (; i + WAYS <= n; i += WAYS)
-        for (size_t j = 0; j < WAYS; j++)
-            s[j] += (double)x[i + j];
-    for (; i < n; i++)
-        tail += (double)x[i];
-    return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7])) + tail;
-}
-
 static SIMD_CLONES void sum_piece(void *ctx, size_t piece, size_t begin, size_t end)
 {
     const sum_job *job = ctx;
-    job->total[piece] = sum_of(job->x + begin, end - begin);
+    job->total[piece] = wide_sum(job->x + begin, end - begin);
 }
 
 stet_status cpu_sum_fwd(tape *t, node *n)
@@ -54,7 +40,7 @@ static SIMD_CLONES void sum_rows(void *ctx, size_t piece, size_t begin, size_t e
     (void)piece;
     const sum_job *job = ctx;
     for (size_t i = begin; i < end; i++)
-        job->row[i] = (real)sum_of(job->x + i * job->c, job->c);
+        job->row[i] = (real)wide_sum(job->x + i * job->c, job->c);
 }
 
 stet_status cpu_row_sum_fwd(tape *t, node *n)
