@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "text/utf8.h"
 
 stet_status vectors_init(stet_vectors *t, size_t n, size_t dim)
 {
@@ -42,15 +43,20 @@ void vectors_fill_unknown(stet_vectors *t)
 
 /* ---- claims ------------------------------------------------------------------------------- */
 
-bool vec_table_wants(const vec_table *tab, const char *word, size_t len)
+/* Words that a vocabulary cannot hold get no row. */
+static bool is_proper(const char *word, size_t len)
 {
-    if (tab->vocab) {
-        const uint32_t id = stet_vocab_id(tab->vocab, word, len);
-        return id >= STET_FIRST_WORD && !tab->t->known[id];
-    }
     const bool reserved =
         len == 5 && (memcmp(word, "<pad>", 5) == 0 || memcmp(word, "<unk>", 5) == 0);
-    return !reserved && strmap_find(tab->words, word, len) == STRMAP_NONE;
+    return !reserved && word[len - 1] != '\r' && utf8_check(word, len) == len;
+}
+
+bool vec_table_wants(const vec_table *tab, const char *word, size_t len)
+{
+    if (!tab->vocab)
+        return is_proper(word, len) && strmap_find(tab->words, word, len) == STRMAP_NONE;
+    const uint32_t id = stet_vocab_id(tab->vocab, word, len);
+    return id >= STET_FIRST_WORD && !tab->t->known[id];
 }
 
 /* Make room for row `n - 1`; new rows are not cleared, because a vector follows. */

@@ -1,12 +1,13 @@
 /* text/vectors_save.c - writing vectors: pieces of rows become bytes in parallel and go out in
  * order. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/file.h"
 #include "base/pool.h"
 #include "stet/text.h"
 #include "text/float_text.h"
+#include "text/outfile.h"
 
 enum { PIECE_ROWS = 64, PIECES = 64 };
 
@@ -52,15 +53,15 @@ static void format_piece(void *ctx, size_t i, int worker)
     }
 }
 
-static stet_status write_rows(save_job *job, atomic_file *f)
+static stet_status write_rows(save_job *job, outfile *f)
 {
     for (job->first = STET_FIRST_WORD; job->first < job->t->n; job->first += PIECE_ROWS * PIECES) {
         pool_run(PIECES, format_piece, job);
         for (size_t i = 0; i < PIECES; i++) {
             buf *const b = &job->piece[i];
             if (buf_status(b) != STET_OK)
-                return error_set(buf_status(b), "%s: out of memory while writing", f->path);
-            TRY(atomic_write(f, b->data, b->n));
+                return error_set(buf_status(b), "out of memory while writing vectors");
+            TRY(outfile_write(f, b->data, b->n));
             buf_clear(b);
         }
     }
@@ -73,17 +74,17 @@ static stet_status save(const stet_vectors *t, const stet_vocab *v, const char *
         return error_set(STET_EUSAGE, "%zu vectors do not belong to a vocabulary of %zu", t->n,
                          stet_vocab_size(v));
     save_job job = {.t = t, .v = v, .binary = binary};
-    atomic_file f;
-    TRY(atomic_open(&f, path));
+    outfile *f;
+    TRY(outfile_open(path, &f));
     stet_status st = STET_OK;
-    if (binary)
-        st = atomic_printf(&f, "%zu %zu\n", t->n_known, t->dim);
+    if (binary) {
+        char header[64];
+        const int n = snprintf(header, sizeof header, "%zu %zu\n", t->n_known, t->dim);
+        st = outfile_write(f, header, (size_t)n);
+    }
     if (st == STET_OK)
-        st = write_rows(&job, &f);
-    if (st == STET_OK)
-        st = atomic_commit(&f);
-    else
-        atomic_abort(&f);
+        st = write_rows(&job, f);
+    st = outfile_close(f, st);
     for (size_t i = 0; i < PIECES; i++)
         buf_deinit(&job.piece[i]);
     return st;
