@@ -16,13 +16,14 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "lexicon/builtin_sentences.h"
 #include "lexicon/builtin_words.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* How opinions are voiced, and how often a review contradicts itself. */
-static const double SHARE_MIXED = 0.2, SHARE_HEARSAY = 0.1, SHARE_DENIED = 0.15;
-static const double SHARE_TORN = 0.25, DOUBT_TORN = 0.4, DOUBT_SURE = 0.12;
+static const double SHARE_MIXED = 0.2, SHARE_HEARSAY = 0.06, SHARE_DENIED = 0.1;
+static const double SHARE_TORN = 0.15, DOUBT_TORN = 0.4, DOUBT_SURE = 0.1;
 
 enum { MIN_TARGET = 22, MAX_TARGET = 85, USED_MAX = 40 };
 
@@ -190,16 +191,19 @@ static void write_sentence(writer *w, const char *const *template, bool praise)
     w->praise = praise;
     w->subject[0] = w->subject[1] = NULL;
     w->capital = true;
+    if (w->words > 0)
+        buf_char(w->out, ' ');
     const size_t from = w->out->n;
     expand(w, *template);
-    buf_char(w->out, ' ');
+    w->words++;
     for (size_t i = from; i < w->out->n; i++)
         w->words += w->out->data[i] == ' ';
 }
 
-/* An opinion of the given polarity: plain, or in one of the ways that mislead a word counter. */
-static const char *const *choose_opinion(writer *w, bool praise)
+/* The review's own opinion, plain or in one of the ways that mislead a word counter. */
+static const char *const *choose_opinion(writer *w)
 {
+    const bool praise = w->positive;
     const double kind = rng_double(&w->r);
     if (kind < SHARE_MIXED)
         return CHOOSE(w, mixed);
@@ -222,15 +226,14 @@ static void write_review(writer *w)
             write_sentence(w, CHOOSE(w, plots), w->positive);
             w->plots++;
         } else {
-            const bool praise = chance(w, w->doubt) ? !w->positive : w->positive;
-            write_sentence(w, choose_opinion(w, praise), praise);
+            const bool own = !chance(w, w->doubt);
+            write_sentence(w, own ? choose_opinion(w) : CHOOSE(w, granted), own == w->positive);
             w->opinions++;
         }
     }
     if (chance(w, 0.4))
         write_sentence(w, w->positive ? CHOOSE(w, verdict_praise) : CHOOSE(w, verdict_blame),
                        w->positive);
-    w->out->n--; /* the last space */
 }
 
 /* One review of each class in every two, in random order. */
@@ -242,16 +245,15 @@ static bool class_of(uint64_t seed, size_t i)
 
 static stet_status write_all(size_t n, uint64_t seed, buf *text, size_t *start, int *label)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && buf_status(text) == STET_OK; i++) {
         start[i] = text->n;
         label[i] = class_of(seed, i);
         writer w = {.r = rng_stream(seed, STREAM_CORPUS, i), .positive = label[i], .out = text};
         write_review(&w);
-        TRY(buf_status(text));
-        text->data[text->n++] = '\0';
+        buf_char(text, '\0');
     }
     start[n] = text->n;
-    return STET_OK;
+    return buf_status(text);
 }
 
 stet_status stet_builtin_corpus(size_t n, uint64_t seed, stet_dataset **out)

@@ -6,8 +6,8 @@
  *
  *     s(i, j) = <y_i, y_j> - h_j,    h_j = |y_j|^2 / 2 (0 for cosines)
  *
- * ranks the neighbours of i: |y_i - y_j|^2 = |y_i|^2 - 2 s(i, j). A block of products comes from one
- * sgemm and serves both (i, j) and (j, i). Each row keeps the candidates whose float score is
+ * ranks the neighbours of i: |y_i - y_j|^2 = |y_i|^2 - 2 s(i, j). A block of products comes from
+ * one sgemm and serves both (i, j) and (j, i). Each row keeps the candidates whose float score is
  * within twice its rounding error of the k-th best; only these are evaluated in double at the end,
  * so no neighbour can be lost to rounding.
  *
@@ -316,8 +316,8 @@ static stet_status allocate(search *s)
     s->count = mem_zalloc(n, sizeof *s->count);
     s->block = mem_aligned(threads, BLOCK * BLOCK * sizeof *s->block);
     s->rank = mem_alloc(threads, s->cap * sizeof *s->rank);
-    const bool ok = s->y && s->half && s->slack && s->floor && s->list && s->count && s->block &&
-                    s->rank;
+    const bool ok =
+        s->y && s->half && s->slack && s->floor && s->list && s->count && s->block && s->rank;
     return ok ? STET_OK : STET_ENOMEM;
 }
 

@@ -174,7 +174,9 @@ static stet_status check_lists(const stet_subst *s, const char *name)
             const uint32_t to = s->subs[j];
             if (to >= s->n_words || to == i || seen[to] == i + 1) {
                 st = error_set(STET_EFORMAT, "%s: list of word %u: %u is %s", name, i, to,
-                               to >= s->n_words ? "no word" : to == i ? "the word" : "repeated");
+                               to >= s->n_words ? "no word"
+                               : to == i        ? "the word"
+                                                : "repeated");
                 break;
             }
             seen[to] = i + 1;

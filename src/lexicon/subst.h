@@ -40,7 +40,8 @@ const char *subst_word_fault(const char *word, size_t len);
 
 /* Does an image begin here? A reader that sees no magic tries JSON instead. */
 bool subst_is_image(const void *data, size_t size);
-/* Check every length, offset and order of an image and point `s` into it; `name` is for messages. */
+/* Check every length, offset and order of an image and point `s` into it; `name` is for messages.
+ */
 stet_status subst_view(stet_subst *s, const void *image, size_t size, const char *name);
 
 /* ---- the builder -------------------------------------------------------------------------- */

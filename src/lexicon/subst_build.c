@@ -264,7 +264,8 @@ stet_status stet_subst_keep_top(stet_subst_builder *b, size_t k)
 
 static int compare_words(const void *a, const void *b, void *words)
 {
-    return strcmp(strmap_text(words, *(const uint32_t *)a), strmap_text(words, *(const uint32_t *)b));
+    return strcmp(strmap_text(words, *(const uint32_t *)a),
+                  strmap_text(words, *(const uint32_t *)b));
 }
 
 /* The words that take part in a pair, sorted; `rank` (words) gets each one's place. */

@@ -45,19 +45,20 @@ typedef struct sememes {
     size_t n, cap;
     inflection *inflected; /* (n_inflected) likewise */
     size_t n_inflected, inflected_cap;
-    grouping by_lemma, by_sense;  /* of memberships */
-    grouping forms_by_lemma;      /* of inflections */
+    grouping by_lemma, by_sense; /* of memberships */
+    grouping forms_by_lemma;     /* of inflections */
 } sememes;
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-/* Split a line at its tabs into exactly n fields, each NUL-terminated in place. */
+/* Split a line at its tabs into exactly n fields, each NUL-terminated in place and without spaces
+ * before it. */
 static bool split_tabs(char *line, size_t len, char **field, size_t n)
 {
     if (strlen(line) != len)
         return false; /* a NUL inside */
     for (size_t i = 0; i < n; i++) {
-        field[i] = line;
+        field[i] = line + strspn(line, " ");
         line = strchr(line, '\t');
         if (!line != (i == n - 1))
             return false;
@@ -97,6 +98,13 @@ static stet_status make_key(const char *pos, char *list, buf *key)
     return buf_status(key);
 }
 
+/* Texts are in lower case when words are looked up, so names are too. */
+static void lower_ascii(char *word)
+{
+    for (; *word; word++)
+        *word = (char)(*word >= 'A' && *word <= 'Z' ? *word + ('a' - 'A') : *word);
+}
+
 /* lemma <tab> pos <tab> offset <tab> synset <tab> sememes; lemmas of several words are left out. */
 static stet_status add_sense(sememes *s, char *line, size_t len, buf *key)
 {
@@ -112,6 +120,7 @@ static stet_status add_sense(sememes *s, char *line, size_t len, buf *key)
     if (strchr(field[0], '_'))
         return STET_OK;
     membership m;
+    lower_ascii(field[0]);
     TRY(make_key(field[1], field[4], key));
     TRY(strmap_add(&s->lemmas, field[0], word, &m.lemma));
     TRY(strmap_add(&s->senses, key->data, key->n, &m.sense));
@@ -245,8 +254,8 @@ static stet_status match(stet_subst_builder *b, sememes *s)
     const size_t lemmas = s->lemmas.n;
     TRY(group_by(s->n ? &s->of->lemma : NULL, sizeof *s->of, s->n, lemmas, &s->by_lemma));
     TRY(group_by(s->n ? &s->of->sense : NULL, sizeof *s->of, s->n, s->senses.n, &s->by_sense));
-    TRY(group_by(s->n_inflected ? &s->inflected->lemma : NULL, sizeof *s->inflected,
-                 s->n_inflected, lemmas, &s->forms_by_lemma));
+    TRY(group_by(s->n_inflected ? &s->inflected->lemma : NULL, sizeof *s->inflected, s->n_inflected,
+                 lemmas, &s->forms_by_lemma));
     for (uint32_t l = 0; l < lemmas; l++)
         TRY(each_mate(b, s, l, l, add_mate));
     for (uint32_t i = 0; i < s->n_inflected; i++)

@@ -25,7 +25,7 @@ typedef struct text_sets {
 
 struct stet_subst_texts {
     arena mem;
-    strmap words;  /* substitutes */
+    strmap words;   /* substitutes */
     strmap letters; /* what find() looks for; its numbers index `text_of` */
     uint32_t *text_of;
     text_sets *v;
