@@ -1,0 +1,46 @@
+/* tests/model/small_model.h - random models of every kind, small enough to try everything. */
+#ifndef TESTS_SMALL_MODEL_H
+#define TESTS_SMALL_MODEL_H
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "model/model_impl.h"
+#include "test.h"
+
+enum { SMALL_WORDS = 40, SMALL_DIM = 12, SMALL_MAX_LEN = 32 };
+
+static const char *const small_cnn[] = {"filters=9", "kernels=2,3,5", NULL};
+static const char *const small_bilstm[] = {"hidden=7", NULL};
+static const char *const small_s4[] = {"channels=8", "state=6", NULL};
+static const char *const small_s4_deep[] = {"channels=8", "state=6", "layers=2", NULL};
+static const struct {
+    const char *name;
+    const char *const *settings;
+} small_kinds[] = {{"cnn", small_cnn}, {"bilstm", small_bilstm}, {"s4", small_s4}, {"s4", small_s4_deep}};
+enum { SMALL_KINDS = sizeof small_kinds / sizeof *small_kinds };
+
+static inline model *small_model(int kind, size_t n_classes, uint64_t seed)
+{
+    char text[SMALL_WORDS][8];
+    const char *words[SMALL_WORDS];
+    for (int i = 0; i < SMALL_WORDS; i++) {
+        snprintf(text[i], sizeof text[i], "w%d", i);
+        words[i] = text[i];
+    }
+    stet_vocab *v;
+    CHECK_OK(stet_vocab_from_words(words, SMALL_WORDS, &v));
+    enum { N = SMALL_WORDS + STET_FIRST_WORD };
+    static float data[N * SMALL_DIM];
+    rng r = rng_stream(seed, STREAM_TEST, 99);
+    for (int i = 0; i < N * SMALL_DIM; i++)
+        data[i] = i < SMALL_DIM ? 0 : (float)rng_normal(&r);
+    const stet_vectors t = {.n = N, .dim = SMALL_DIM, .data = data};
+    const stet_model_new_args how = {.name = small_kinds[kind].name, .settings = small_kinds[kind].settings, .vocab = v,
+                                     .vectors = &t, .max_len = SMALL_MAX_LEN, .n_classes = n_classes, .seed = seed};
+    model *m;
+    CHECK_OK(stet_model_new(&how, &m));
+    stet_vocab_free(v);
+    return m;
+}
+
+#endif
