@@ -20,14 +20,16 @@ typedef struct encode_job {
     piece_ids *piece;
 } encode_job;
 
-static stet_status encode_text(const encode_job *job, size_t text, stet_tokens *tokens, piece_ids *p)
+static stet_status encode_text(const encode_job *job, size_t text, stet_tokens *tokens,
+                               piece_ids *p)
 {
     const stet_str s = stet_dataset_text(job->d, text);
     TRY(stet_tokenize(job->kind, s.data, s.len, tokens));
     const size_t n = job->max_len && tokens->n > job->max_len ? job->max_len : tokens->n;
     TRY(mem_grow(&p->ids, &p->cap, p->n + n, sizeof *p->ids));
     for (size_t k = 0; k < n; k++)
-        p->ids[p->n + k] = stet_vocab_id(job->v, tokens->words + tokens->v[k].word, tokens->v[k].len);
+        p->ids[p->n + k] =
+            stet_vocab_id(job->v, tokens->words + tokens->v[k].word, tokens->v[k].len);
     p->n += n;
     job->length[text] = n;
     return STET_OK;
@@ -58,7 +60,8 @@ static stet_status join(const encode_job *job, size_t n_pieces, stet_corpus *out
 {
     for (size_t i = 0; i < n_pieces; i++) {
         if (job->piece[i].status != STET_OK)
-            return error_set(job->piece[i].status, "cannot tokenise: %s", stet_status_text(job->piece[i].status));
+            return error_set(job->piece[i].status, "cannot tokenise: %s",
+                             stet_status_text(job->piece[i].status));
         out->n_tokens += job->piece[i].n;
     }
     out->ids = mem_alloc(out->n_tokens, sizeof *out->ids);
@@ -76,8 +79,8 @@ static stet_status join(const encode_job *job, size_t n_pieces, stet_corpus *out
     return STET_OK;
 }
 
-stet_status stet_corpus_encode(const stet_dataset *d, const stet_vocab *v, stet_tokenizer kind, size_t max_len,
-                               stet_corpus *out)
+stet_status stet_corpus_encode(const stet_dataset *d, const stet_vocab *v, stet_tokenizer kind,
+                               size_t max_len, stet_corpus *out)
 {
     *out = (stet_corpus){0};
     const size_t n = dataset_pieces(d);

@@ -50,7 +50,8 @@ static stet_status add_classes(stet_dataset *d, const char *const *names, size_t
     return STET_OK;
 }
 
-static stet_status fill(stet_dataset *d, const stet_str *texts, const int *labels, size_t n, size_t n_classes)
+static stet_status fill(stet_dataset *d, const stet_str *texts, const int *labels, size_t n,
+                        size_t n_classes)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < n; i++) {
@@ -58,7 +59,8 @@ static stet_status fill(stet_dataset *d, const stet_str *texts, const int *label
         if (bad < texts[i].len)
             return error_set(STET_EUSAGE, "text %zu: byte %zu is NUL or not UTF-8", i, bad);
         if (labels && (labels[i] < -1 || (labels[i] >= 0 && (size_t)labels[i] >= n_classes)))
-            return error_set(STET_EUSAGE, "text %zu: label %d with %zu classes", i, labels[i], n_classes);
+            return error_set(STET_EUSAGE, "text %zu: label %d with %zu classes", i, labels[i],
+                             n_classes);
         bytes += texts[i].len + 1;
     }
     d->text = mem_alloc(bytes, 1);
@@ -79,8 +81,8 @@ static stet_status fill(stet_dataset *d, const stet_str *texts, const int *label
     return STET_OK;
 }
 
-stet_status stet_dataset_new(const stet_str *texts, const int *labels, size_t n, const char *const *class_names,
-                             size_t n_classes, stet_dataset **out)
+stet_status stet_dataset_new(const stet_str *texts, const int *labels, size_t n,
+                             const char *const *class_names, size_t n_classes, stet_dataset **out)
 {
     *out = NULL;
     if (n_classes > INT_MAX)
@@ -98,7 +100,8 @@ stet_status stet_dataset_new(const stet_str *texts, const int *labels, size_t n,
     return st;
 }
 
-stet_status stet_dataset_pick(const stet_dataset *d, const size_t *index, size_t n, stet_dataset **out)
+stet_status stet_dataset_pick(const stet_dataset *d, const size_t *index, size_t n,
+                              stet_dataset **out)
 {
     *out = NULL;
     const size_t n_classes = stet_dataset_classes(d);

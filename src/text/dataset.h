@@ -30,10 +30,12 @@ typedef struct data_builder {
 } data_builder;
 
 stet_status builder_init(data_builder *b, const char *path, const stet_data_options *how);
-stet_status builder_text(data_builder *b, const char *s, size_t n); /* parts are joined by a space */
+stet_status builder_text(data_builder *b, const char *s,
+                         size_t n); /* parts are joined by a space */
 /* End the row that stands at `line` (0: the file is the row) and has this label. */
 stet_status builder_row(data_builder *b, size_t line, const char *label, size_t label_n);
-/* The row is bad: STET_EFORMAT with the place and this message, or STET_OK if bad rows are skipped. */
+/* The row is bad: STET_EFORMAT with the place and this message, or STET_OK if bad rows are skipped.
+ */
 stet_status builder_bad(data_builder *b, size_t line, const char *fmt, ...) PRINTF_LIKE(3, 4);
 stet_status builder_finish(data_builder *b, stet_dataset **out); /* classes in order, sizes exact */
 void builder_deinit(data_builder *b);

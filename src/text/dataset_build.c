@@ -36,7 +36,8 @@ void builder_deinit(data_builder *b)
 
 stet_status builder_text(data_builder *b, const char *s, size_t n)
 {
-    TRY(mem_grow(&b->d->text, &b->text_cap, b->text_n + n + 2, 1)); /* a space before, a NUL after */
+    TRY(mem_grow(&b->d->text, &b->text_cap, b->text_n + n + 2,
+                 1)); /* a space before, a NUL after */
     if (n > 0 && b->text_n > b->d->start[b->d->n])
         b->d->text[b->text_n++] = ' ';
     if (n > 0)
@@ -76,7 +77,8 @@ static const char *class_list(const strmap *classes, char *out, size_t size)
     size_t n = 0;
     *out = '\0';
     for (uint32_t c = 0; c < classes->n && n < size; c++)
-        n += (size_t)snprintf(out + n, size - n, "%s%s", c ? ", " : "", c < 8 ? strmap_text(classes, c) : "...") +
+        n += (size_t)snprintf(out + n, size - n, "%s%s", c ? ", " : "",
+                              c < 8 ? strmap_text(classes, c) : "...") +
              (c < 8 ? 0 : size);
     return out;
 }
@@ -103,16 +105,18 @@ stet_status builder_row(data_builder *b, size_t line, const char *label, size_t 
         char known[256];
         if (class == STRMAP_NONE && b->how->like)
             return builder_bad(b, line, "class '%.*s' is not one of those of the training set: %s",
-                               label_n < 64 ? (int)label_n : 64, label, class_list(&d->classes, known, sizeof known));
+                               label_n < 64 ? (int)label_n : 64, label,
+                               class_list(&d->classes, known, sizeof known));
         if (class == STRMAP_NONE && d->classes.n == MAX_CLASSES)
-            return error_set(STET_EFORMAT, "%s:%zu: more than %d classes; is this column the label?", b->path,
+            return error_set(STET_EFORMAT,
+                             "%s:%zu: more than %d classes; is this column the label?", b->path,
                              line, MAX_CLASSES);
         if (class == STRMAP_NONE)
             TRY(strmap_add(&d->classes, label, label_n, &class));
     }
     TRY(mem_grow(&d->start, &b->start_cap, d->n + 2, sizeof *d->start));
     TRY(mem_grow(&d->label, &b->label_cap, d->n + 1, sizeof *d->label));
-    d->label[d->n] = b->how->unlabelled ? -1 : (int32_t)class;
+    d->label[d->n] = b->how->unlabelled ? -1 : (int32_t) class;
     d->text[b->text_n++] = '\0';
     d->start[++d->n] = b->text_n;
     return STET_OK;
@@ -179,7 +183,8 @@ stet_status builder_finish(data_builder *b, stet_dataset **out)
     if (d->skipped)
         log_warn("%s: %zu bad rows left out", b->path, d->skipped);
     if (d->n == 0)
-        return error_set(STET_EFORMAT, d->skipped ? "%s: no good row among %zu" : "%s: no texts in it", b->path,
+        return error_set(STET_EFORMAT,
+                         d->skipped ? "%s: no good row among %zu" : "%s: no texts in it", b->path,
                          d->skipped);
     if (!b->how->unlabelled && !b->how->like)
         TRY(sort_classes(d));

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "text/outfile.h"
 #include "text/reader.h"
 
 bool source_peek(line_source *in, stet_status *st)
@@ -9,7 +10,8 @@ bool source_peek(line_source *in, stet_status *st)
     if (in->held)
         return true;
     in->held = stream_line(in->s, &in->line, &in->len, st);
-    if (in->held && stream_line_number(in->s) == 1 && in->len >= 3 && memcmp(in->line, "\xef\xbb\xbf", 3) == 0) {
+    if (in->held && stream_line_number(in->s) == 1 && in->len >= 3 &&
+        memcmp(in->line, "\xef\xbb\xbf", 3) == 0) {
         in->line += 3;
         in->len -= 3;
     }
@@ -34,18 +36,19 @@ static bool ends_with(const char *s, size_t n, const char *end)
     return n >= k && strncasecmp(s + n - k, end, k) == 0;
 }
 
-/* The name decides, if it says something; else the first line. */
-static stet_data_format guess_format(const char *path, const line_source *in)
+/* The name decides, if it says something; else the first line. Without labels, lines of a file with
+ * a name that says nothing (or of standard input) are texts, whatever is in them. */
+static stet_data_format guess_format(const char *path, const line_source *in, bool unlabelled)
 {
-    size_t n = strlen(path);
-    for (const char *const *z = (const char *const[]){".gz", ".xz", ".zst", NULL}; *z; z++)
-        if (ends_with(path, n, *z))
-            n -= strlen(*z);
-    if (ends_with(path, n, ".jsonl") || ends_with(path, n, ".ndjson") || ends_with(path, n, ".json"))
+    const size_t n = outfile_stem(path, strlen(path));
+    if (ends_with(path, n, ".jsonl") || ends_with(path, n, ".ndjson") ||
+        ends_with(path, n, ".json"))
         return STET_DATA_JSONL;
     if (ends_with(path, n, ".csv"))
         return STET_DATA_CSV;
     if (ends_with(path, n, ".tsv"))
+        return STET_DATA_TSV;
+    if (unlabelled)
         return STET_DATA_TSV;
     if (in->len > 0 && in->line[0] == '{')
         return STET_DATA_JSONL;
@@ -65,12 +68,8 @@ static stet_status read_stream(data_builder *b, const char *path)
         if (st == STET_OK)
             st = error_set(STET_EFORMAT, "%s: the file is empty", b->path);
     } else {
-        stet_data_format format = b->how->format;
-        if (format == STET_DATA_AUTO && b->how->unlabelled && strcmp(path, "-") == 0)
-            format = STET_DATA_TSV; /* typed or piped lines are texts, whatever is in them */
-        if (format == STET_DATA_AUTO)
-            format = guess_format(path, &in);
-        switch (format) {
+        const stet_data_format asked = b->how->format;
+        switch (asked == STET_DATA_AUTO ? guess_format(path, &in, b->how->unlabelled) : asked) {
         case STET_DATA_CSV:
             st = read_csv(b, &in);
             break;

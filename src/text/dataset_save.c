@@ -11,7 +11,8 @@ typedef void row_writer(buf *b, const stet_str *label, stet_str text);
 static void put_flat(buf *b, stet_str s)
 {
     buf_bytes(b, s.data, s.len);
-    for (char *p = b->status == STET_OK ? b->data + b->n - s.len : NULL; p && p < b->data + b->n; p++)
+    for (char *p = b->status == STET_OK ? b->data + b->n - s.len : NULL; p && p < b->data + b->n;
+         p++)
         if (*p == '\t' || *p == '\n' || *p == '\r')
             *p = ' ';
 }
@@ -68,7 +69,11 @@ static row_writer *writer_of(const char *path)
     static const struct {
         const char *suffix;
         row_writer *row;
-    } kinds[] = {{".tsv", tsv_row}, {".txt", tsv_row}, {".csv", csv_row}, {".jsonl", json_row}, {".ndjson", json_row}};
+    } kinds[] = {{".tsv", tsv_row},
+                 {".txt", tsv_row},
+                 {".csv", csv_row},
+                 {".jsonl", json_row},
+                 {".ndjson", json_row}};
     const size_t n = outfile_stem(path, strlen(path));
     if (strcmp(path, "-") == 0)
         return tsv_row;
@@ -94,8 +99,9 @@ static stet_status write_rows(const stet_dataset *d, outfile *f, row_writer *row
             break;
         }
         const uint32_t class = labelled ? (uint32_t)d->label[i] : 0;
-        const stet_str label = labelled ? (stet_str){strmap_text(&d->classes, class), strmap_len(&d->classes, class)}
-                                        : (stet_str){"", 0};
+        const stet_str label =
+            labelled ? (stet_str){strmap_text(&d->classes, class), strmap_len(&d->classes, class)}
+                     : (stet_str){"", 0};
         row(&b, labelled ? &label : NULL, stet_dataset_text(d, i));
         st = buf_status(&b);
         if (st == STET_OK && (b.n >= FLUSH_AT || i + 1 == d->n)) {
@@ -111,8 +117,10 @@ stet_status stet_dataset_save(const stet_dataset *d, const char *path)
 {
     row_writer *row = writer_of(path);
     if (!row)
-        return error_set(STET_EUSAGE, "%s: the name must end in .tsv, .csv or .jsonl, then .gz, .xz or .zst if compressed",
-                         path);
+        return error_set(
+            STET_EUSAGE,
+            "%s: the name must end in .tsv, .csv or .jsonl, then .gz, .xz or .zst if compressed",
+            path);
     outfile *f;
     TRY(outfile_open(path, &f));
     return outfile_close(f, write_rows(d, f, row));

@@ -39,7 +39,9 @@ static const fetch_item catalogue[] = {
      "https://nlp.stanford.edu/data/glove.840B.300d.zip", 2176768927,
      "c06db255e65095393609f19a4cfca20bf3a71e20cc53e892aafa490347e3849f"},
     {"counterfitted", "counter-fitted vectors of 65,713 words (Mrksic et al. 2016)",
-     "https://github.com/nmrksic/counter-fitting/raw/master/word_vectors/counter-fitted-vectors.txt.zip", 0, NULL},
+     "https://github.com/nmrksic/counter-fitting/raw/master/word_vectors/"
+     "counter-fitted-vectors.txt.zip",
+     0, NULL},
 };
 enum { N_CATALOGUE = sizeof catalogue / sizeof *catalogue };
 
@@ -60,7 +62,8 @@ typedef struct transfer {
     uint64_t resumed; /* bytes that were there already */
 } transfer;
 
-static int on_progress(void *user, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up_now)
+static int on_progress(void *user, curl_off_t total, curl_off_t now, curl_off_t up_total,
+                       curl_off_t up_now)
 {
     (void)up_total, (void)up_now;
     const transfer *t = user;
@@ -86,8 +89,9 @@ static struct curl_slist *unless_changed(const transfer *t)
     static const char *const day[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
     static const char *const month[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-    snprintf(line, sizeof line, "If-Unmodified-Since: %s, %02d %s %04d %02d:%02d:%02d GMT", day[tm.tm_wday],
-             tm.tm_mday, month[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
+    snprintf(line, sizeof line, "If-Unmodified-Since: %s, %02d %s %04d %02d:%02d:%02d GMT",
+             day[tm.tm_wday], tm.tm_mday, month[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour,
+             tm.tm_min, tm.tm_sec);
     return curl_slist_append(NULL, line);
 }
 
@@ -134,12 +138,15 @@ static stet_status transfer_once(const char *url, transfer *t, bool *again)
     curl_easy_cleanup(curl);
     curl_slist_free_all(headers);
     const bool flushed = fflush(t->file) == 0;
-    if (rc == CURLE_OK && flushed)
+    *again = t->resumed > 0 && cannot_resume(rc, http); /* libcurl takes a 416 for a success */
+    if (rc == CURLE_OK && flushed && !*again)
         return STET_OK;
     if (rc == CURLE_ABORTED_BY_CALLBACK)
         return interrupt_status();
-    *again = t->resumed > 0 && cannot_resume(rc, http);
-    return error_set(STET_EIO, "%s: %s", url, !flushed ? strerror(errno) : *error ? error : curl_easy_strerror(rc));
+    return error_set(STET_EIO, "%s: %s", url,
+                     !flushed ? strerror(errno)
+                     : *error ? error
+                              : curl_easy_strerror(rc));
 }
 
 /* Append to `part` what is missing; from the beginning if the server cannot go on. */
@@ -194,7 +201,8 @@ static stet_status verify(const fetch_item *item, const char *part)
         st = error_set(STET_EFORMAT, "%s: expected %llu bytes, got %llu; removed", item->url,
                        (unsigned long long)item->size, (unsigned long long)size);
     else if (item->sha256 && strcmp(sum, item->sha256) != 0)
-        st = error_set(STET_EFORMAT, "%s: expected SHA-256 %s, got %s; removed", item->url, item->sha256, sum);
+        st = error_set(STET_EFORMAT, "%s: expected SHA-256 %s, got %s; removed", item->url,
+                       item->sha256, sum);
     if (st != STET_OK)
         unlink(part);
     return st;
@@ -216,7 +224,8 @@ static char *file_name(const char *url)
     return mem_strndup(path + from, n - from);
 }
 
-static stet_status fetch_to(const fetch_item *item, const char *dir, const char *path, const char *part)
+static stet_status fetch_to(const fetch_item *item, const char *dir, const char *path,
+                            const char *part)
 {
     if (file_exists(path)) {
         log_info("%s is already there", path);
@@ -263,7 +272,8 @@ stet_status stet_data_get(const char *name_or_url, const char *dir)
         buf_printf(&names, "%s%s", i ? ", " : "", catalogue[i].name);
     stet_status st = buf_status(&names);
     if (st == STET_OK)
-        st = error_set(STET_EUSAGE, "no corpus '%s'; there are %s, or give a URL", name_or_url, names.data);
+        st = error_set(STET_EUSAGE, "no corpus '%s'; there are %s, or give a URL", name_or_url,
+                       names.data);
     buf_deinit(&names);
     return st;
 }

@@ -94,7 +94,8 @@ stet_status outfile_write(outfile *f, const void *data, size_t n)
 {
     if (!f->archive)
         return atomic_write(&f->file, data, n);
-    return n == 0 || archive_write_data(f->archive, data, n) == (la_ssize_t)n ? STET_OK : archive_failure(f);
+    return n == 0 || archive_write_data(f->archive, data, n) == (la_ssize_t)n ? STET_OK
+                                                                              : archive_failure(f);
 }
 
 stet_status outfile_close(outfile *f, stet_status st)

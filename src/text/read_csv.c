@@ -104,7 +104,8 @@ static stet_status take_record(csv_record *r, data_builder *b, table_plan *plan)
             return STET_OK;
     }
     if (r->n != plan->width)
-        return builder_bad(b, r->line, "expected %zu columns as in the first record, found %zu", plan->width, r->n);
+        return builder_bad(b, r->line, "expected %zu columns as in the first record, found %zu",
+                           plan->width, r->n);
     for (size_t i = 0; !plan->header && i < r->n; i++)
         if (memchr(cell[i].data, '\\', cell[i].len))
             cell[i].len = unescape(r->text.data + (cell[i].data - r->text.data), cell[i].len);

@@ -107,7 +107,9 @@ stet_status read_folder(data_builder *b, const char *dir)
     }
     free_names(&classes);
     if (st == STET_OK && b->d->n == 0 && b->d->skipped == 0)
-        st = error_set(STET_EFORMAT, "%s: no folders of texts such as neg/ and pos/ in it; in aclImdb, take train or test",
-                       dir);
+        st = error_set(
+            STET_EFORMAT,
+            "%s: no folders of texts such as neg/ and pos/ in it; in aclImdb, take train or test",
+            dir);
     return st;
 }

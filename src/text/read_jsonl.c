@@ -55,7 +55,8 @@ static stet_status add_text(data_builder *b, json_t *object, stet_str *missing)
     *missing = (stet_str){"text", 4};
     const char *key;
     json_t *value;
-    json_object_foreach(object, key, value) {
+    json_object_foreach(object, key, value)
+    {
         if (!is_usual_text_name(key, strlen(key)) || !json_is_string(value))
             continue;
         missing->len = 0;
@@ -81,14 +82,16 @@ static stet_status take_object(data_builder *b, size_t line, json_t *object)
     stet_str missing = {"", 0};
     TRY(add_text(b, object, &missing));
     if (missing.len)
-        return builder_bad(b, line, "no string field '%.*s'", missing.len < 64 ? (int)missing.len : 64, missing.data);
+        return builder_bad(b, line, "no string field '%.*s'",
+                           missing.len < 64 ? (int)missing.len : 64, missing.data);
     if (b->how->unlabelled)
         return builder_row(b, line, "", 0);
     char number[40];
     const json_t *value = find_label(b, object);
     const char *label = value ? label_text(value, number, sizeof number) : NULL;
     if (!label)
-        return builder_bad(b, line, "no label in field '%s'", b->how->label ? b->how->label : "label");
+        return builder_bad(b, line, "no label in field '%s'",
+                           b->how->label ? b->how->label : "label");
     return builder_row(b, line, label, strlen(label));
 }
 

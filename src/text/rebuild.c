@@ -57,8 +57,8 @@ static bool would_continue(const char *s, size_t n)
     if (n == 0)
         return false;
     const glyph g = utf8_glyph(s, n);
-    return in_word(g.class) ||
-           (g.class == CHAR_APOS && n > g.bytes && utf8_glyph(s + g.bytes, n - g.bytes).class == CHAR_WORD);
+    return in_word(g.class) || (g.class == CHAR_APOS && n > g.bytes &&
+                                utf8_glyph(s + g.bytes, n - g.bytes).class == CHAR_WORD);
 }
 
 /* Does s[0..n) end inside a word if a word stands after it? */
@@ -97,7 +97,8 @@ stet_status stet_text_rebuild(const char *text, size_t len, const stet_tokens *t
     *out = NULL;
     for (size_t k = 0; k < n; k++)
         if (at[k] >= t->n || (k > 0 && at[k] <= at[k - 1]) || t->v[at[k]].end > len)
-            return error_set(STET_EUSAGE, "token %zu of %zu: positions must ascend and be of this text", at[k],
+            return error_set(STET_EUSAGE,
+                             "token %zu of %zu: positions must ascend and be of this text", at[k],
                              t->n);
     buf b = {0};
     size_t done = 0; /* bytes of the text dealt with */

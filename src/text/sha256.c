@@ -35,7 +35,8 @@ static void compress(uint32_t state[8], const unsigned char *p)
     uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
     for (int t = 0; t < 64; t++) {
         const uint32_t S1 = rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25), choice = (e & f) ^ (~e & g);
-        const uint32_t S0 = rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22), majority = (a & b) ^ (a & c) ^ (b & c);
+        const uint32_t S0 = rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22),
+                       majority = (a & b) ^ (a & c) ^ (b & c);
         const uint32_t t1 = h + S1 + choice + K[t] + w[t], t2 = S0 + majority;
         h = g, g = f, f = e, e = d + t1;
         d = c, c = b, b = a, a = t1 + t2;

@@ -10,11 +10,13 @@
 #include "base/buf.h"
 #include "text/reader.h"
 
-const char *const usual_label_names[] = {"label", "class",  "sentiment",   "category", "polarity", "target",
-                                          "topic", "labels", "class index", "stars",    "y",        NULL};
+const char *const usual_label_names[] = {"label",       "class",  "sentiment", "category",
+                                         "polarity",    "target", "topic",     "labels",
+                                         "class index", "stars",  NULL};
 static const char *const text_names[] = {
-    "text",     "review",  "sentence", "content",  "title",   "description",    "question",         "answer",      "body",
-    "comment",  "tweet",   "document", "headline", "message", "question_title", "question_content", "best_answer", NULL};
+    "text",     "review",  "sentence",       "content",          "title",       "description",
+    "question", "answer",  "body",           "comment",          "tweet",       "document",
+    "headline", "message", "question_title", "question_content", "best_answer", NULL};
 
 static bool same_name(const char *s, size_t n, const char *name)
 {
@@ -71,19 +73,21 @@ static bool has_header(const data_builder *b, const stet_str *cell, size_t n)
     if (any_by_name(b->how->label) || any_by_name(b->how->text))
         return true;
     for (size_t i = 0; i < n; i++)
-        if (is_among(cell[i].data, cell[i].len, usual_label_names) || is_usual_text_name(cell[i].data, cell[i].len))
+        if (is_among(cell[i].data, cell[i].len, usual_label_names) ||
+            is_usual_text_name(cell[i].data, cell[i].len))
             return true;
     return false;
 }
 
 /* The columns for a message: "id, text, stars", or their number. */
-static stet_status no_such_column(const data_builder *b, size_t line, const char *problem, const stet_str *cell,
-                                  size_t n, bool header)
+static stet_status no_such_column(const data_builder *b, size_t line, const char *problem,
+                                  const stet_str *cell, size_t n, bool header)
 {
     buf list = {0};
     buf_printf(&list, "there are %zu columns", n);
     for (size_t i = 0; header && i < n && i < 12; i++)
-        buf_printf(&list, "%s%.*s", i ? ", " : ": ", cell[i].len < 40 ? (int)cell[i].len : 40, cell[i].data);
+        buf_printf(&list, "%s%.*s", i ? ", " : ": ", cell[i].len < 40 ? (int)cell[i].len : 40,
+                   cell[i].data);
     const stet_status st = buf_status(&list);
     if (st == STET_OK)
         error_set(STET_EFORMAT, "%s:%zu: %s; %s", b->path, line, problem, list.data);
@@ -91,8 +95,8 @@ static stet_status no_such_column(const data_builder *b, size_t line, const char
     return st == STET_OK ? STET_EFORMAT : st;
 }
 
-static stet_status find_column(const data_builder *b, size_t line, stet_str name, const stet_str *cell, size_t n,
-                               bool header, int *out)
+static stet_status find_column(const data_builder *b, size_t line, stet_str name,
+                               const stet_str *cell, size_t n, bool header, int *out)
 {
     for (size_t i = 0; header && i < n; i++)
         if (cell[i].len == name.len && strncasecmp(cell[i].data, name.data, name.len) == 0) {
@@ -105,7 +109,8 @@ static stet_status find_column(const data_builder *b, size_t line, stet_str name
         return STET_OK;
     }
     char problem[128];
-    snprintf(problem, sizeof problem, "no column '%.*s'", name.len < 64 ? (int)name.len : 64, name.data);
+    snprintf(problem, sizeof problem, "no column '%.*s'", name.len < 64 ? (int)name.len : 64,
+             name.data);
     return no_such_column(b, line, problem, cell, n, header);
 }
 
@@ -117,7 +122,8 @@ static bool is_text(const table_plan *p, int column)
     return false;
 }
 
-static stet_status plan_text(const data_builder *b, size_t line, const stet_str *cell, size_t n, table_plan *p)
+static stet_status plan_text(const data_builder *b, size_t line, const stet_str *cell, size_t n,
+                             table_plan *p)
 {
     const char *list = b->how->text;
     stet_str name;
@@ -133,12 +139,14 @@ static stet_status plan_text(const data_builder *b, size_t line, const stet_str 
     return STET_OK;
 }
 
-static stet_status plan_label(const data_builder *b, size_t line, const stet_str *cell, size_t n, table_plan *p)
+static stet_status plan_label(const data_builder *b, size_t line, const stet_str *cell, size_t n,
+                              table_plan *p)
 {
     if (b->how->unlabelled)
         return STET_OK;
     if (b->how->label)
-        return find_column(b, line, (stet_str){b->how->label, strlen(b->how->label)}, cell, n, p->header, &p->label);
+        return find_column(b, line, (stet_str){b->how->label, strlen(b->how->label)}, cell, n,
+                           p->header, &p->label);
     for (const char *const *name = usual_label_names; p->header && *name; name++)
         for (size_t i = 0; i < n; i++)
             if (same_name(cell[i].data, cell[i].len, *name)) {
@@ -153,7 +161,8 @@ static stet_status plan_label(const data_builder *b, size_t line, const stet_str
     return no_such_column(b, line, "say which column is the label", cell, n, p->header);
 }
 
-stet_status table_plan_make(const data_builder *b, size_t line, const stet_str *cell, size_t n, table_plan *out)
+stet_status table_plan_make(const data_builder *b, size_t line, const stet_str *cell, size_t n,
+                            table_plan *out)
 {
     *out = (table_plan){.label = NO_COLUMN, .width = n, .header = has_header(b, cell, n)};
     TRY(plan_text(b, line, cell, n, out));
@@ -164,7 +173,8 @@ stet_status table_plan_make(const data_builder *b, size_t line, const stet_str *
     return STET_OK;
 }
 
-stet_status table_plan_row(const table_plan *p, data_builder *b, size_t line, const stet_str *cell, size_t n)
+stet_status table_plan_row(const table_plan *p, data_builder *b, size_t line, const stet_str *cell,
+                           size_t n)
 {
     size_t need = p->label == NO_COLUMN ? 1 : (size_t)p->label + 1;
     for (size_t k = 0; k < p->n_text; k++)

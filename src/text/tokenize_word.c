@@ -2,10 +2,11 @@
  *
  * - Lower case; <br> and white space dropped; letters and digits make words, everything else is a
  *   token of its own, except that dots and dashes in a row make one ("...", "--").
- * - Contractions are split as in the Penn Treebank: do n't, ca n't, it 's, they 're, should n't 've.
- *   Other apostrophes between letters stay: o'brien.
+ * - Contractions are split as in the Penn Treebank: do n't, ca n't, it 's, they 're, should n't
+ * 've. Other apostrophes between letters stay: o'brien.
  * - Hyphens split: "mind-numbing" is mind - numbing. GloVe has vectors for the parts of nearly all
- *   compounds and for few of the whole: 99.6 % of IMDB's tokens are known this way, 99.3 % otherwise.
+ *   compounds and for few of the whole: 99.6 % of IMDB's tokens are known this way, 99.3 %
+ * otherwise.
  * - 7.5 and 1,000 stay whole; 10/10 does not.
  *
  * What a character does depends only on its neighbours, so tokens joined by spaces give the same
@@ -34,7 +35,8 @@ typedef struct word_scan {
 
 static inline bool word_byte(char c)
 {
-    static const uint64_t bits[4] = {UINT64_C(0x03ff000000000000), UINT64_C(0x07fffffe07fffffe), 0, 0};
+    static const uint64_t bits[4] = {UINT64_C(0x03ff000000000000), UINT64_C(0x07fffffe07fffffe), 0,
+                                     0};
     return bits[(unsigned char)c >> 6] >> ((unsigned char)c & 63) & 1;
 }
 
@@ -127,15 +129,37 @@ static void scan_word(const lexer *l, size_t start, word_scan *w)
     w->end = at;
 }
 
+/* Up to three letters of text[from, to), in lower case, invisible characters left out; three of
+ * anything if there is more. */
+static size_t short_tail(const lexer *l, size_t from, size_t to, char out[3])
+{
+    size_t n = 0;
+    while (from < to && n < 3) {
+        const glyph g = utf8_glyph(l->text + from, to - from);
+        from += g.bytes;
+        if (g.class != CHAR_SKIP)
+            out[n++] = g.bytes == 1 ? ascii_lower((char)g.code) : '?';
+    }
+    return n;
+}
+
 /* Where the contraction with this apostrophe begins in a word that ends at `end`; `end` if it is
  * none. */
 static size_t contraction(const lexer *l, size_t start, size_t apos, size_t after, size_t end)
 {
-    const char *tail = l->text + after;
-    if (is_clitic(tail, end - after))
+    char tail[3];
+    const size_t n = short_tail(l, after, end, tail);
+    if (is_clitic(tail, n))
         return apos;
-    if (end - after == 1 && ascii_lower(*tail) == 't' && apos > start && ascii_lower(l->text[apos - 1]) == 'n')
-        return apos - 1;
+    if (n != 1 || tail[0] != 't')
+        return end;
+    glyph g = {.class = CHAR_SKIP};
+    for (size_t at = apos; at > start && g.class == CHAR_SKIP;) {
+        g = utf8_last_glyph(l->text + start, at - start);
+        at -= g.bytes;
+        if (g.code == 'n' || g.code == 'N')
+            return at;
+    }
     return end;
 }
 
@@ -148,7 +172,8 @@ static size_t number_end(const lexer *l, size_t start)
     for (;;) {
         while (at < l->len && digit(l->text[at]))
             at++;
-        if (at + 1 >= l->len || (l->text[at] != '.' && l->text[at] != ',') || !digit(l->text[at + 1]))
+        if (at + 1 >= l->len || (l->text[at] != '.' && l->text[at] != ',') ||
+            !digit(l->text[at + 1]))
             break;
         groups = true;
         at++;
@@ -169,7 +194,8 @@ static stet_status lex_word(lexer *l, size_t start, size_t *next)
     cut[0] = w.end;
     for (size_t k = w.n_apos; k-- > 0 && cut[n] > start; n++) {
         cut[n + 1] = contraction(l, start, w.apos[k].at, w.apos[k].after, cut[n]);
-        if (cut[n + 1] == cut[n])
+        if (cut[n + 1] == cut[n] ||
+            (k > 0 && cut[n + 1] == w.apos[k - 1].after)) /* no "x'" + "n't" */
             break;
     }
     for (size_t from = start, k = n + 1; k-- > 0; from = cut[k])

@@ -29,7 +29,8 @@ static inline char *tokens_form(stet_tokens *t)
 
 static inline void tokens_push(stet_tokens *t, size_t start, size_t end, size_t len)
 {
-    t->v[t->n++] = (stet_token){(uint32_t)start, (uint32_t)end, (uint32_t)t->words_n, (uint32_t)len};
+    t->v[t->n++] =
+        (stet_token){(uint32_t)start, (uint32_t)end, (uint32_t)t->words_n, (uint32_t)len};
     t->words[t->words_n + len] = '\0';
     t->words_n += len + 1;
 }

@@ -25,7 +25,8 @@
 
 bool unpack_is_archive(const char *file)
 {
-    static const char *const suffixes[] = {".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2", ".tar", ".zip"};
+    static const char *const suffixes[] = {".tar.gz",  ".tgz", ".tar.xz", ".tar.zst",
+                                           ".tar.bz2", ".tar", ".zip"};
     const size_t n = strlen(file);
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         const size_t k = strlen(suffixes[i]);
@@ -69,9 +70,10 @@ static stet_status write_all(const unpacking *u, const char *to, int fd, const c
             return error_set(STET_EIO, "%s: %s", to, strerror(errno));
         done += k > 0 ? (size_t)k : 0;
     }
-    return u->written > UNPACKED_MAX ? error_set(STET_EFORMAT, "%s: unpacks to more than %llu bytes", u->path,
-                                                 (unsigned long long)UNPACKED_MAX)
-                                     : interrupt_status();
+    return u->written > UNPACKED_MAX
+               ? error_set(STET_EFORMAT, "%s: unpacks to more than %llu bytes", u->path,
+                           (unsigned long long)UNPACKED_MAX)
+               : interrupt_status();
 }
 
 static stet_status unpack_file(unpacking *u, const char *to)
@@ -99,10 +101,12 @@ static stet_status unpack_entry(unpacking *u, struct archive_entry *entry)
 {
     const char *name = archive_entry_pathname(entry);
     if (!name || !name_is_safe(name))
-        return error_set(STET_EFORMAT, "%s: refused: the entry '%s' points outside", u->path, name ? name : "");
+        return error_set(STET_EFORMAT, "%s: refused: the entry '%s' points outside", u->path,
+                         name ? name : "");
     const bool folder = archive_entry_filetype(entry) == AE_IFDIR;
     if ((!folder && archive_entry_filetype(entry) != AE_IFREG) || archive_entry_hardlink(entry))
-        return error_set(STET_EFORMAT, "%s: refused: the entry '%s' is neither a file nor a folder", u->path, name);
+        return error_set(STET_EFORMAT, "%s: refused: the entry '%s' is neither a file nor a folder",
+                         u->path, name);
     char *to = path_join(u->dir, name);
     if (!to)
         return STET_ENOMEM;
@@ -127,8 +131,10 @@ static stet_status unpack_into(const char *path, const char *dir)
     if (!u.from)
         return error_set(STET_ENOMEM, "out of memory");
     stet_status st = STET_OK;
-    if (archive_read_support_filter_all(u.from) < ARCHIVE_WARN || archive_read_support_format_tar(u.from) != ARCHIVE_OK ||
-        archive_read_support_format_zip(u.from) != ARCHIVE_OK || archive_read_open_filename(u.from, path, 1 << 16) != ARCHIVE_OK)
+    if (archive_read_support_filter_all(u.from) < ARCHIVE_WARN ||
+        archive_read_support_format_tar(u.from) != ARCHIVE_OK ||
+        archive_read_support_format_zip(u.from) != ARCHIVE_OK ||
+        archive_read_open_filename(u.from, path, 1 << 16) != ARCHIVE_OK)
         st = archive_failure(&u);
     while (st == STET_OK) {
         struct archive_entry *entry;
@@ -150,7 +156,8 @@ static stet_status move_one(const char *from_dir, const char *to_dir, const char
     stet_status st = from && to ? STET_OK : STET_ENOMEM;
     struct stat sb;
     if (st == STET_OK && lstat(to, &sb) == 0)
-        st = error_set(STET_EIO, "%s: is in the way of what was unpacked; move it or remove it", to);
+        st =
+            error_set(STET_EIO, "%s: is in the way of what was unpacked; move it or remove it", to);
     if (st == STET_OK && rename(from, to) != 0)
         st = error_set(STET_EIO, "%s: %s", to, strerror(errno));
     mem_free(from);

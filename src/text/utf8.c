@@ -18,9 +18,20 @@ static char_class class_of_ascii(unsigned char c)
 static int32_t fold(int32_t code)
 {
     switch (code) {
-    case 0x91: case 0x92: case 0xb4: case 0x2bc: case 0x2018: case 0x2019: case 0x201b:
+    case 0x91:
+    case 0x92:
+    case 0xb4:
+    case 0x2bc:
+    case 0x2018:
+    case 0x2019:
+    case 0x201b:
         return '\'';
-    case 0x93: case 0x94: case 0x201c: case 0x201d: case 0x201e: case 0x201f:
+    case 0x93:
+    case 0x94:
+    case 0x201c:
+    case 0x201d:
+    case 0x201e:
+    case 0x201f:
         return '"';
     case 0x96:
         return 0x2013;
@@ -113,8 +124,9 @@ size_t utf8_compose(char *s, size_t n, size_t cap)
 {
     enum { LONGEST = 256 };
     utf8proc_int32_t code[LONGEST];
-    utf8proc_ssize_t count = utf8proc_decompose((const utf8proc_uint8_t *)s, (utf8proc_ssize_t)n, code, LONGEST,
-                                                UTF8PROC_STABLE | UTF8PROC_DECOMPOSE);
+    utf8proc_ssize_t count =
+        utf8proc_decompose((const utf8proc_uint8_t *)s, (utf8proc_ssize_t)n, code, LONGEST,
+                           UTF8PROC_STABLE | UTF8PROC_DECOMPOSE);
     if (count <= 0 || count > LONGEST)
         return n;
     count = utf8proc_normalize_utf32(code, count, UTF8PROC_STABLE | UTF8PROC_COMPOSE);

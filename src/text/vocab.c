@@ -59,7 +59,8 @@ static int by_count(const void *a, const void *b, void *counter)
     return strcmp(strmap_text(&c->words, x), strmap_text(&c->words, y));
 }
 
-stet_status stet_vocab_build(const stet_counter *c, uint64_t min_count, size_t max_words, stet_vocab **out)
+stet_status stet_vocab_build(const stet_counter *c, uint64_t min_count, size_t max_words,
+                             stet_vocab **out)
 {
     *out = NULL;
     const size_t n = c->words.n;
@@ -113,8 +114,8 @@ static stet_status load_lines(stet_vocab *v, stream *s)
         const size_t at = stream_line_number(s);
         if (at <= STET_FIRST_WORD) {
             if (strcmp(line, reserved[at - 1]) != 0 || len != strlen(line))
-                st = error_set(STET_EFORMAT, "%s:%zu: expected %s, found '%.40s'", stream_path(s), at,
-                               reserved[at - 1], line);
+                st = error_set(STET_EFORMAT, "%s:%zu: expected %s, found '%.40s'", stream_path(s),
+                               at, reserved[at - 1], line);
             continue;
         }
         const char *problem = add_word(v, line, len, &st);
@@ -122,7 +123,8 @@ static stet_status load_lines(stet_vocab *v, stream *s)
             st = error_set(STET_EFORMAT, "%s:%zu: %s", stream_path(s), at, problem);
     }
     if (st == STET_OK && stream_line_number(s) < STET_FIRST_WORD)
-        st = error_set(STET_EFORMAT, "%s: expected <pad> and <unk> on the first two lines", stream_path(s));
+        st = error_set(STET_EFORMAT, "%s: expected <pad> and <unk> on the first two lines",
+                       stream_path(s));
     return st;
 }
 
