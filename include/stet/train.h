@@ -60,6 +60,16 @@ typedef struct stet_train_result {
 
 STET_API stet_status stet_train(const stet_train_args *a, stet_train_result *out);
 
+/* Time `steps` training steps (0: one epoch) of the run that `a` describes, without writing it. Where `dump` is a folder, the
+ * untrained model and the batches (batches.safetensors) go there, so that another program can take the same steps. The first n_loss losses go to `loss`. */
+typedef struct stet_train_bench {
+    size_t steps, steps_per_epoch, tokens; /* tokens of all timed steps */
+    double seconds;          /* of the timed steps */
+    double epoch_seconds;    /* seconds / steps * steps_per_epoch */
+} stet_train_bench;
+STET_API stet_status stet_train_time(const stet_train_args *a, size_t steps, const char *dump, double *loss, size_t n_loss,
+                                     stet_train_bench *out);
+
 /* Defences by name, with their options. */
 STET_API size_t stet_defenses(void);
 STET_API const char *stet_defense_name(size_t i);

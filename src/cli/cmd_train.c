@@ -17,6 +17,8 @@ typedef struct train_cfg {
     double smooth, rate, state_rate, decay, dropout, clip;
     int64_t max_len, max_words, min_count, batch, epochs, patience, save_every;
     const char *setting[MAX_SETTINGS]; /* options of models and defences, as given */
+    int64_t steps;    /* stet bench train */
+    const char *dump;
 } train_cfg;
 
 static const stet_opt own_opts[] = {
@@ -56,7 +58,15 @@ enum { N_COMMON = sizeof common_opts / sizeof *common_opts };
 
 /* ---- one table of all options ------------------------------------------------------------- */
 
+static const stet_opt bench_opts[] = {
+    STET_OPT_TOPIC("Timing"),
+    STET_OPT_INT("steps", train_cfg, steps, "100", 0, 1e9, "N", "steps to time; 0: one epoch"),
+    STET_OPT_STR("dump", train_cfg, dump, NULL, "DIR", "write the untrained model and the batches there, for a rival"),
+};
+enum { N_BENCH = sizeof bench_opts / sizeof *bench_opts };
+
 static stet_opt table[N_OWN + 1 + MAX_SETTINGS + N_COMMON];
+static stet_opt bench_table[N_BENCH + sizeof table / sizeof *table];
 static char help_text[MAX_SETTINGS][160];
 static char choices[256];
 static struct {
@@ -99,6 +109,8 @@ __attribute__((constructor)) static void build_table(void)
         at = add_settings(stet_defense_options(d), false, d, at);
     for (size_t i = 0; i < N_COMMON; i++)
         table[at++] = common_opts[i];
+    memcpy(bench_table, bench_opts, sizeof bench_opts);
+    memcpy(bench_table + N_BENCH, table, at * sizeof *table);
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
@@ -139,62 +151,73 @@ static stet_status print_result(const train_cfg *cfg, const stet_train_result *r
     return cli_json_print(o);
 }
 
+/* What the command line says, as the library wants it. Points into `cfg` and `store`. */
+typedef struct run_args {
+    stet_train_args a;
+    char store[2][MAX_SETTINGS][256];
+    const char *model_settings[MAX_SETTINGS + 1], *defense_settings[MAX_SETTINGS + 1];
+} run_args;
+
+static stet_status fill_args(const train_cfg *cfg, run_args *r)
+{
+    if (cfg->common.device != 0)
+        return cli_fail(STET_ENOTSUP, "training on --device cuda is not part of this build");
+    stet_status st = collect(cfg, true, (size_t)cfg->model, r->store[0], r->model_settings);
+    if (st == STET_OK)
+        st = collect(cfg, false, (size_t)cfg->defense, r->store[1], r->defense_settings);
+    if (st != STET_OK)
+        return st;
+    char *end;
+    const double share = strtod(cfg->valid, &end);
+    const bool is_share = *cfg->valid && *end == '\0';
+    if (is_share && !(share > 0 && share < 1))
+        return cli_usage("--valid %s: expected a file, or a share between 0 and 1", cfg->valid);
+    r->a = (stet_train_args){
+        .out = cfg->out,
+        .resume = cfg->resume,
+        .data = cfg->data,
+        .format = { .header = -1, .label = cfg->label, .text = cfg->text, .skip_bad = cfg->skip_bad },
+        .valid = is_share ? NULL : cfg->valid,
+        .valid_fraction = is_share ? share : 0,
+        .vectors = cfg->vectors.v,
+        .n_vectors = cfg->vectors.n,
+        .synonyms = cfg->synonyms,
+        .smooth = cfg->smooth,
+        .tokenizer = (stet_tokenizer)cfg->tokenizer,
+        .max_len = (size_t)cfg->max_len,
+        .max_words = (size_t)cfg->max_words,
+        .min_count = (uint64_t)cfg->min_count,
+        .model = stet_model_kind_name((size_t)cfg->model),
+        .model_settings = r->model_settings,
+        .defense = stet_defense_name((size_t)cfg->defense),
+        .defense_settings = r->defense_settings,
+        .batch = (size_t)cfg->batch,
+        .epochs = (size_t)cfg->epochs,
+        .patience = (size_t)cfg->patience,
+        .rate = cfg->rate,
+        .state_rate = cfg->state_rate,
+        .decay = cfg->decay,
+        .dropout = cfg->dropout,
+        .clip = cfg->clip,
+        .schedule = (stet_schedule)cfg->schedule,
+        .seed = (uint64_t)cfg->common.seed,
+        .save_every = (size_t)cfg->save_every,
+    };
+    return STET_OK;
+}
+
 static stet_status run(void *config, const stet_rest *rest)
 {
     (void)rest;
     const train_cfg *cfg = config;
     if (!cfg->data || !cfg->out || cfg->vectors.n == 0)
         return cli_usage("expected --data FILE, --vectors FILE and -o DIR");
-    if (cfg->common.device != 0)
-        return cli_fail(STET_ENOTSUP, "training on --device cuda is not part of this build");
-    static char store[2][MAX_SETTINGS][256];
-    const char *model_settings[MAX_SETTINGS + 1], *defense_settings[MAX_SETTINGS + 1];
-    stet_status st = collect(cfg, true, (size_t)cfg->model, store[0], model_settings);
+    static run_args r;
+    stet_train_result result;
+    stet_status st = fill_args(cfg, &r);
     if (st == STET_OK)
-        st = collect(cfg, false, (size_t)cfg->defense, store[1], defense_settings);
-    if (st != STET_OK)
-        return st;
-
-    char *end;
-    const double share = strtod(cfg->valid, &end);
-    const bool is_share = *cfg->valid && *end == '\0';
-    if (is_share && !(share > 0 && share < 1))
-        return cli_usage("--valid %s: expected a file, or a share between 0 and 1", cfg->valid);
-    stet_train_args a = STET_TRAIN_DEFAULTS;
-    a.out = cfg->out;
-    a.resume = cfg->resume;
-    a.data = cfg->data;
-    a.format.label = cfg->label;
-    a.format.text = cfg->text;
-    a.format.skip_bad = cfg->skip_bad;
-    a.valid = is_share ? NULL : cfg->valid;
-    a.valid_fraction = is_share ? share : 0;
-    a.vectors = cfg->vectors.v;
-    a.n_vectors = cfg->vectors.n;
-    a.synonyms = cfg->synonyms;
-    a.smooth = cfg->smooth;
-    a.tokenizer = (stet_tokenizer)cfg->tokenizer;
-    a.max_len = (size_t)cfg->max_len;
-    a.max_words = (size_t)cfg->max_words;
-    a.min_count = (uint64_t)cfg->min_count;
-    a.model = stet_model_kind_name((size_t)cfg->model);
-    a.model_settings = model_settings;
-    a.defense = stet_defense_name((size_t)cfg->defense);
-    a.defense_settings = defense_settings;
-    a.batch = (size_t)cfg->batch;
-    a.epochs = (size_t)cfg->epochs;
-    a.patience = (size_t)cfg->patience;
-    a.rate = cfg->rate;
-    a.state_rate = cfg->state_rate;
-    a.decay = cfg->decay;
-    a.dropout = cfg->dropout;
-    a.clip = cfg->clip;
-    a.schedule = (stet_schedule)cfg->schedule;
-    a.seed = (uint64_t)cfg->common.seed;
-    a.save_every = (size_t)cfg->save_every;
-    stet_train_result r;
-    st = stet_train(&a, &r);
-    return st == STET_OK ? print_result(cfg, &r) : st;
+        st = stet_train(&r.a, &result);
+    return st == STET_OK ? print_result(cfg, &result) : st;
 }
 
 const cli_command cmd_train = {
@@ -208,4 +231,48 @@ const cli_command cmd_train = {
     .opts = table,
     .cfg_size = sizeof(train_cfg),
     .run = run,
+};
+
+/* ---- stet bench train --------------------------------------------------------------------- */
+
+static stet_status bench(void *config, const stet_rest *rest)
+{
+    (void)rest;
+    const train_cfg *cfg = config;
+    if (!cfg->data || cfg->vectors.n == 0)
+        return cli_usage("expected --data FILE and --vectors FILE");
+    enum { N_LOSS = 20 };
+    static run_args r;
+    double loss[N_LOSS] = { 0 };
+    stet_train_bench b;
+    stet_status st = fill_args(cfg, &r);
+    if (st == STET_OK)
+        st = stet_train_time(&r.a, (size_t)cfg->steps, cfg->dump, loss, N_LOSS, &b);
+    if (st != STET_OK)
+        return st;
+    if (!cfg->common.json) {
+        printf("%s: %zu steps in %.2f s: %.1f ms a step, %.0f words/s, one epoch of %zu steps takes %.1f s\n", r.a.model, b.steps,
+               b.seconds, 1e3 * b.seconds / (double)b.steps, (double)b.tokens / b.seconds, b.steps_per_epoch, b.epoch_seconds);
+        return STET_OK;
+    }
+    json_t *losses = json_array();
+    for (size_t i = 0; i < N_LOSS && i < b.steps; i++)
+        json_array_append_new(losses, json_real(loss[i]));
+    json_t *o = cli_json_start(&cmd_bench_train, cfg);
+    json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:f, s:f, s:o}", "steps", (json_int_t)b.steps, "steps_per_epoch",
+                                        (json_int_t)b.steps_per_epoch, "tokens", (json_int_t)b.tokens, "seconds", b.seconds,
+                                        "epoch_seconds", b.epoch_seconds, "losses", losses));
+    return cli_json_print(o);
+}
+
+const cli_command cmd_bench_train = {
+    .name = "bench train",
+    .args = "",
+    .summary = "time training steps, without writing a model",
+    .details = "With --dump the same batches and the same initial weights are written for another program;\n"
+               "bench/train_vs_torch.py runs PyTorch on them and compares losses, then times.",
+    .examples = "  stet bench train --data train.tsv.xz --vectors glove.txt --model bilstm --steps 100\n",
+    .opts = bench_table,
+    .cfg_size = sizeof(train_cfg),
+    .run = bench,
 };

@@ -2,6 +2,7 @@
 CMD(train)
 CMD(eval)
 CMD(predict)
+CMD(bench_train)
 CMD(info)
 CMD(man)
 CMD(completion)

@@ -43,6 +43,13 @@ typedef struct run_state {
     double started, epoch_started;
 } run_state;
 
+/* train.c */
+double seconds_now(void);
+stet_status run_set_up(run_state *r);
+stet_status run_order(run_state *r);               /* draws the order of the current epoch */
+stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n, double *loss); /* gradients in r->grad */
+void run_tear_down(run_state *r);
+
 /* checkpoint.c */
 stet_status checkpoint_save(run_state *r);
 stet_status checkpoint_load(run_state *r); /* STET_EIO when there is none */

@@ -15,7 +15,7 @@
 
 enum { POOL_BATCHES = 16 }; /* texts of so many batches are sorted by length, then cut into batches */
 
-static double now(void)
+double seconds_now(void)
 {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
@@ -44,7 +44,7 @@ static void sort_by_length(const stet_corpus *c, uint32_t *v, uint32_t *tmp, siz
 }
 
 /* Shuffle; sort pools of texts by length so that a batch's texts are alike; shuffle the batches. */
-static stet_status epoch_order(run_state *r)
+stet_status run_order(run_state *r)
 {
     const size_t n = r->p.train.n_texts, size = r->a->batch, pool = POOL_BATCHES * size;
     uint32_t *drawn = mem_alloc(n, sizeof *drawn), *tmp = mem_alloc(n, sizeof *tmp);
@@ -70,7 +70,7 @@ static stet_status epoch_order(run_state *r)
 
 /* ---- one step ----------------------------------------------------------------------------- */
 
-static stet_status forward_backward(run_state *r, const uint32_t *pick, size_t n, double *loss)
+stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n, double *loss)
 {
     const model *m = r->p.m;
     batch x;
@@ -96,7 +96,7 @@ static stet_status train_step(run_state *r)
     const size_t first = (size_t)r->at.step_in_epoch * r->a->batch, left = r->p.train.n_texts - first;
     double loss = 0;
     const arena_mark start = arena_save(&r->step_mem);
-    const stet_status st = forward_backward(r, r->order + first, left < r->a->batch ? left : r->a->batch, &loss);
+    const stet_status st = run_forward_backward(r, r->order + first, left < r->a->batch ? left : r->a->batch, &loss);
     arena_restore(&r->step_mem, start);
     TRY(st);
     if (!isfinite(loss))
@@ -139,7 +139,7 @@ static stet_status finish_epoch(run_state *r)
 {
     stet_scores s;
     TRY(validate(r, &s));
-    const double train_loss = r->at.loss_sum / (double)r->steps_per_epoch, seconds = now() - r->epoch_started;
+    const double train_loss = r->at.loss_sum / (double)r->steps_per_epoch, seconds = seconds_now() - r->epoch_started;
     r->at.epoch++;
     r->at.step_in_epoch = 0;
     r->at.loss_sum = 0;
@@ -161,8 +161,8 @@ static stet_status finish_epoch(run_state *r)
 
 static stet_status train_epoch(run_state *r)
 {
-    TRY(epoch_order(r));
-    r->epoch_started = now();
+    TRY(run_order(r));
+    r->epoch_started = seconds_now();
     char what[64];
     snprintf(what, sizeof what, "epoch %llu/%zu", (unsigned long long)r->at.epoch + 1, r->a->epochs);
     while (r->at.step_in_epoch < r->steps_per_epoch) {
@@ -235,14 +235,9 @@ static stet_status check_args(const stet_train_args *a)
     return STET_OK;
 }
 
-static stet_status set_up(run_state *r)
+stet_status run_set_up(run_state *r)
 {
     const stet_train_args *a = r->a;
-    TRY(dir_make(a->out));
-    r->log_path = path_join(a->out, "train.jsonl");
-    r->checkpoint_path = path_join(a->out, "checkpoint.safetensors");
-    if (!r->log_path || !r->checkpoint_path)
-        return STET_ENOMEM;
     TRY(prepare(a, &r->p));
     TRY(start_defense(r));
     make_groups(r);
@@ -289,6 +284,14 @@ static stet_status finish_run(run_state *r)
     return st;
 }
 
+static stet_status open_folder(run_state *r)
+{
+    TRY(dir_make(r->a->out));
+    r->log_path = path_join(r->a->out, "train.jsonl");
+    r->checkpoint_path = path_join(r->a->out, "checkpoint.safetensors");
+    return r->log_path && r->checkpoint_path ? STET_OK : STET_ENOMEM;
+}
+
 static bool already_complete(const stet_train_args *a)
 {
     char *config = path_join(a->out, "config.json"), *checkpoint = path_join(a->out, "checkpoint.safetensors");
@@ -304,7 +307,8 @@ static bool already_complete(const stet_train_args *a)
 
 static stet_status run(run_state *r)
 {
-    TRY(set_up(r));
+    TRY(open_folder(r));
+    TRY(run_set_up(r));
     if (r->a->resume && file_exists(r->checkpoint_path))
         TRY(checkpoint_load(r));
     else
@@ -326,7 +330,7 @@ static void report(const run_state *r, double seconds, stet_train_result *out)
                                 .smooth_residual = r->p.smooth_residual };
 }
 
-static void tear_down(run_state *r)
+void run_tear_down(run_state *r)
 {
     if (r->log)
         fclose(r->log);
@@ -353,10 +357,10 @@ stet_status stet_train(const stet_train_args *a, stet_train_result *out)
     }
     interrupt_clear();
     run_state r = { .a = a };
-    r.started = now();
+    r.started = seconds_now();
     const stet_status st = run(&r);
     if (st == STET_OK)
-        report(&r, now() - r.started, out);
-    tear_down(&r);
+        report(&r, seconds_now() - r.started, out);
+    run_tear_down(&r);
     return st;
 }

@@ -1,0 +1,322 @@
+/* Training runs: they learn, they repeat, they survive being killed, they refuse bad input. */
+#include <dirent.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/rng.h"
+#include "stet/train.h"
+#include "test.h"
+
+/* ---- a small world ------------------------------------------------------------------------ */
+
+static const char *at(const char *name)
+{
+    static char path[8][256];
+    static int next;
+    char *p = path[next++ % 8];
+    snprintf(p, 256, "%s/%s", test_dir(), name);
+    return p;
+}
+
+/* Texts of filler words in which good* or bad* words decide. */
+static void write_corpus(const char *path, size_t n, uint64_t seed)
+{
+    FILE *f = fopen(path, "w");
+    CHECK(f != NULL);
+    rng r = rng_stream(seed, STREAM_TEST, 0);
+    for (size_t i = 0; i < n; i++) {
+        const int label = (int)(i % 2);
+        fprintf(f, "%d\t", label);
+        const size_t len = 3 + rng_below(&r, 20);
+        for (size_t w = 0; w < len; w++)
+            if (rng_below(&r, 4) == 0)
+                fprintf(f, "%s%d ", label ? "good" : "bad", (int)rng_below(&r, 5));
+            else
+                fprintf(f, "word%d ", (int)rng_below(&r, 30));
+        fprintf(f, "%s0\n", label ? "good" : "bad");
+    }
+    fclose(f);
+}
+
+static void write_vectors(const char *path)
+{
+    FILE *f = fopen(path, "w");
+    CHECK(f != NULL);
+    rng r = rng_stream(3, STREAM_TEST, 1);
+    for (int i = 0; i < 40; i++) {
+        fprintf(f, i < 5 ? "good%d" : i < 10 ? "bad%d" : "word%d", i < 10 ? i % 5 : i - 10);
+        for (int d = 0; d < 8; d++)
+            fprintf(f, " %.4f", rng_normal(&r));
+        fputc('\n', f);
+    }
+    fclose(f);
+}
+
+static const char *vectors[1];
+
+static stet_train_args small_run(const char *model, const char *out)
+{
+    write_corpus(at("train.tsv"), 300, 1);
+    write_vectors(at("vectors.txt"));
+    static char data[256], vec[256];
+    snprintf(data, sizeof data, "%s", at("train.tsv"));
+    snprintf(vec, sizeof vec, "%s", at("vectors.txt"));
+    vectors[0] = vec;
+    static const char *const cnn[] = {"filters=6", "kernels=2,3", NULL}, *const bilstm[] = {"hidden=6", NULL},
+                            *const s4[] = {"channels=8", "state=4", NULL};
+    stet_train_args a = STET_TRAIN_DEFAULTS;
+    a.data = data;
+    a.vectors = vectors;
+    a.n_vectors = 1;
+    a.model = model;
+    a.model_settings = model[0] == 'c' ? cnn : model[0] == 'b' ? bilstm : s4;
+    a.out = out;
+    a.batch = 16;
+    a.epochs = 4;
+    a.rate = 0.01;
+    a.save_every = 3;
+    return a;
+}
+
+static void same_files(const char *a, const char *b)
+{
+    static const char *const names[] = {"model.safetensors", "vocab.txt", "config.json", "README.md"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char pa[300], pb[300], *x, *y;
+        size_t nx, ny;
+        snprintf(pa, sizeof pa, "%s/%s", a, names[i]);
+        snprintf(pb, sizeof pb, "%s/%s", b, names[i]);
+        CHECK_OK(file_read_all(pa, 1 << 26, &x, &nx));
+        CHECK_OK(file_read_all(pb, 1 << 26, &y, &ny));
+        if (nx != ny || memcmp(x, y, nx) != 0)
+            test_fail(__FILE__, __LINE__, "%s and %s differ", pa, pb);
+        mem_free(x);
+        mem_free(y);
+    }
+}
+
+static const char *const kinds[] = {"cnn", "bilstm", "s4"};
+
+/* ---- tests -------------------------------------------------------------------------------- */
+
+TEST(every_model_learns_and_loads_again)
+{
+    for (int k = 0; k < 3; k++) {
+        const char *out = at(kinds[k]);
+        stet_train_args a = small_run(kinds[k], out);
+        a.epochs = 8;
+        a.patience = 0;
+        stet_train_result r;
+        CHECK_OK(stet_train(&a, &r));
+        CHECK_LE(0.9, r.valid_accuracy);
+        stet_model *m;
+        CHECK_OK(stet_model_load(out, &m));
+        float p[2];
+        int label;
+        CHECK_OK(stet_model_predict(m, "word1 good0 good2 good3 good1 good4 good0", 41, p, &label));
+        CHECK_EQ(label, 1);
+        CHECK_NEAR(p[0] + p[1], 1, 1e-6);
+        char checkpoint[300];
+        snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.safetensors", out);
+        CHECK(!file_exists(checkpoint));
+        stet_model_free(m);
+    }
+}
+
+TEST(one_seed_gives_one_model_whatever_the_threads)
+{
+    for (int k = 0; k < 3; k++) {
+        stet_train_result r;
+        stet_train_args a = small_run(kinds[k], at("one"));
+        stet_set_threads(1);
+        CHECK_OK(stet_train(&a, &r));
+        a.out = at("two");
+        stet_set_threads(2);
+        CHECK_OK(stet_train(&a, &r));
+        same_files(at("one"), at("two"));
+        a.seed = 2;
+        a.out = at("other");
+        CHECK_OK(stet_train(&a, &r));
+        char *x, *y;
+        size_t nx, ny;
+        CHECK_OK(file_read_all(at("one/model.safetensors"), 1 << 26, &x, &nx));
+        CHECK_OK(file_read_all(at("other/model.safetensors"), 1 << 26, &y, &ny));
+        CHECK(nx != ny || memcmp(x, y, nx) != 0);
+        mem_free(x);
+        mem_free(y);
+    }
+}
+
+static void interrupt_after(void *user, const char *what, uint64_t done, uint64_t total, const char *note)
+{
+    (void)done, (void)total, (void)note;
+    int *left = user;
+    if (strncmp(what, "epoch", 5) == 0 && --*left == 0)
+        stet_interrupt();
+}
+
+TEST(an_interrupted_run_resumes_to_the_same_bytes)
+{
+    stet_train_result r;
+    stet_train_args a = small_run("cnn", at("whole"));
+    CHECK_OK(stet_train(&a, &r));
+    a.out = at("parts");
+    int left = 7;
+    stet_set_progress(interrupt_after, &left);
+    CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "--resume");
+    a.resume = true;
+    left = 29;
+    CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "--resume");
+    stet_set_progress(NULL, NULL);
+    CHECK_OK(stet_train(&a, &r));
+    same_files(at("whole"), at("parts"));
+    CHECK_OK(stet_train(&a, &r)); /* complete: nothing to do */
+}
+
+/* kill -9 at many moments, then --resume until it ends: the same bytes. */
+TEST(a_killed_run_resumes_to_the_same_bytes)
+{
+    stet_train_result r;
+    stet_train_args a = small_run("bilstm", at("whole"));
+    CHECK_OK(stet_train(&a, &r));
+    pool_shutdown(); /* no threads across fork */
+    rng random = rng_stream(11, STREAM_TEST, 2);
+    a.out = at("killed");
+    a.resume = true;
+    int kills = 0;
+    for (int turn = 0; turn < 500; turn++) {
+        const pid_t pid = fork();
+        if (pid == 0)
+            _exit(stet_train(&a, &r) == STET_OK ? 0 : 1);
+        usleep((useconds_t)rng_below(&random, 20000 + 2000 * (uint64_t)turn));
+        kill(pid, SIGKILL);
+        int status;
+        CHECK(waitpid(pid, &status, 0) == pid);
+        if (WIFEXITED(status)) {
+            CHECK_EQ(WEXITSTATUS(status), 0);
+            break;
+        }
+        kills++;
+    }
+    CHECK_LE(3, kills);
+    same_files(at("whole"), at("killed"));
+    fprintf(stderr, "  %d kills\n", kills);
+}
+
+TEST(a_journal_holds_every_step_once_after_resuming)
+{
+    stet_train_result r;
+    stet_train_args a = small_run("cnn", at("run"));
+    int left = 20;
+    stet_set_progress(interrupt_after, &left);
+    CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "step 20");
+    stet_set_progress(NULL, NULL);
+    a.resume = true;
+    CHECK_OK(stet_train(&a, &r));
+    char *text;
+    size_t n;
+    CHECK_OK(file_read_all(at("run/train.jsonl"), 1 << 26, &text, &n));
+    size_t expected = 1;
+    for (char *s = text; (s = strstr(s, "{\"step\":")); s++)
+        CHECK_EQ(strtoull(s + 8, NULL, 10), expected++);
+    CHECK_EQ(expected - 1, r.steps);
+    CHECK(strstr(text, "\"valid_accuracy\"") != NULL && strstr(text, "{\"end\":true") != NULL);
+    mem_free(text);
+}
+
+TEST(resuming_with_other_settings_is_refused)
+{
+    stet_train_result r;
+    stet_train_args a = small_run("cnn", at("run"));
+    int left = 5;
+    stet_set_progress(interrupt_after, &left);
+    CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "");
+    stet_set_progress(NULL, NULL);
+    a.resume = true;
+    a.rate = 0.02;
+    CHECK_FAILS(stet_train(&a, &r), STET_EUSAGE, "other data, vectors or settings");
+}
+
+TEST(bad_input_is_named)
+{
+    stet_train_result r;
+    stet_train_args a = small_run("cnn", at("run"));
+    stet_train_args b = a;
+    b.data = at("missing.tsv");
+    CHECK_FAILS(stet_train(&b, &r), STET_EIO, "missing.tsv");
+    b = a;
+    b.model = "cnm";
+    CHECK_FAILS(stet_train(&b, &r), STET_EUSAGE, "did you mean 'cnn'");
+    b = a;
+    b.defense = "standart";
+    CHECK_FAILS(stet_train(&b, &r), STET_EUSAGE, "did you mean 'standard'");
+    b = a;
+    b.smooth = 1;
+    CHECK_FAILS(stet_train(&b, &r), STET_EUSAGE, "--synonyms");
+    b = a;
+    b.valid_fraction = 0.0001;
+    CHECK_FAILS(stet_train(&b, &r), STET_EUSAGE, "--valid");
+    b = a;
+    b.out = "/proc/nowhere";
+    CHECK(stet_train(&b, &r) == STET_EIO);
+    FILE *f = fopen(at("foreign.tsv"), "w");
+    CHECK(f != NULL);
+    fputs("0\tqqq rrr\n1\tsss ttt\n0\tuuu\n1\tvvv\n", f);
+    fclose(f);
+    b = a;
+    b.data = at("foreign.tsv");
+    b.valid_fraction = 0.5;
+    CHECK_FAILS(stet_train(&b, &r), STET_EFORMAT, "no vector for any word");
+}
+
+TEST(a_damaged_model_folder_is_refused)
+{
+    stet_train_result r;
+    const char *out = at("run");
+    stet_train_args a = small_run("cnn", out);
+    a.epochs = 1;
+    CHECK_OK(stet_train(&a, &r));
+    static const char *const names[] = {"config.json", "model.safetensors", "vocab.txt"};
+    for (int i = 0; i < 3; i++) {
+        char path[300], *text;
+        size_t n;
+        snprintf(path, sizeof path, "%s/%s", out, names[i]);
+        CHECK_OK(file_read_all(path, 1 << 26, &text, &n));
+        stet_model *m;
+        CHECK_OK(file_write_all(path, text, n / 2));
+        CHECK_FAILS(stet_model_load(out, &m), STET_EFORMAT, names[i]);
+        CHECK(m == NULL);
+        CHECK(unlink(path) == 0);
+        CHECK(stet_model_load(out, &m) == STET_EIO);
+        CHECK(strstr(stet_last_error(), names[i]) != NULL);
+        CHECK_OK(file_write_all(path, text, n));
+        CHECK_OK(stet_model_load(out, &m));
+        stet_model_free(m);
+        mem_free(text);
+    }
+}
+
+TEST(odd_texts_have_defined_answers)
+{
+    for (int k = 0; k < 3; k++) {
+        stet_train_result r;
+        stet_train_args a = small_run(kinds[k], at(kinds[k]));
+        a.epochs = 1;
+        CHECK_OK(stet_train(&a, &r));
+        stet_model *m;
+        CHECK_OK(stet_model_load(a.out, &m));
+        float empty[2], unknown[2], one[2];
+        CHECK_OK(stet_model_predict(m, "", 0, empty, NULL));
+        CHECK_OK(stet_model_predict(m, "zzzzz", 5, unknown, NULL));
+        CHECK(memcmp(empty, unknown, sizeof empty) == 0); /* no words: one unknown word */
+        CHECK_OK(stet_model_predict(m, "good1", 5, one, NULL)); /* shorter than any kernel */
+        CHECK(isfinite(one[0]));
+        stet_model_free(m);
+    }
+}
