@@ -109,7 +109,7 @@ void stet_tagger_free(stet_tagger *t)
 {
     if (!t)
         return;
-    builtin_free(t->builtin);
+    builtin_tagger_free(t->builtin);
     strmap_deinit(&t->tags);
     mem_free(t->tag_values);
     strmap_deinit(&t->words);
@@ -338,7 +338,7 @@ stet_status stet_tagger_tag(const stet_tagger *t, const char *const *words, size
                             const char **tags)
 {
     if (t->builtin)
-        return builtin_tag(t->builtin, words, n, tags);
+        return builtin_tagger_tag(t->builtin, words, n, tags);
     tag_window w;
     tag_window_start(&w, words, n);
     for (size_t i = 0; i < n; i++) {

@@ -56,8 +56,8 @@ stet_status tagger_add_weight(stet_tagger *t, uint32_t tag, int32_t thousandths)
 stet_status tagger_finish(stet_tagger *t);
 
 /* The built-in tagger (tagger_builtin.c). */
-stet_status builtin_tag(const builtin_tagger *b, const char *const *words, size_t n,
-                        const char **tags);
-void builtin_free(builtin_tagger *b);
+stet_status builtin_tagger_tag(const builtin_tagger *b, const char *const *words, size_t n,
+                               const char **tags);
+void builtin_tagger_free(builtin_tagger *b);
 
 #endif

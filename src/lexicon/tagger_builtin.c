@@ -129,7 +129,9 @@ typedef struct place {
     const char *const *words;
     const char *const *tags;
     size_t n, i;
-    const char *word; /* its lower case */
+    const char *word;   /* its lower case */
+    bool capitals_tell; /* are capitals a sign of names here? */
+    bool quote_is_open;
 } place;
 
 static const char *tag_before(const place *p, size_t k)
@@ -146,7 +148,7 @@ static bool next_is_one_of(const place *p, const char *list)
 static size_t steps_over_adverbs(const place *p)
 {
     size_t k = 1;
-    while (starts_with(tag_before(p, k), "RB"))
+    while (k < 4 && starts_with(tag_before(p, k), "RB"))
         k++;
     return k;
 }
@@ -196,14 +198,6 @@ static uint64_t likelihood(const place *p, stet_pos pos)
 
 /* ---- one word ------------------------------------------------------------------------------ */
 
-static bool quote_is_open(const place *p)
-{
-    bool open = false;
-    for (size_t k = 0; k < p->i; k++)
-        open ^= strcmp(p->words[k], "\"") == 0;
-    return open;
-}
-
 /* The function words whose tag depends on what stands beside them. */
 static const char *listed_tag(const place *p, const char *usual)
 {
@@ -226,7 +220,7 @@ static const char *listed_tag(const place *p, const char *usual)
     if (is_one_of(w, "have do") && wants_base_form(p))
         return "VB";
     if (strcmp(w, "\"") == 0)
-        return quote_is_open(p) ? "''" : "``";
+        return p->quote_is_open ? "''" : "``";
     if (strcmp(p->words[p->i], "US") == 0)
         return "NNP";
     if (is_one_of(w, "had did") && wants_participle(p))
@@ -268,7 +262,9 @@ static stet_status wordnet_tag(const place *p, const char **tag)
     for (int pos = 0; p->b->wordnet && pos < STET_OTHER; pos++) {
         wordnet_reading r;
         TRY(wordnet_read(p->b->wordnet, p->word, (stet_pos)pos, &r));
-        const uint64_t score = r.known ? (2 * r.count + 1) * likelihood(p, (stet_pos)pos) : 0;
+        uint64_t score = r.known ? (2 * r.count + 1) * likelihood(p, (stet_pos)pos) : 0;
+        if (pos == STET_VERB) /* its count is spread over more forms than the others' */
+            score /= 3;
         if (score > best) {
             best = score;
             *tag = open_class_tag(p, (stet_pos)pos, r.inflected);
@@ -316,9 +312,10 @@ static bool next_is_name(const place *p)
     return is_upper(next[0]) && strmap_find(&p->b->words, lowered, strlen(lowered)) == STRMAP_NONE;
 }
 
-static stet_status tag_place(const place *p, bool capitals_tell, const char **tag)
+static stet_status tag_place(const place *p, const char **tag)
 {
     const char *raw = p->words[p->i];
+    const bool capital = is_upper(raw[0]) && p->capitals_tell;
     const uint32_t listed = strmap_find(&p->b->words, p->word, strlen(p->word));
     *tag = NULL;
     if (listed != STRMAP_NONE)
@@ -329,12 +326,12 @@ static stet_status tag_place(const place *p, bool capitals_tell, const char **ta
         *tag = ".";
     else if (strpbrk(p->word, "abcdefghijklmnopqrstuvwxyz") == NULL && (raw[0] & 0x80) == 0)
         *tag = "SYM";
-    else if (is_upper(raw[0]) && capitals_tell && (p->i > 0 || next_is_name(p)))
+    else if (capital && (p->i > 0 || next_is_name(p)))
         *tag = "NNP";
     else
         TRY(wordnet_tag(p, tag));
     if (!*tag)
-        *tag = is_upper(raw[0]) && capitals_tell ? "NNP" : ending_tag(p);
+        *tag = capital ? "NNP" : ending_tag(p);
     return STET_OK;
 }
 
@@ -350,15 +347,17 @@ static bool capitals_tell(const char *const *words, size_t n)
     return n < 3;
 }
 
-stet_status builtin_tag(const builtin_tagger *b, const char *const *words, size_t n,
-                        const char **tags)
+stet_status builtin_tagger_tag(const builtin_tagger *b, const char *const *words, size_t n,
+                               const char **tags)
 {
-    const bool capitals = capitals_tell(words, n);
-    for (size_t i = 0; i < n; i++) {
+    place p = {.b = b, .words = words, .tags = tags, .n = n};
+    p.capitals_tell = capitals_tell(words, n);
+    for (; p.i < n; p.i++) {
         char lowered[TAG_WORD_MAX + 1];
-        lowered[tag_lower(words[i], strlen(words[i]), lowered)] = '\0';
-        const place p = {b, words, tags, n, i, lowered};
-        TRY(tag_place(&p, capitals, &tags[i]));
+        lowered[tag_lower(words[p.i], strlen(words[p.i]), lowered)] = '\0';
+        p.word = lowered;
+        TRY(tag_place(&p, &tags[p.i]));
+        p.quote_is_open ^= strcmp(lowered, "\"") == 0;
     }
     return STET_OK;
 }
@@ -388,7 +387,7 @@ stet_status stet_tagger_builtin(stet_tagger **out)
     return st;
 }
 
-void builtin_free(builtin_tagger *b)
+void builtin_tagger_free(builtin_tagger *b)
 {
     if (!b)
         return;
