@@ -50,16 +50,25 @@ void gemm_serial(bool ta, bool tb, size_t m, size_t n, size_t k, real alpha, con
 
 /* blocks ------------------------------------------------------------------------------------- */
 
+/* Blocks of rows x cols of the result and depth of the inner size; how many in each direction. */
+typedef struct cuts {
+    size_t rows, cols, depth;
+    size_t down, across, deep;
+} cuts;
+
 typedef struct gemm_job {
     bool ta, tb;
     size_t m, n, k;
-    real alpha, beta;
-    const real *a, *b;
+    real alpha;
+    const real *a;
+    size_t lda;
+    const real *b;
+    size_t ldb;
+    real beta;
     real *c;
-    size_t lda, ldb, ldc;
-    size_t rows, cols, depth;  /* of a block */
-    size_t down, across, deep; /* blocks in each direction */
-    real *partial;             /* (deep - 1, m, n): layer 0 goes to c itself */
+    size_t ldc;
+    cuts cut;
+    real *partial; /* (deep - 1, m, n): layer 0 goes to c itself */
 } gemm_job;
 
 static size_t smaller(size_t a, size_t b)
@@ -72,15 +81,24 @@ static size_t divide_up(size_t a, size_t b)
     return a / b + (a % b != 0);
 }
 
+/* A whole number of vectors, never 0. */
+static size_t block_size(size_t total, size_t blocks)
+{
+    enum { STEP = 16 };
+    const size_t size = divide_up(divide_up(total, blocks), STEP) * STEP;
+    return size ? size : STEP;
+}
+
 static void gemm_block(void *ctx, size_t i, int worker)
 {
     (void)worker;
     const gemm_job *g = ctx;
-    const size_t layer = i / (g->down * g->across), tile = i % (g->down * g->across);
-    const size_t row = tile / g->across * g->rows, col = tile % g->across * g->cols;
-    const size_t at = layer * g->depth;
-    const size_t m = smaller(g->rows, g->m - row), n = smaller(g->cols, g->n - col);
-    const size_t k = smaller(g->depth, g->k - at);
+    const cuts *cut = &g->cut;
+    const size_t layer = i / (cut->down * cut->across), tile = i % (cut->down * cut->across);
+    const size_t row = tile / cut->across * cut->rows, col = tile % cut->across * cut->cols;
+    const size_t at = layer * cut->depth;
+    const size_t m = smaller(cut->rows, g->m - row), n = smaller(cut->cols, g->n - col);
+    const size_t k = smaller(cut->depth, g->k - at);
     const real *a = g->a + (g->ta ? at * g->lda + row : row * g->lda + at);
     const real *b = g->b + (g->tb ? col * g->ldb + at : at * g->ldb + col);
     if (layer == 0)
@@ -97,7 +115,7 @@ static SIMD_CLONES void add_layers(void *ctx, size_t piece, size_t begin, size_t
     const gemm_job *g = ctx;
     for (size_t i = begin; i < end; i++) {
         real *RESTRICT c = g->c + i * g->ldc;
-        for (size_t layer = 1; layer < g->deep; layer++) {
+        for (size_t layer = 1; layer < g->cut.deep; layer++) {
             const real *RESTRICT p = g->partial + ((layer - 1) * g->m + i) * g->n;
             for (size_t j = 0; j < g->n; j++)
                 c[j] += p[j];
@@ -109,17 +127,18 @@ static SIMD_CLONES void add_layers(void *ctx, size_t piece, size_t begin, size_t
  * little work or no direction can be halved. A row of blocks packs b again, a column of blocks
  * packs a again, and a layer of them writes and reads another c. Powers of two keep the blocks
  * equal, and most numbers of threads divide them well. */
-static void choose_blocks(gemm_job *g, bool may_cut_k)
+static cuts choose_cuts(size_t m, size_t n, size_t k, bool may_cut_k)
 {
     const double enough = 80e6; /* operations in a block: about a millisecond of one core */
-    enum { MIN_SIDE = 64, MIN_DEPTH = 256, STEP = 16 };
-    const double m = (double)g->m, n = (double)g->n, k = (double)g->k;
+    enum { MIN_SIDE = 64, MIN_DEPTH = 256 };
+    const double a_size = (double)m * (double)k, b_size = (double)k * (double)n;
+    const double c_size = (double)m * (double)n, work = 2 * c_size * (double)k;
     size_t down = 1, across = 1, deep = 1;
-    while (2 * m * n * k / (double)(down * across * deep) > 2 * enough) {
-        const double by_rows = g->m / down >= 2 * MIN_SIDE ? k * n * (double)down : INFINITY;
-        const double by_cols = g->n / across >= 2 * MIN_SIDE ? m * k * (double)across : INFINITY;
-        const double by_depth =
-            may_cut_k && g->k / deep >= 2 * MIN_DEPTH ? 2 * m * n * (double)deep : INFINITY;
+    while (work / (double)(down * across * deep) > 2 * enough) {
+        const bool halve_k = may_cut_k && k / deep >= 2 * MIN_DEPTH;
+        const double by_rows = m / down >= 2 * MIN_SIDE ? b_size * (double)down : INFINITY;
+        const double by_cols = n / across >= 2 * MIN_SIDE ? a_size * (double)across : INFINITY;
+        const double by_depth = halve_k ? 2 * c_size * (double)deep : INFINITY;
         const double least = fmin(by_rows, fmin(by_cols, by_depth));
         if (least == INFINITY)
             break;
@@ -130,71 +149,44 @@ static void choose_blocks(gemm_job *g, bool may_cut_k)
         else
             deep *= 2;
     }
-    g->rows = divide_up(divide_up(g->m, down), STEP) * STEP;
-    g->cols = divide_up(divide_up(g->n, across), STEP) * STEP;
-    g->depth = divide_up(divide_up(g->k, deep), STEP) * STEP;
-    g->down = divide_up(g->m, g->rows);
-    g->across = divide_up(g->n, g->cols);
-    g->deep = divide_up(g->k, g->depth);
+    cuts cut = {block_size(m, down), block_size(n, across), block_size(k, deep), 0, 0, 0};
+    cut.down = divide_up(m, cut.rows);
+    cut.across = divide_up(n, cut.cols);
+    cut.deep = k ? divide_up(k, cut.depth) : 1; /* c still has to be scaled */
+    return cut;
 }
 
 static void run_blocks(gemm_job *g)
 {
-    const size_t blocks = g->down * g->across * g->deep;
+    const size_t blocks = g->cut.down * g->cut.across * g->cut.deep;
     if (blocks == 1)
-        gemm_serial(g->ta, g->tb, g->m, g->n, g->k, g->alpha, g->a, g->lda, g->b, g->ldb, g->beta,
-                    g->c, g->ldc);
+        gemm_block(g, 0, 0);
     else
         pool_run(blocks, gemm_block, g);
-    if (g->deep > 1)
-        ranges_run(g->m, ranges_rows(g->n * g->deep), add_layers, g);
+    if (g->cut.deep > 1)
+        ranges_run(g->m, ranges_rows(g->n * g->cut.deep), add_layers, g);
 }
 
 void gemm(bool ta, bool tb, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
           const real *b, size_t ldb, real beta, real *c, size_t ldc)
 {
-    gemm_job g = {.ta = ta,
-                  .tb = tb,
-                  .m = m,
-                  .n = n,
-                  .k = k,
-                  .alpha = alpha,
-                  .a = a,
-                  .lda = lda,
-                  .b = b,
-                  .ldb = ldb,
-                  .beta = beta,
-                  .c = c,
-                  .ldc = ldc};
-    choose_blocks(&g, false);
-    run_blocks(&g);
+    const cuts cut = choose_cuts(m, n, k, false);
+    run_blocks(&(gemm_job){ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, cut, NULL});
 }
 
 stet_status gemm_long(arena *mem, bool ta, bool tb, size_t m, size_t n, size_t k, real alpha,
                       const real *a, size_t lda, const real *b, size_t ldb, real beta, real *c,
                       size_t ldc)
 {
-    gemm_job g = {.ta = ta,
-                  .tb = tb,
-                  .m = m,
-                  .n = n,
-                  .k = k,
-                  .alpha = alpha,
-                  .a = a,
-                  .lda = lda,
-                  .b = b,
-                  .ldb = ldb,
-                  .beta = beta,
-                  .c = c,
-                  .ldc = ldc};
-    choose_blocks(&g, true);
+    const cuts cut = choose_cuts(m, n, k, true);
     const arena_mark mark = arena_save(mem);
-    if (g.deep > 1) {
-        g.partial = arena_new(mem, real, (g.deep - 1) * m * n);
-        if (!g.partial)
+    real *partial = NULL;
+    if (cut.deep > 1) {
+        partial = arena_new(mem, real, (cut.deep - 1) * m * n);
+        if (!partial)
             return STET_ENOMEM;
     }
-    run_blocks(&g);
+    run_blocks(&(gemm_job){ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, cut, partial});
     arena_restore(mem, mark);
     return STET_OK;
 }
