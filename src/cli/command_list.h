@@ -1,4 +1,11 @@
 /* One line a command (no include guard: expanded more than once). */
+CMD(data_info)
+CMD(data_get)
+CMD(data_convert)
+CMD(embed)
+CMD(tag_train)
+CMD(tag_eval)
+CMD(tag_run)
 CMD(train)
 CMD(eval)
 CMD(predict)
