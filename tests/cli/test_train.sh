@@ -1,0 +1,39 @@
+#!/bin/sh
+# Train, eval and predict as a user would, and the same with bad input.
+. "$(dirname "$0")/cli_test.sh"
+cd "$TMP" || exit 1
+
+i=0
+while [ $i -lt 60 ]; do
+    printf '1\tthis film is good and fine and great number%d\n0\tthis film is bad and poor and awful number%d\n' $i $i
+    i=$((i + 1))
+done >train.tsv
+for w in this film is good fine great bad poor awful and; do
+    printf '%s' $w
+    for k in 1 2 3 4 5 6; do printf ' 0.%d' $(((${#w} * k * 7 + $(printf '%d' "'$w") * k) % 10)); done
+    echo
+done >vectors.txt
+
+for model in cnn bilstm s4; do
+    output "validation accuracy" "$STET" train --data train.tsv --vectors vectors.txt --model $model --lr 0.02 --batch 8 --epochs 6 -o $model -q
+    output "accuracy 100" "$STET" eval $model --data train.tsv -q
+    output '"accuracy":1' "$STET" eval $model --data train.tsv --json --limit 20 -q
+    output "1 " "$STET" predict $model "a good and great film"
+    for f in config.json model.safetensors vocab.txt train.jsonl README.md; do
+        [ -s $model/$f ] || fail "$model/$f is missing"
+    done
+    [ -e $model/checkpoint.safetensors ] && fail "$model: a complete run keeps no checkpoint"
+done
+printf 'a good film\na bad film\n' >two.txt
+output '"label":"0"' "$STET" predict cnn --file two.txt --json
+[ "$("$STET" predict cnn <two.txt | wc -l)" = 2 ] || fail "predict reads standard input"
+
+printf '0\ta bad film\n7\ta strange film\n' >foreign.tsv
+expect 3 "foreign.tsv:2" "$STET" eval cnn --data foreign.tsv
+printf '1\ta bad film\n0\ta good film\n' >wrong.tsv
+expect 4 "below the required" "$STET" eval cnn --data wrong.tsv --require 0.9 -q
+printf 'good 1 2 3\nbad 1 2\n' >short.txt
+expect 3 "short.txt:2" "$STET" train --data train.tsv --vectors short.txt -o bad -q
+rm cnn/vocab.txt
+expect 1 "vocab.txt" "$STET" eval cnn --data train.tsv
+exit $failed

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Includes point down the list of layers only; the command-line program includes public headers only.
+set -eu
+cd "$1"
+layers="base tensor text lexicon model bound certify attack defense train report"
+bad=0
+allowed=
+for layer in $layers; do
+    allowed="$allowed $layer"
+    [ -d "src/$layer" ] || continue
+    for inc in $(grep -rhoE '#include "[a-z_]+/' "src/$layer" | sed 's/#include "//; s,/,,' | sort -u); do
+        [ "$inc" = stet ] && continue
+        case " $allowed " in
+        *" $inc "*) ;;
+        *) echo "src/$layer includes from $inc/, which is above it" && bad=1 ;;
+        esac
+    done
+done
+for inc in $(grep -rhoE '#include "[a-z_]+/' src/cli | sed 's/#include "//; s,/,,' | sort -u); do
+    case "$inc" in
+    stet | cli) ;;
+    *) echo "src/cli includes from $inc/, which is not public" && bad=1 ;;
+    esac
+done
+# A name in a log needs no folder: source file names are unique.
+twice=$(git ls-files 'src/*.c' 'src/*.h' 'src/*.cu' 2>/dev/null | sed 's,.*/,,' | sort | uniq -d)
+[ -z "$twice" ] || { echo "file names used twice: $twice" && bad=1; }
+for dir in src/*/; do
+    [ -n "$(ls "$dir")" ] && [ ! -f "$dir/README.md" ] && { echo "$dir has no README.md"; bad=1; }
+done
+exit $bad

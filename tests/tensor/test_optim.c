@@ -1,0 +1,119 @@
+/* Optimisers against their formulas in double; schedules; early stopping. */
+#include "base/mem.h"
+#include "tensor/optim.h"
+#include "test.h"
+
+enum { N = 300, STEPS = 25 };
+
+/* The textbook, one number at a time. */
+static void reference(const optim_options *how, double rate, double decay, double *w, double *m, double *v, double g, int t)
+{
+    if (how->kind == OPTIM_ADAM)
+        g += decay * *w;
+    else
+        *w -= rate * decay * *w;
+    *m = how->beta1 * *m + (1 - how->beta1) * g;
+    *v = how->beta2 * *v + (1 - how->beta2) * g * g;
+    const double mh = *m / (1 - pow(how->beta1, t)), vh = *v / (1 - pow(how->beta2, t));
+    *w -= rate * mh / (sqrt(vh) + how->eps);
+}
+
+static void compare(optim_kind kind)
+{
+    optim_options how = OPTIM_DEFAULTS;
+    how.kind = kind;
+    optim o;
+    CHECK_OK(optim_init(&o, &how, N));
+    static float w[N], g[N];
+    static double rw[N], rm[N], rv[N];
+    for (int i = 0; i < N; i++)
+        rw[i] = w[i] = (float)sin(i);
+    const param_group groups[2] = {{0, 100, 1e-2, 1e-1}, {100, 200, 1e-3, 0}};
+    for (int t = 1; t <= STEPS; t++) {
+        for (int i = 0; i < N; i++)
+            g[i] = (float)cos(i * t);
+        optim_step(&o, groups, 2, w, g);
+        for (int i = 0; i < N; i++)
+            reference(&how, groups[i >= 100].rate, groups[i >= 100].decay, &rw[i], &rm[i], &rv[i], g[i], t);
+    }
+    for (int i = 0; i < N; i++)
+        CHECK_NEAR(w[i], rw[i], 2e-6);
+    optim_deinit(&o);
+}
+
+TEST(adam_follows_its_formula)
+{
+    compare(OPTIM_ADAM);
+}
+
+TEST(adamw_follows_its_formula)
+{
+    compare(OPTIM_ADAMW);
+}
+
+TEST(clipping_scales_the_whole_gradient)
+{
+    optim_options how = OPTIM_DEFAULTS;
+    how.clip = 1;
+    optim o;
+    CHECK_OK(optim_init(&o, &how, 2));
+    float w[2] = {0, 0}, g[2] = {3, 4};
+    const param_group all = {0, 2, 0.1, 0};
+    CHECK_NEAR(optim_step(&o, &all, 1, w, g), 5, 1e-12);
+    CHECK_NEAR(o.m[0], 0.1 * 3 / 5, 1e-7);
+    CHECK_NEAR(o.m[1], 0.1 * 4 / 5, 1e-7);
+    optim_deinit(&o);
+}
+
+TEST(schedules_have_their_shapes)
+{
+    optim_options how = OPTIM_DEFAULTS;
+    CHECK_NEAR(schedule_factor(&how, 12345), 1, 0);
+    how.schedule = SCHEDULE_COSINE;
+    how.total_steps = 100;
+    CHECK_NEAR(schedule_factor(&how, 0), 1, 1e-15);
+    CHECK_NEAR(schedule_factor(&how, 50), 0.5, 1e-15);
+    CHECK_NEAR(schedule_factor(&how, 100), 0, 0);
+    how.schedule = SCHEDULE_STEP;
+    how.step_every = 10;
+    how.step_factor = 0.1;
+    CHECK_NEAR(schedule_factor(&how, 9), 1, 0);
+    CHECK_NEAR(schedule_factor(&how, 25), 0.01, 1e-15);
+}
+
+TEST(state_restored_means_the_same_steps)
+{
+    optim_options how = OPTIM_DEFAULTS;
+    optim a, b;
+    CHECK_OK(optim_init(&a, &how, 3));
+    CHECK_OK(optim_init(&b, &how, 3));
+    float w[3] = {1, 2, 3}, g[3] = {0.1f, -0.2f, 0.3f}, copy[3];
+    const param_group all = {0, 3, 0.1, 0.01};
+    for (int i = 0; i < 5; i++)
+        optim_step(&a, &all, 1, w, g);
+    memcpy(copy, w, sizeof w);
+    memcpy(b.m, a.m, sizeof w);
+    memcpy(b.v, a.v, sizeof w);
+    b.step = a.step;
+    optim_step(&a, &all, 1, w, g);
+    optim_step(&b, &all, 1, copy, g);
+    CHECK(memcmp(w, copy, sizeof w) == 0);
+    optim_deinit(&a);
+    optim_deinit(&b);
+}
+
+TEST(early_stopping_keeps_the_first_best)
+{
+    early_stop e = {.patience = 2};
+    CHECK(early_stop_update(&e, 0.5));
+    CHECK(early_stop_update(&e, 0.7));
+    CHECK(!early_stop_update(&e, 0.7));
+    CHECK(!early_stop_done(&e));
+    CHECK(!early_stop_update(&e, 0.6));
+    CHECK(early_stop_done(&e));
+    CHECK_EQ(e.best_epoch, 2);
+    early_stop never = {.patience = 0};
+    for (int i = 0; i < 10; i++)
+        early_stop_update(&never, -i);
+    CHECK(!early_stop_done(&never));
+}
