@@ -93,6 +93,7 @@ TEST(the_loss_falls_in_every_epoch)
     CHECK_OK(cooc_count(&c, N, 5, &x));
     stet_embed_options how = STET_EMBED_DEFAULTS;
     how.dim = 20;
+    how.x_max = 100;
     how.epochs = EPOCHS;
     static float out[N * 20];
     double loss[EPOCHS];
@@ -115,6 +116,7 @@ TEST(a_single_pair_is_fitted_to_the_logarithm_of_its_count)
     b->v[b->n++] = (cooc_entry){A, B, 7};
     stet_embed_options how = STET_EMBED_DEFAULTS;
     how.dim = 3;
+    how.x_max = 100;
     how.epochs = EPOCHS;
     float out[N * 3];
     static double loss[EPOCHS];
