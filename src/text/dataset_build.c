@@ -181,7 +181,7 @@ stet_status builder_finish(data_builder *b, stet_dataset **out)
 {
     stet_dataset *d = b->d;
     if (d->skipped)
-        log_warn("%s: %zu bad rows left out", b->path, d->skipped);
+        log_warn("%s: bad rows left out: %zu", b->path, d->skipped);
     if (d->n == 0)
         return error_set(STET_EFORMAT,
                          d->skipped ? "%s: no good row among %zu" : "%s: no texts in it", b->path,

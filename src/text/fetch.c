@@ -165,6 +165,8 @@ static stet_status download(const fetch_item *item, const char *part)
         else
             st = transfer_once(item->url, &t, &again);
     }
+    if (st != STET_OK && size_of(t.file) == 0)
+        unlink(part); /* nothing to go on from */
     if (fclose(t.file) != 0 && st == STET_OK)
         st = error_set(STET_EIO, "%s: %s", part, strerror(errno));
     return st;

@@ -4,7 +4,9 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -21,7 +23,9 @@ enum { N_FILTERS = sizeof filters / sizeof *filters };
 
 struct outfile {
     atomic_file file;
+    FILE *standard;          /* standard output instead of `file`, or NULL */
     struct archive *archive; /* NULL: plain */
+    bool failed;             /* in writing, and the message is set */
 };
 
 static int filter_of(const char *path, size_t n)
@@ -40,19 +44,35 @@ size_t outfile_stem(const char *path, size_t n)
     return i < 0 ? n : n - strlen(filters[i].suffix);
 }
 
+static const char *name_of(const outfile *f)
+{
+    return f->standard ? "standard output" : f->file.path;
+}
+
+static stet_status put(outfile *f, const void *data, size_t n)
+{
+    if (!f->standard)
+        return atomic_write(&f->file, data, n);
+    return fwrite(data, 1, n, f->standard) == n
+               ? STET_OK
+               : error_set(STET_EIO, "standard output: %s", strerror(errno));
+}
+
 static la_ssize_t write_block(struct archive *a, void *user, const void *data, size_t n)
 {
     outfile *f = user;
-    if (atomic_write(&f->file, data, n) == STET_OK)
+    if (put(f, data, n) == STET_OK)
         return (la_ssize_t)n;
-    archive_set_error(a, EIO, "%s", stet_last_error());
+    f->failed = true;
+    archive_set_error(a, EIO, "cannot write");
     return -1;
 }
 
 static stet_status archive_failure(const outfile *f)
 {
     const char *why = archive_error_string(f->archive);
-    return error_set(STET_EIO, "%s: %s", f->file.path, why ? why : "cannot compress");
+    return f->failed ? STET_EIO
+                     : error_set(STET_EIO, "%s: %s", name_of(f), why ? why : "cannot compress");
 }
 
 /* The "raw" archive format is the bytes of one entry and nothing else. */
@@ -74,6 +94,20 @@ static stet_status start_filter(outfile *f, int filter)
     return st;
 }
 
+/* Our own stream on the same descriptor: what the host's stdio still holds comes first. */
+static stet_status open_standard(outfile *f)
+{
+    fflush(stdout);
+    const int fd = dup(STDOUT_FILENO);
+    f->standard = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (f->standard)
+        return STET_OK;
+    const int error = errno;
+    if (fd >= 0)
+        close(fd);
+    return error_set(STET_EIO, "standard output: %s", strerror(error));
+}
+
 stet_status outfile_open(const char *path, outfile **out)
 {
     *out = NULL;
@@ -81,7 +115,7 @@ stet_status outfile_open(const char *path, outfile **out)
     if (!f)
         return STET_ENOMEM;
     const int filter = filter_of(path, strlen(path));
-    stet_status st = atomic_open(&f->file, strcmp(path, "-") == 0 ? "/dev/stdout" : path);
+    stet_status st = strcmp(path, "-") == 0 ? open_standard(f) : atomic_open(&f->file, path);
     if (st == STET_OK && filter >= 0)
         st = start_filter(f, filter);
     if (st != STET_OK)
@@ -93,7 +127,7 @@ stet_status outfile_open(const char *path, outfile **out)
 stet_status outfile_write(outfile *f, const void *data, size_t n)
 {
     if (!f->archive)
-        return atomic_write(&f->file, data, n);
+        return put(f, data, n);
     return n == 0 || archive_write_data(f->archive, data, n) == (la_ssize_t)n ? STET_OK
                                                                               : archive_failure(f);
 }
@@ -109,7 +143,9 @@ stet_status outfile_close(outfile *f, stet_status st)
             st = archive_failure(f);
         archive_write_free(f->archive);
     }
-    if (st == STET_OK)
+    if (f->standard && fclose(f->standard) != 0 && st == STET_OK)
+        st = error_set(STET_EIO, "standard output: %s", strerror(errno));
+    if (!f->standard && st == STET_OK)
         st = atomic_commit(&f->file);
     else
         atomic_abort(&f->file);

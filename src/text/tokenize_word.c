@@ -163,22 +163,24 @@ static size_t contraction(const lexer *l, size_t start, size_t apos, size_t afte
     return end;
 }
 
-/* The end of digits in groups joined by single dots or commas, if nothing else is attached to them;
- * `start` if this is no such number. */
+/* The end of two or more groups of digits joined by single dots or commas, or `start`. A group that
+ * a letter follows is not taken: 1,000.5x is 1,000 . 5x. */
 static size_t number_end(const lexer *l, size_t start)
 {
-    size_t at = start;
-    bool groups = false;
-    for (;;) {
+    size_t at = start, end = start;
+    for (int groups = 1;; groups++) {
         while (at < l->len && digit(l->text[at]))
             at++;
+        if (continues_word(l, at))
+            break;
+        if (groups > 1)
+            end = at;
         if (at + 1 >= l->len || (l->text[at] != '.' && l->text[at] != ',') ||
             !digit(l->text[at + 1]))
             break;
-        groups = true;
         at++;
     }
-    return groups && !continues_word(l, at) ? at : start;
+    return end;
 }
 
 static stet_status lex_word(lexer *l, size_t start, size_t *next)

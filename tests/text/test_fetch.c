@@ -212,6 +212,7 @@ TEST(what_cannot_be_fetched_says_why)
 {
     start_server();
     CHECK_FAILS(stet_data_get(url_of("nothing"), in_dir("to")), STET_EIO, "404");
+    CHECK_EQ(count_entries(in_dir("to")), 0);
     CHECK_FAILS(stet_data_get("http://127.0.0.1:1/x", in_dir("to")), STET_EIO, "127.0.0.1:1/x");
     CHECK_FAILS(stet_data_get("gopher://127.0.0.1/x", in_dir("to")), STET_EIO, "gopher");
     CHECK_FAILS(stet_data_get(url_of(""), in_dir("to")), STET_EUSAGE, "file name");

@@ -71,6 +71,7 @@ TEST(numbers_stay_whole_unless_letters_are_attached)
     CHECK_WORD("7.5 1,000 1,000.50", "7.5 1,000 1,000.50");
     CHECK_WORD("10/10", "10 / 10");
     CHECK_WORD("3.5x 2nd 90s", "3 . 5x 2nd 90s");
+    CHECK_WORD("1,000.5x 1..2 1,,2 .5", "1,000 . 5x 1 ... 2 1 , , 2 . 5");
     CHECK_WORD("in 1999.", "in 1999 .");
     CHECK_WORD("1.", "1 .");
     CHECK_WORD("1,000's", "1,000 's");
