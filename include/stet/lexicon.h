@@ -132,9 +132,10 @@ STET_API void stet_subst_texts_align(const stet_subst_texts *s, size_t i, const 
                                      const stet_tokens *tokens, size_t *position);
 STET_API void stet_subst_texts_free(stet_subst_texts *s);
 
-/* Synonym-smoothed vectors: (I + lambda L) E' = E over the graph of S (both directions) restricted to
- * the words of `v` that have vectors; all others keep theirs. In place, by conjugate gradients;
- * *residual is the largest relative residual of a column, aimed at 1e-6. */
+/* Synonym-smoothed vectors: (I + lambda L) E' = E, the minimum of |E' - E|^2 + lambda times the sum of
+ * |e'_u - e'_v|^2 over the pairs of S between words of `v` that have vectors (a pair in both
+ * directions counts twice); all other words keep theirs. In place, by conjugate gradients; *residual
+ * is the largest relative residual of a column, aimed at 1e-6. */
 STET_API stet_status stet_vectors_smooth(stet_vectors *t, const stet_vocab *v, const stet_subst *s, double lambda,
                                          double *residual);
 

@@ -1,12 +1,13 @@
 /* lexicon/smooth.c - synonym-smoothed vectors: the table E' that minimises
  *
- *     |E' - E|^2 + lambda * sum over synonym pairs {u, v} of |e'_u - e'_v|^2
+ *     |E' - E|^2 + lambda * sum over the pairs (u, v) of S of |e'_u - e'_v|^2
  *
- * is the solution of (I + lambda L) E' = E with L the Laplacian of the synonym graph. The matrix is
- * symmetric and positive definite, and the columns of E are independent right-hand sides: they are
- * solved PANEL at a time by conjugate gradients with the diagonal as preconditioner, each column
- * with its own scalars. A panel is one piece of work and one cache line wide: gathering a
- * neighbour's part of a row costs one line, and results do not depend on the number of threads. */
+ * is the solution of (I + lambda L) E' = E with L the Laplacian of the synonym graph, in which two
+ * words that may replace each other are joined by two edges. The matrix is symmetric and positive
+ * definite, and the columns of E are independent right-hand sides: they are solved PANEL at a time
+ * by conjugate gradients with the diagonal as preconditioner, each column with its own scalars. A
+ * panel is one piece of work and one cache line wide: gathering a neighbour's part of a row costs
+ * one line, and results do not depend on the number of threads. */
 #include "lexicon/subst.h"
 
 #include <math.h>
@@ -25,12 +26,19 @@ typedef struct outcome {
     double residual; /* largest of the panel's columns, relative */
 } outcome;
 
+/* Words with both a vector and a synonym, and their edges seen from either end. */
+typedef struct graph {
+    size_t n;
+    uint32_t *row;   /* (n) row of the table */
+    uint32_t *start; /* (n + 1) where the neighbours of each word begin */
+    uint32_t *other; /* (2 * pairs) */
+} graph;
+
 typedef struct equations {
     stet_vectors *t;
-    const stet_subst *graph; /* symmetric; every word of it has a vector */
-    const uint32_t *row;     /* (words) row of t */
+    graph g;
     double lambda;
-    double *work;    /* (threads, 4, words, PANEL) */
+    double *work;    /* (threads, 4, n, PANEL) */
     outcome *result; /* (panels) */
 } equations;
 
@@ -53,35 +61,67 @@ static bool both_have_vectors(const stet_subst_builder *b, const void *ctx, subs
            row_of(ctx, strmap_text(&b->words, e.to)) != STET_UNK;
 }
 
-/* The pairs among words with vectors, both directions: a set whose lists are the rows of the
- * adjacency matrix. */
-static stet_status make_graph(const stet_subst *s, const vector_owner *o, stet_subst **out)
+/* The pairs among words with vectors. */
+static stet_status restrict_pairs(const stet_subst *s, const vector_owner *o, stet_subst **out)
 {
     stet_subst_builder *b;
     TRY(stet_subst_builder_new(&b));
     stet_status st = subst_add_set(b, s);
     if (st == STET_OK) {
         subst_keep_if(b, both_have_vectors, o);
-        st = stet_subst_make_symmetric(b);
-    }
-    if (st == STET_OK)
         st = stet_subst_build(b, out);
+    }
     stet_subst_builder_free(b);
     return st;
+}
+
+static void graph_deinit(graph *g)
+{
+    mem_free(g->row);
+    mem_free(g->start);
+    mem_free(g->other);
+}
+
+static stet_status graph_init(graph *g, const stet_subst *s, const vector_owner *o)
+{
+    if (s->n_pairs > UINT32_MAX / 2)
+        return error_set(STET_ENOTSUP, "%zu synonym pairs are too many to smooth", s->n_pairs);
+    *g = (graph){.n = s->n_words};
+    g->row = mem_alloc(g->n, sizeof *g->row);
+    g->start = mem_zalloc(g->n + 2, sizeof *g->start);
+    g->other = mem_alloc(2 * s->n_pairs, sizeof *g->other);
+    if (!g->row || !g->start || !g->other) {
+        graph_deinit(g);
+        return STET_ENOMEM;
+    }
+    for (uint32_t u = 0; u < g->n; u++) {
+        g->row[u] = row_of(o, stet_subst_word(s, u));
+        g->start[u + 2] += s->start[u + 1] - s->start[u];
+        for (uint32_t e = s->start[u]; e < s->start[u + 1]; e++)
+            g->start[s->subs[e] + 2]++;
+    }
+    for (size_t u = 0; u < g->n; u++)
+        g->start[u + 2] += g->start[u + 1];
+    for (uint32_t u = 0; u < g->n; u++) /* start[u + 1] runs from the begin of u to its end */
+        for (uint32_t e = s->start[u]; e < s->start[u + 1]; e++) {
+            g->other[g->start[u + 1]++] = s->subs[e];
+            g->other[g->start[s->subs[e] + 1]++] = u;
+        }
+    return STET_OK;
 }
 
 /* ---- one panel ---------------------------------------------------------------------------- */
 
 /* q = (I + lambda L) p; pq gets the products of their columns. */
-SIMD_CLONES static void apply(const stet_subst *g, double lambda, const double *RESTRICT p,
+SIMD_CLONES static void apply(const graph *g, double lambda, const double *RESTRICT p,
                               double *RESTRICT q, double pq[PANEL])
 {
     double dot[PANEL] = {0};
-    for (size_t u = 0; u < g->n_words; u++) {
+    for (size_t u = 0; u < g->n; u++) {
         double sum[PANEL] = {0};
         for (uint32_t e = g->start[u]; e < g->start[u + 1]; e++)
             for (int c = 0; c < PANEL; c++)
-                sum[c] += p[(size_t)g->subs[e] * PANEL + c];
+                sum[c] += p[(size_t)g->other[e] * PANEL + c];
         const double diagonal = 1 + lambda * (g->start[u + 1] - g->start[u]);
         for (int c = 0; c < PANEL; c++) {
             const double pu = p[u * PANEL + c], qu = diagonal * pu - lambda * sum[c];
@@ -93,13 +133,13 @@ SIMD_CLONES static void apply(const stet_subst *g, double lambda, const double *
 }
 
 /* x += alpha p, r -= alpha q; rr and rz get the squares of r, plain and preconditioned. */
-SIMD_CLONES static void advance(const stet_subst *g, double lambda, const double alpha[PANEL],
+SIMD_CLONES static void advance(const graph *g, double lambda, const double alpha[PANEL],
                                 const double *RESTRICT p, const double *RESTRICT q,
                                 double *RESTRICT x, double *RESTRICT r, double rr[PANEL],
                                 double rz[PANEL])
 {
     double plain[PANEL] = {0}, scaled[PANEL] = {0};
-    for (size_t u = 0; u < g->n_words; u++) {
+    for (size_t u = 0; u < g->n; u++) {
         const double inverse = 1 / (1 + lambda * (g->start[u + 1] - g->start[u]));
         for (int c = 0; c < PANEL; c++) {
             x[u * PANEL + c] += alpha[c] * p[u * PANEL + c];
@@ -114,10 +154,10 @@ SIMD_CLONES static void advance(const stet_subst *g, double lambda, const double
 }
 
 /* p = r / diagonal + beta p */
-SIMD_CLONES static void turn(const stet_subst *g, double lambda, const double beta[PANEL],
+SIMD_CLONES static void turn(const graph *g, double lambda, const double beta[PANEL],
                              const double *RESTRICT r, double *RESTRICT p)
 {
-    for (size_t u = 0; u < g->n_words; u++) {
+    for (size_t u = 0; u < g->n; u++) {
         const double inverse = 1 / (1 + lambda * (g->start[u + 1] - g->start[u]));
         for (int c = 0; c < PANEL; c++)
             p[u * PANEL + c] = r[u * PANEL + c] * inverse + beta[c] * p[u * PANEL + c];
@@ -128,10 +168,10 @@ SIMD_CLONES static void turn(const stet_subst *g, double lambda, const double be
 static void load_panel(const equations *s, size_t first, double *b, double bb[PANEL])
 {
     memset(bb, 0, PANEL * sizeof *bb);
-    for (size_t u = 0; u < s->graph->n_words; u++)
+    for (size_t u = 0; u < s->g.n; u++)
         for (size_t c = 0; c < PANEL; c++) {
             const bool in = first + c < s->t->dim;
-            const double v = in ? s->t->data[s->row[u] * s->t->dim + first + c] : 0;
+            const double v = in ? s->t->data[s->g.row[u] * s->t->dim + first + c] : 0;
             b[u * PANEL + c] = v;
             bb[c] += v * v;
         }
@@ -139,9 +179,9 @@ static void load_panel(const equations *s, size_t first, double *b, double bb[PA
 
 static void store_panel(const equations *s, size_t first, const double *x)
 {
-    for (size_t u = 0; u < s->graph->n_words; u++)
+    for (size_t u = 0; u < s->g.n; u++)
         for (size_t c = 0; c < PANEL && first + c < s->t->dim; c++)
-            s->t->data[s->row[u] * s->t->dim + first + c] = (float)x[u * PANEL + c];
+            s->t->data[s->g.row[u] * s->t->dim + first + c] = (float)x[u * PANEL + c];
 }
 
 /* Squares of the columns of b - q. */
@@ -172,8 +212,8 @@ static void divide(const double top[PANEL], const double bottom[PANEL], double o
 
 static void solve_panel(const equations *s, size_t first, double *work, outcome *result)
 {
-    const stet_subst *g = s->graph;
-    const size_t size = g->n_words * PANEL;
+    const graph *g = &s->g;
+    const size_t size = g->n * PANEL;
     double *x = work, *r = x + size, *p = r + size, *q = p + size;
     double bb[PANEL], pq[PANEL], rr[PANEL], rz[PANEL], next[PANEL], alpha[PANEL], beta[PANEL];
     const double zero[PANEL] = {0}, one[PANEL] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -205,23 +245,19 @@ static void solve_panel(const equations *s, size_t first, double *work, outcome 
 static void solve_piece(void *ctx, size_t i, int worker)
 {
     const equations *s = ctx;
-    double *work = s->work + (size_t)worker * 4 * s->graph->n_words * PANEL;
+    double *work = s->work + (size_t)worker * 4 * s->g.n * PANEL;
     solve_panel(s, i * PANEL, work, &s->result[i]);
 }
 
 /* ---- all of them -------------------------------------------------------------------------- */
 
-static stet_status solve(equations *s, const vector_owner *o, double *residual)
+static stet_status solve(equations *s, double *residual)
 {
-    const size_t words = s->graph->n_words, panels = (s->t->dim + PANEL - 1) / PANEL;
-    uint32_t *row = mem_alloc(words, sizeof *row);
-    s->work = mem_aligned((size_t)stet_threads(), words * 4 * PANEL * sizeof *s->work);
+    const size_t panels = (s->t->dim + PANEL - 1) / PANEL;
+    s->work = mem_aligned((size_t)stet_threads(), s->g.n * 4 * PANEL * sizeof *s->work);
     s->result = mem_zalloc(panels, sizeof *s->result);
-    const bool ok = row && s->work && s->result;
+    const bool ok = s->work && s->result;
     if (ok) {
-        for (uint32_t w = 0; w < words; w++)
-            row[w] = row_of(o, stet_subst_word(s->graph, w));
-        s->row = row;
         pool_run(panels, solve_piece, s);
         size_t steps = 0;
         for (size_t i = 0; i < panels; i++) {
@@ -229,10 +265,9 @@ static stet_status solve(equations *s, const vector_owner *o, double *residual)
             steps = s->result[i].steps > steps ? s->result[i].steps : steps;
         }
         log_at(*residual > 2 * TOLERANCE ? STET_LOG_WARN : STET_LOG_INFO,
-               "smoothed %zu vectors over %zu synonym pairs: %zu steps, residual %.1e", words,
-               s->graph->n_pairs / 2, steps, *residual);
+               "smoothed %zu vectors over %u synonym pairs: %zu steps, residual %.1e", s->g.n,
+               s->g.start[s->g.n] / 2, steps, *residual);
     }
-    mem_free(row);
     mem_free_aligned(s->work);
     mem_free(s->result);
     return ok ? STET_OK : STET_ENOMEM;
@@ -250,10 +285,15 @@ stet_status stet_vectors_smooth(stet_vectors *t, const stet_vocab *v, const stet
     if (lambda == 0)
         return STET_OK;
     const vector_owner owner = {t, v};
-    stet_subst *graph;
-    TRY(make_graph(s, &owner, &graph));
-    equations sys = {.t = t, .graph = graph, .lambda = lambda};
-    const stet_status st = graph->n_words > 0 ? solve(&sys, &owner, residual) : STET_OK;
-    stet_subst_free(graph);
+    stet_subst *pairs;
+    TRY(restrict_pairs(s, &owner, &pairs));
+    equations e = {.t = t, .lambda = lambda};
+    stet_status st = graph_init(&e.g, pairs, &owner);
+    stet_subst_free(pairs);
+    if (st != STET_OK)
+        return st;
+    if (e.g.n > 0)
+        st = solve(&e, residual);
+    graph_deinit(&e.g);
     return st;
 }
