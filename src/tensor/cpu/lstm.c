@@ -6,9 +6,9 @@
  * at a step are the first few: nothing is computed on padding. The reverse direction starts at each
  * text's own end.
  *
- * A piece of work is one direction of one group of texts; the cut depends on the batch alone.
- * Inside a piece what backward needs is kept step by step: for each token (row of the three arrays)
- * the gates and the state before it. */
+ * A piece of work is one direction of one group of texts; the cut depends on the batch alone. What
+ * backward needs is kept step by step within a piece: for each token (a row of the three arrays)
+ * the gates, and the state before it. */
 #include <string.h>
 
 #include "base/pool.h"
@@ -18,38 +18,46 @@
 #include "tensor/op_args.h"
 #include "tensor/tape.h"
 
-enum {
-    GROUP = 16,
-    CHUNK = 32,
-    ROWS = 64
-}; /* texts of a piece; tokens in one update of dU; rows of dP in a piece */
+/* Texts of a piece; tokens in one update of a recurrent gradient; input rows of a piece. */
+enum { GROUP = 16, CHUNK = 32, ROWS = 64 };
 
 typedef struct kept {
-    real *z[2]; /* (T, G): gates; once backward has run, their gradients */
-    real *h[2]; /* (T, P): state before the token */
+    real *gates[2]; /* (T, G) */
+    real *h[2];     /* (T, P): state before the token */
     real *c[2];
-    bool spent; /* z holds gradients */
 } kept;
+
+/* The distinct input rows of each group, numbered through: a group's pieces add up their gradients
+ * here, and what the groups have is added up afterwards. */
+typedef struct entries {
+    size_t n;
+    uint32_t *of_token; /* (T) */
+    uint32_t *row;      /* (n) */
+    uint32_t *first;    /* (V + 1): by_row[first[v] ..] are the entries of row v, in their order */
+    uint32_t *by_row;   /* (n) */
+    real *dx[2];        /* (n, G) */
+    bool *begun[2];     /* (n): dx holds something */
+} entries;
 
 typedef struct lstm {
     const seq_index *seq;
     size_t D, H, G, P;
-    node **w;   /* w_ih, w_hh, b_ih, b_hh of both directions */
+    size_t groups;
+    node *rows, **w; /* w_ih, w_hh, b_ih, b_hh of both directions */
+    lstm_cell cell[2];
     real *w_in; /* (2 G, D): both w_ih, rows padded */
     real *x;    /* (V, 2 G): projected rows */
-    lstm_cell cell[2];
-    size_t groups;
-    kept keep;
+    real *y;    /* (B, 2 H) */
     bool record;
+    kept keep;
     real *scratch; /* (workers, scratch_size) */
     size_t scratch_size;
-    real *y;        /* (B, 2 H) */
+    /* backward */
     const real *dy; /* (B, 2 H) */
     real *du;       /* (2, groups, 4H, P) */
-    /* where each row of the input occurs: tokens[first[v] .. first[v + 1]) */
-    uint32_t *first, *tokens, *slot[2]; /* slot: (T) row of a token in keep */
-    real *dx;                           /* (V, 2 G): gradients by row */
-    real *db;                           /* (pieces of ROWS, 2 G) */
+    entries entry;
+    real *dx; /* (V, 2 G) */
+    real *db; /* (pieces of ROWS, 2 G) */
 } lstm;
 
 static size_t text_len(const lstm *s, size_t b)
@@ -64,9 +72,9 @@ static size_t smaller(size_t a, size_t b)
 
 static lstm lstm_of(const node *n)
 {
-    lstm s = {.seq = ((const bilstm_args *)n->args)->seq, .w = n->in + 1};
-    s.D = shape_cols(n->in[0]->shape);
-    s.H = shape_cols(n->in[2]->shape);
+    lstm s = {.seq = ((const bilstm_args *)n->args)->seq, .rows = n->in[0], .w = n->in + 1};
+    s.D = shape_cols(s.rows->shape);
+    s.H = shape_cols(s.w[1]->shape);
     s.G = lstm_padded(4 * s.H);
     s.P = lstm_padded(s.H);
     s.groups = (s.seq->n_texts + GROUP - 1) / GROUP;
@@ -102,9 +110,10 @@ static stet_status pack_cells(lstm *s, arena *mem)
     return STET_OK;
 }
 
-/* forward ------------------------------------------------------------------------------------ */
+/* a piece ------------------------------------------------------------------------------------ */
 
-/* A piece's walk through time: texts b .. b + n run at step t, their rows start at `row`. */
+/* A piece's way through time: texts b .. b + n run at step t, and are rows row .. row + n of what
+ * is kept. */
 typedef struct walk {
     size_t dir, b, n, t, row;
 } walk;
@@ -115,161 +124,112 @@ static walk walk_start(const lstm *s, size_t piece)
     return (walk){piece % 2, b, smaller(GROUP, s->seq->n_texts - b), 0, s->seq->start[b]};
 }
 
-/* Texts still running at step t. */
-static size_t running(const lstm *s, const walk *w, size_t n, size_t t)
+/* How many of the texts that run now have a next step. */
+static size_t going_on(const lstm *s, const walk *w)
 {
-    while (n && text_len(s, w->b + n - 1) <= t)
+    size_t n = w->n;
+    while (n && text_len(s, w->b + n - 1) <= w->t + 1)
         n--;
     return n;
 }
 
-static const real *projected(const lstm *s, const walk *w, size_t r)
+/* The token that text r of the piece reads at this step. */
+static size_t token(const lstm *s, const walk *w, size_t r)
 {
-    const size_t b = w->b + r, at = w->dir ? text_len(s, b) - 1 - w->t : w->t;
-    return s->x + (s->seq->row[s->seq->start[b] + at] * 2 + w->dir) * s->G;
+    const uint32_t *start = s->seq->start + w->b + r;
+    return w->dir ? start[1] - 1 - w->t : start[0] + w->t;
 }
 
-/* Without recording, two sets of states take turns in the worker's scratch. */
+/* forward ------------------------------------------------------------------------------------ */
+
+/* Where a step finds the old state and leaves its gates. Recording, each step has rows of its own;
+ * otherwise two sets of rows take turns in the worker's scratch. */
+typedef struct place {
+    real *gates, *h, *c;
+} place;
+
+static place first_place(const lstm *s, const walk *w, real *ring)
+{
+    const size_t P = s->P, d = w->dir;
+    if (s->record)
+        return (place){s->keep.gates[d] + w->row * s->G, s->keep.h[d] + w->row * P,
+                       s->keep.c[d] + w->row * P};
+    return (place){ring, ring + GROUP * s->G, ring + GROUP * (s->G + 2 * P)};
+}
+
+static place next_place(const lstm *s, const walk *w, place p)
+{
+    if (s->record)
+        return (place){p.gates + w->n * s->G, p.h + w->n * s->P, p.c + w->n * s->P};
+    const ptrdiff_t turn = (ptrdiff_t)(GROUP * s->P) * (w->t % 2 ? -1 : 1);
+    return (place){p.gates, p.h + turn, p.c + turn};
+}
+
 static void forward_piece(void *ctx, size_t piece, int worker)
 {
     lstm *s = ctx;
-    const size_t P = s->P, G = s->G;
-    real *scratch = s->scratch + (size_t)worker * s->scratch_size;
-    real *lost = scratch; /* (P): the last c of a text, of no further use */
-    real *ring = lost + P;
+    const size_t P = s->P;
+    real *lost = s->scratch + (size_t)worker * s->scratch_size; /* (P): last c of a text */
+    real *z = lost + P;                                         /* (GROUP, G) */
     walk w = walk_start(s, piece);
-    real *z, *h, *c, *h_new, *c_new;
-    if (s->record) {
-        z = s->keep.z[w.dir] + w.row * G;
-        h = s->keep.h[w.dir] + w.row * P;
-        c = s->keep.c[w.dir] + w.row * P;
-    } else {
-        h = ring;
-        c = ring + 2 * GROUP * P;
-        z = ring + 4 * GROUP * P;
-    }
-    memset(h, 0, w.n * P * sizeof *h);
-    memset(c, 0, w.n * P * sizeof *c);
-    for (; w.n; w.t++) {
-        const size_t next = running(s, &w, w.n, w.t + 1);
-        const size_t step = s->record ? w.n : w.t % 2 ? (size_t)-GROUP : GROUP;
-        h_new = h + step * P;
-        c_new = c + step * P;
+    place p = first_place(s, &w, z + GROUP * s->G);
+    memset(p.c, 0, w.n * P * sizeof *p.c);
+    while (w.n) {
+        const size_t next = going_on(s, &w);
+        const place q = next_place(s, &w, p);
         const real *x[GROUP];
-        real *hs[GROUP], *cs[GROUP];
+        real *h[GROUP], *c[GROUP];
         for (size_t r = 0; r < w.n; r++) {
-            x[r] = projected(s, &w, r);
-            hs[r] = r < next ? h_new + r * P : s->y + ((w.b + r) * 2 + w.dir) * s->H;
-            cs[r] = r < next ? c_new + r * P : lost;
+            x[r] = s->x + (s->seq->row[token(s, &w, r)] * 2 + w.dir) * s->G;
+            h[r] = r < next ? q.h + r * P : s->y + ((w.b + r) * 2 + w.dir) * s->H;
+            c[r] = r < next ? q.c + r * P : lost;
         }
-        lstm_step_forward(&s->cell[w.dir], w.n, w.t == 0, x, h, c, z, hs, cs);
-        z += s->record ? w.n * G : 0;
-        h = h_new;
-        c = c_new;
+        lstm_step_forward(&s->cell[w.dir], w.n, w.t == 0, x, p.h, p.c, z, p.gates, h, c);
+        p = q;
         w.n = next;
+        w.t++;
     }
 }
 
-static stet_status run_forward(lstm *s, arena *mem, const real *rows)
+static stet_status keep_for_backward(lstm *s, tape *t, node *n)
 {
-    const size_t V = s->seq->n_rows;
-    TRY(pack_input_weights(s, mem));
-    TRY(pack_cells(s, mem));
-    s->scratch_size = s->P + (s->record ? 0 : GROUP * (4 * s->P + s->G));
-    s->scratch = arena_new(mem, real, (size_t)stet_threads() * s->scratch_size);
-    s->x = arena_new(mem, real, V * 2 * s->G);
-    if (!s->scratch || !s->x)
+    const size_t T = s->seq->n_tokens;
+    for (int d = 0; d < 2; d++) {
+        s->keep.gates[d] = arena_new(t->mem, real, T * s->G);
+        s->keep.h[d] = arena_new(t->mem, real, T * s->P);
+        s->keep.c[d] = arena_new(t->mem, real, T * s->P);
+        if (!s->keep.gates[d] || !s->keep.h[d] || !s->keep.c[d])
+            return STET_ENOMEM;
+    }
+    kept *keep = n->saved = arena_new(t->mem, kept, 1);
+    if (!keep)
         return STET_ENOMEM;
-    gemm(false, true, V, 2 * s->G, s->D, 1, rows, s->D, s->w_in, s->D, 0, s->x, 2 * s->G);
-    pool_run(2 * s->groups, forward_piece, s);
+    *keep = s->keep;
     return STET_OK;
 }
 
 stet_status cpu_bilstm_fwd(tape *t, node *n)
 {
     lstm s = lstm_of(n);
+    const size_t V = s.seq->n_rows, G = s.G, D = s.D;
     s.record = t->record && n->needs_grad;
-    if (s.record) {
-        kept *keep = n->saved = arena_znew(t->mem, kept, 1);
-        if (!keep)
-            return STET_ENOMEM;
-        for (int d = 0; d < 2; d++) {
-            keep->z[d] = arena_new(t->mem, real, s.seq->n_tokens * s.G);
-            keep->h[d] = arena_znew(t->mem, real, s.seq->n_tokens * s.P);
-            keep->c[d] = arena_new(t->mem, real, s.seq->n_tokens * s.P);
-            if (!keep->z[d] || !keep->h[d] || !keep->c[d])
-                return STET_ENOMEM;
-        }
-        s.keep = *keep;
-    }
+    if (s.record)
+        TRY(keep_for_backward(&s, t, n));
     const arena_mark scratch = arena_save(t->mem);
-    TRY(run_forward(&s, t->mem, n->in[0]->value));
+    TRY(pack_input_weights(&s, t->mem));
+    TRY(pack_cells(&s, t->mem));
+    s.scratch_size = s.P + GROUP * G + (s.record ? 0 : GROUP * (G + 4 * s.P));
+    s.scratch = arena_new(t->mem, real, (size_t)stet_threads() * s.scratch_size);
+    s.x = arena_new(t->mem, real, V * 2 * G);
+    if (!s.scratch || !s.x)
+        return STET_ENOMEM;
+    gemm(false, true, V, 2 * G, D, 1, s.rows->value, D, s.w_in, D, 0, s.x, 2 * G);
+    pool_run(2 * s.groups, forward_piece, &s);
     arena_restore(t->mem, scratch);
     return STET_OK;
 }
 
-/* backward: the steps ------------------------------------------------------------------------ */
-
-static void backward_piece(void *ctx, size_t piece, int worker)
-{
-    lstm *s = ctx;
-    const size_t H = s->H, P = s->P, G = s->G;
-    walk w = walk_start(s, piece);
-    const size_t d = w.dir, texts = w.n;
-    const lstm_cell *cell = &s->cell[d];
-    real *dh = s->scratch + (size_t)worker * s->scratch_size, *dc = dh + GROUP * P;
-    real *du = s->du ? s->du + (d * s->groups + piece / 2) * 4 * H * P : NULL;
-
-    w.row = s->seq->start[w.b + texts]; /* of the step after the last */
-    w.n = 0;
-    size_t pending = w.row; /* dU has the tokens from here on */
-    for (w.t = text_len(s, w.b); w.t-- > 0;) {
-        while (w.n < texts && text_len(s, w.b + w.n) > w.t) {
-            memcpy(dh + w.n * P, s->dy + ((w.b + w.n) * 2 + d) * H, H * sizeof *dh);
-            memset(dc + w.n * P, 0, P * sizeof *dc);
-            w.n++;
-        }
-        w.row -= w.n;
-        lstm_step_backward(cell, w.n, w.t == 0, s->keep.c[d] + w.row * P, s->keep.z[d] + w.row * G,
-                           dh, dc);
-        if (du && w.t > 0 && (pending - w.row >= CHUNK || w.t == 1)) {
-            lstm_recurrent_gradient(cell, pending - w.row, s->keep.z[d] + w.row * G,
-                                    s->keep.h[d] + w.row * P, du);
-            pending = w.row;
-        }
-    }
-}
-
-/* backward: by row of the input -------------------------------------------------------------- */
-
-/* The row of each token in `keep`, and the tokens of each input row. */
-static stet_status index_tokens(lstm *s, arena *mem)
-{
-    const seq_index *q = s->seq;
-    s->first = arena_znew(mem, uint32_t, q->n_rows + 2);
-    s->tokens = arena_new(mem, uint32_t, q->n_tokens);
-    s->slot[0] = arena_new(mem, uint32_t, q->n_tokens);
-    s->slot[1] = arena_new(mem, uint32_t, q->n_tokens);
-    if (!s->first || !s->tokens || !s->slot[0] || !s->slot[1])
-        return STET_ENOMEM;
-    for (size_t g = 0; g < s->groups; g++) {
-        walk w = walk_start(s, 2 * g);
-        for (; (w.n = running(s, &w, w.n, w.t)) > 0; w.row += w.n, w.t++) {
-            for (size_t r = 0; r < w.n; r++) {
-                const size_t begin = q->start[w.b + r], end = q->start[w.b + r + 1];
-                s->slot[0][begin + w.t] = s->slot[1][end - 1 - w.t] = (uint32_t)(w.row + r);
-            }
-        }
-    }
-    /* counting sort; first[v + 1] runs through row v's tokens and ends where row v + 1's begin */
-    for (size_t i = 0; i < q->n_tokens; i++)
-        s->first[q->row[i] + 2]++;
-    for (size_t v = 2; v < q->n_rows + 2; v++)
-        s->first[v] += s->first[v - 1];
-    for (size_t i = 0; i < q->n_tokens; i++)
-        s->tokens[s->first[q->row[i] + 1]++] = (uint32_t)i;
-    return STET_OK;
-}
+/* backward: gradients by input row ----------------------------------------------------------- */
 
 SIMD_CLONES static void add_into(size_t n, const real *RESTRICT x, real *RESTRICT sum)
 {
@@ -277,46 +237,145 @@ SIMD_CLONES static void add_into(size_t n, const real *RESTRICT x, real *RESTRIC
         sum[j] += x[j];
 }
 
-static void gather_piece(void *ctx, size_t piece, int worker)
+/* Number the distinct rows of each group. `latest` (V) comes zeroed. */
+static void number_entries(const lstm *s, entries *e, uint32_t *latest)
+{
+    const seq_index *q = s->seq;
+    for (size_t b = 0; b < q->n_texts; b += GROUP) {
+        const size_t before = e->n; /* of earlier groups */
+        for (size_t i = q->start[b]; i < q->start[smaller(b + GROUP, q->n_texts)]; i++) {
+            const uint32_t v = q->row[i];
+            if (latest[v] <= before) {
+                e->row[e->n] = v;
+                latest[v] = (uint32_t)++e->n; /* entry + 1 */
+            }
+            e->of_token[i] = latest[v] - 1;
+        }
+    }
+}
+
+static stet_status make_entries(lstm *s, arena *mem)
+{
+    const size_t T = s->seq->n_tokens, V = s->seq->n_rows;
+    entries *e = &s->entry;
+    uint32_t *latest = arena_znew(mem, uint32_t, V);
+    e->of_token = arena_new(mem, uint32_t, T);
+    e->row = arena_new(mem, uint32_t, T);
+    e->by_row = arena_new(mem, uint32_t, T);
+    e->first = arena_znew(mem, uint32_t, V + 2);
+    if (!latest || !e->of_token || !e->row || !e->by_row || !e->first)
+        return STET_ENOMEM;
+    number_entries(s, e, latest);
+    /* counting sort: first[v + 1] runs through the entries of row v and ends at those of v + 1 */
+    for (size_t i = 0; i < e->n; i++)
+        e->first[e->row[i] + 2]++;
+    for (size_t v = 2; v < V + 2; v++)
+        e->first[v] += e->first[v - 1];
+    for (size_t i = 0; i < e->n; i++)
+        e->by_row[e->first[e->row[i] + 1]++] = (uint32_t)i;
+    for (int d = 0; d < 2; d++) {
+        e->dx[d] = arena_new(mem, real, e->n * s->G);
+        e->begun[d] = arena_znew(mem, bool, e->n);
+        if (!e->dx[d] || !e->begun[d])
+            return STET_ENOMEM;
+    }
+    return STET_OK;
+}
+
+/* The gradients of a step's tokens go to their entries. */
+static void add_to_entries(const lstm *s, const walk *w, const real *dz)
+{
+    const entries *e = &s->entry;
+    for (size_t r = 0; r < w->n; r++) {
+        const size_t i = e->of_token[token(s, w, r)];
+        real *dx = e->dx[w->dir] + i * s->G;
+        if (e->begun[w->dir][i])
+            add_into(4 * s->H, dz + r * s->G, dx);
+        else
+            memcpy(dx, dz + r * s->G, 4 * s->H * sizeof *dx);
+        e->begun[w->dir][i] = true;
+    }
+}
+
+/* The entries of some rows into dx, and these into the biases' share. */
+static void rows_piece(void *ctx, size_t piece, int worker)
 {
     (void)worker;
-    lstm *s = ctx;
+    const lstm *s = ctx;
+    const entries *e = &s->entry;
     const size_t G = s->G, end = smaller((piece + 1) * ROWS, s->seq->n_rows);
     real *db = s->db + piece * 2 * G;
     memset(db, 0, 2 * G * sizeof *db);
     for (size_t v = piece * ROWS; v < end; v++) {
         real *dx = s->dx + v * 2 * G;
         memset(dx, 0, 2 * G * sizeof *dx);
-        for (size_t i = s->first[v]; i < s->first[v + 1]; i++)
+        for (size_t i = e->first[v]; i < e->first[v + 1]; i++)
             for (size_t d = 0; d < 2; d++)
-                add_into(4 * s->H, s->keep.z[d] + s->slot[d][s->tokens[i]] * G, dx + d * G);
+                add_into(4 * s->H, e->dx[d] + e->by_row[i] * G, dx + d * G);
         add_into(2 * G, dx, db);
     }
 }
 
-/* w_ih, b_ih, b_hh and the input, all from the gradients by row. */
-static stet_status input_gradients(lstm *s, arena *mem, node *rows)
+/* w_ih, b_ih, b_hh and the input. */
+static stet_status input_gradients(lstm *s, arena *mem)
 {
     const size_t V = s->seq->n_rows, pieces = (V + ROWS - 1) / ROWS, G = s->G, H = s->H, D = s->D;
     s->dx = arena_new(mem, real, V * 2 * G);
     s->db = arena_new(mem, real, pieces * 2 * G);
     if (!s->dx || !s->db)
         return STET_ENOMEM;
-    TRY(index_tokens(s, mem));
-    pool_run(pieces, gather_piece, s);
+    pool_run(pieces, rows_piece, s);
     for (size_t d = 0; d < 2; d++) {
         node *const *w = s->w + 4 * d;
+        const real *dx = s->dx + d * G;
         if (w[0]->grad)
-            gemm(true, false, 4 * H, D, V, 1, s->dx + d * G, 2 * G, rows->value, D, 1, w[0]->grad,
-                 D);
+            gemm(true, false, 4 * H, D, V, 1, dx, 2 * G, s->rows->value, D, 1, w[0]->grad, D);
         for (int b = 2; b < 4; b++)
             for (size_t i = 0; w[b]->grad && i < pieces; i++)
                 add_into(4 * H, s->db + (i * 2 + d) * G, w[b]->grad);
-        if (rows->grad)
-            gemm(false, false, V, D, 4 * H, 1, s->dx + d * G, 2 * G, w[0]->value, D, 1, rows->grad,
-                 D);
+        if (s->rows->grad)
+            gemm(false, false, V, D, 4 * H, 1, dx, 2 * G, w[0]->value, D, 1, s->rows->grad, D);
     }
     return STET_OK;
+}
+
+/* backward: the steps ------------------------------------------------------------------------ */
+
+/* The gradients of the gates are used where they arise and not kept: by the step before, by the
+ * entries, and, after some CHUNK tokens, by the recurrent weights. `dz` is filled from its end, so
+ * that its rows lie as those of keep. */
+static void backward_piece(void *ctx, size_t piece, int worker)
+{
+    lstm *s = ctx;
+    const size_t H = s->H, P = s->P, G = s->G;
+    walk w = walk_start(s, piece);
+    const size_t d = w.dir, texts = w.n;
+    real *dh = s->scratch + (size_t)worker * s->scratch_size; /* (GROUP, P) */
+    real *dc = dh + GROUP * P;                                /* (GROUP, P) */
+    real *dz = dc + GROUP * P;                                /* (CHUNK + GROUP, G) */
+    real *du = s->du ? s->du + (d * s->groups + piece / 2) * 4 * H * P : NULL;
+
+    size_t held = 0; /* tokens in dz */
+    w.row = s->seq->start[w.b + texts];
+    w.n = 0;
+    for (w.t = text_len(s, w.b); w.t-- > 0;) {
+        while (w.n < texts && text_len(s, w.b + w.n) > w.t) {
+            memcpy(dh + w.n * P, s->dy + ((w.b + w.n) * 2 + d) * H, H * sizeof *dh);
+            memset(dc + w.n * P, 0, P * sizeof *dc);
+            w.n++;
+        }
+        w.row -= w.n;
+        held += w.n;
+        real *dz_step = dz + (CHUNK + GROUP - held) * G;
+        lstm_step_backward(&s->cell[d], w.n, w.t == 0, s->keep.gates[d] + w.row * G,
+                           s->keep.c[d] + w.row * P, dh, dc, dz_step);
+        add_to_entries(s, &w, dz_step);
+        if (held > CHUNK || w.t == 1) {
+            if (du)
+                lstm_recurrent_gradient(&s->cell[d], held, dz_step, s->keep.h[d] + w.row * P, du);
+            held = 0;
+        }
+    }
 }
 
 static void add_recurrent_gradients(const lstm *s)
@@ -332,29 +391,24 @@ static void add_recurrent_gradients(const lstm *s)
 stet_status cpu_bilstm_bwd(tape *t, node *n)
 {
     lstm s = lstm_of(n);
-    kept *keep = n->saved;
-    const arena_mark scratch = arena_save(t->mem);
-    s.keep = *keep;
+    s.keep = *(const kept *)n->saved;
     s.dy = n->grad;
-    if (keep->spent) { /* a second walk over the same tape: make the gates again */
-        s.record = true;
-        TRY(run_forward(&s, t->mem, n->in[0]->value));
-    }
+    const arena_mark scratch = arena_save(t->mem);
     TRY(pack_cells(&s, t->mem));
-    s.scratch_size = 2 * GROUP * s.P;
+    TRY(make_entries(&s, t->mem));
+    s.scratch_size = 2 * GROUP * s.P + (CHUNK + GROUP) * s.G;
     s.scratch = arena_new(t->mem, real, (size_t)stet_threads() * s.scratch_size);
+    if (!s.scratch)
+        return STET_ENOMEM;
     if (s.w[1]->grad || s.w[5]->grad) {
         s.du = arena_znew(t->mem, real, 2 * s.groups * 4 * s.H * s.P);
         if (!s.du)
             return STET_ENOMEM;
     }
-    if (!s.scratch)
-        return STET_ENOMEM;
-    keep->spent = true;
     pool_run(2 * s.groups, backward_piece, &s);
     if (s.du)
         add_recurrent_gradients(&s);
-    TRY(input_gradients(&s, t->mem, n->in[0]));
+    TRY(input_gradients(&s, t->mem));
     arena_restore(t->mem, scratch);
     return STET_OK;
 }

@@ -1,8 +1,8 @@
 /* tensor/cpu/lstm_step.h - one time step of an LSTM for a few texts at once, forward and backward.
  *
  * The recurrent products are small (some texts x 4H x H) and many; they run on a register-blocked
- * kernel over panels of PANEL columns, for which the weights are packed once a pass. Row widths are
- * rounded up to whole panels: 4H to G, H to P. */
+ * kernel over panels of LSTM_PANEL columns, for which the weights are packed once a pass. Row
+ * widths are rounded up to whole panels: 4H to G, H to P. What is beyond 4H or H has no meaning. */
 #ifndef TENSOR_CPU_LSTM_STEP_H
 #define TENSOR_CPU_LSTM_STEP_H
 
@@ -22,18 +22,18 @@ size_t lstm_padded(size_t n); /* n rounded up to whole panels */
 /* w_hh (4H, H) into the two packed forms; padding is 0. */
 void lstm_pack(size_t H, const real *w_hh, real *u, real *u_back);
 
-/* Texts r < n: z[r] (G) becomes the gates i f g o after their activations, from x[r] (G, the
- * input's projection), h[r] (P) and the bias; c_next[r], h_next[r] (H) are the new state. `first`:
- * h and c are zero and not read. z, h and c are n rows in a block. */
+/* Texts r < n advance by one token whose projected inputs are x[r] (G). From the old state h, c (n,
+ * P) come the gates i f g o after their activations, gates (n, G), and the new state c_next[r],
+ * h_next[r] (H). z (n, G) is scratch and may be `gates`. `first`: h is zero and not read. */
 void lstm_step_forward(const lstm_cell *cell, size_t n, bool first, const real *const *x,
-                       const real *h, const real *c, real *z, real *const *h_next,
+                       const real *h, const real *c, real *z, real *gates, real *const *h_next,
                        real *const *c_next);
 
-/* The way back: z comes as gates and leaves as the gradient of what went into them; dh and dc (n,
- * P) come as the gradients of the new state and leave as those of the old one (dh only if !first).
- */
-void lstm_step_backward(const lstm_cell *cell, size_t n, bool first, const real *c, real *z,
-                        real *dh, real *dc);
+/* The way back: from the gates and c as above, and dh, dc (n, P), the gradients of the new state,
+ * to dz (n, G), the gradients of what went into the gates, and those of the old state (dh only if
+ * !first). */
+void lstm_step_backward(const lstm_cell *cell, size_t n, bool first, const real *gates,
+                        const real *c, real *dh, real *dc, real *dz);
 
 /* du (4H, P) += dz^T h over n rows (n, G), (n, P). */
 void lstm_recurrent_gradient(const lstm_cell *cell, size_t n, const real *dz, const real *h,
