@@ -53,7 +53,8 @@ STET_API stet_status stet_wordnet_synonyms(const stet_wordnet *w, const char *wo
  * list, in byte order, so that the same pairs have the same fingerprint whatever they were made
  * from. Read-only; a file is memory-mapped. */
 typedef struct stet_subst stet_subst;
-/* Our format (docs/formats.md) or a JSON map {"word": ["word", ...]}, plain or compressed. */
+/* Our format (docs/formats.md), a JSON map {"word": ["word", ...]}, plain or compressed, or the name
+ * "builtin": stet_builtin_subst. */
 STET_API stet_status stet_subst_load(const char *path, stet_subst **out);
 STET_API stet_status stet_subst_save(const stet_subst *s, const char *path);
 STET_API void stet_subst_free(stet_subst *s);

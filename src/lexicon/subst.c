@@ -210,6 +210,8 @@ static stet_status load_json(const char *path, stet_subst **out)
 stet_status stet_subst_load(const char *path, stet_subst **out)
 {
     *out = NULL;
+    if (strcmp(path, "builtin") == 0)
+        return stet_builtin_subst(out);
     if (strcmp(path, "-") == 0)
         return load_json(path, out);
     stet_subst *s = mem_zalloc(1, sizeof *s);

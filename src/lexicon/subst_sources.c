@@ -61,11 +61,11 @@ stet_status subst_add_set(stet_subst_builder *b, const stet_subst *s)
     return STET_OK;
 }
 
-/* Is there a built set at `path`? Standard input never is: it cannot be mapped. */
+/* Is there a set at `path`, not a map? Standard input never is: it cannot be mapped. */
 static stet_status is_built_set(const char *path, bool *yes)
 {
-    *yes = false;
-    if (strcmp(path, "-") == 0)
+    *yes = strcmp(path, "builtin") == 0;
+    if (*yes || strcmp(path, "-") == 0)
         return STET_OK;
     file_map m;
     TRY(file_map_open(&m, path));
