@@ -49,21 +49,27 @@ STET_API const char *stet_last_error(void);            /* never NULL; "" before 
 
 /* Logging: silent until a callback is set. The callback may be called from any thread,
  * one call at a time. */
-typedef enum stet_log_level { STET_LOG_ERROR, STET_LOG_WARN, STET_LOG_INFO, STET_LOG_DEBUG } stet_log_level;
+typedef enum stet_log_level {
+    STET_LOG_ERROR,
+    STET_LOG_WARN,
+    STET_LOG_INFO,
+    STET_LOG_DEBUG
+} stet_log_level;
 typedef void stet_log_fn(void *user, stet_log_level level, const char *message);
 STET_API void stet_set_logger(stet_log_fn *fn, void *user);
 
 /* Progress of long jobs: `total` 0 means unknown. `note` is a short text such as "loss 0.31".
  * Called often and from the thread that started the job; the receiver decides what to draw. */
-typedef void stet_progress_fn(void *user, const char *what, uint64_t done, uint64_t total, const char *note);
+typedef void stet_progress_fn(void *user, const char *what, uint64_t done, uint64_t total,
+                              const char *note);
 STET_API void stet_set_progress(stet_progress_fn *fn, void *user);
 
 /* Ask the running job to stop after its current step; safe in a signal handler. The job returns
  * STET_EINTR with its files consistent. */
 STET_API void stet_interrupt(void);
 
-/* Replace the allocator (before any other call). `resize` follows realloc; NULL arguments
- * restore the C library's. */
+/* Replace the allocator (before any other call), for the library and for jansson, which it uses.
+ * `resize` follows realloc; NULL arguments restore the C library's. */
 STET_API void stet_set_allocator(void *(*resize)(void *user, void *p, size_t size),
                                  void (*release)(void *user, void *p), void *user);
 

@@ -8,17 +8,9 @@
 
 #include "base/mem.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ARENA_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ARENA_ASAN 1
-#endif
-#endif
-
 enum { ALIGNMENT = 64, FIRST_BLOCK = 64 << 10, MAX_DOUBLINGS = 10 };
 
-#ifdef ARENA_ASAN
+#ifdef ARENA_POISONS
 #include <sanitizer/asan_interface.h>
 enum { RED_ZONE = ALIGNMENT }; /* poisoned bytes after each result */
 #define POISON(p, n) ASAN_POISON_MEMORY_REGION(p, n)
@@ -119,7 +111,7 @@ arena_mark arena_save(const arena *a)
 
 void arena_restore(arena *a, arena_mark mark)
 {
-#ifdef ARENA_ASAN
+#ifdef ARENA_POISONS
     for (arena_block *b = mark.block ? mark.block : a->first; b; b = b->next) {
         const size_t kept = b == mark.block ? mark.used : 0;
         POISON(b->data + kept, b->size - kept);

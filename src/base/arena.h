@@ -12,12 +12,20 @@
 
 #include "base/error.h"
 
+#if defined(__SANITIZE_ADDRESS__) /* gcc's way to tell; below is clang's */
+#define ARENA_POISONS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ARENA_POISONS 1
+#endif
+#endif
+
 typedef struct arena_block arena_block;
 typedef struct arena {
     arena_block *first, *current;
-    size_t used;   /* bytes used in `current` */
-    size_t grown;  /* blocks ever taken from the allocator: constant in a steady state */
-} arena;           /* {0} is a valid empty arena */
+    size_t used;  /* bytes used in `current` */
+    size_t grown; /* blocks ever taken from the allocator: constant in a steady state */
+} arena;          /* {0} is a valid empty arena */
 
 typedef struct arena_mark {
     arena_block *block;

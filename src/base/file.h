@@ -12,13 +12,12 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/error.h"
 
 typedef struct atomic_file {
-    FILE *stream; /* may be written with stdio; errors are found at commit */
+    FILE *stream;               /* may be written with stdio; errors are found at commit */
     char *path, *target, *temp; /* as given; links resolved; NULL for a device or pipe */
     struct file_sink *sink;
 } atomic_file;
@@ -41,7 +40,7 @@ typedef struct file_map {
 stet_status file_map_open(file_map *m, const char *path);
 void file_map_close(file_map *m);
 
-stet_status dir_make(const char *path);  /* with parents; fine if it exists */
+stet_status dir_make(const char *path); /* with parents; fine if it exists */
 bool file_exists(const char *path);
 bool dir_exists(const char *path);
 char *path_join(const char *dir, const char *name); /* new string, NULL: out of memory */

@@ -44,8 +44,7 @@ stet_status json_read_text(const char *what, const char *text, size_t size, json
     const size_t failures = mem_failures();
     json_error_t e;
     *out = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
-    if (mem_failures() != failures ||
-        (!*out && json_error_code(&e) == json_error_out_of_memory)) {
+    if (mem_failures() != failures || (!*out && json_error_code(&e) == json_error_out_of_memory)) {
         json_decref(*out);
         *out = NULL;
         return error_set(STET_ENOMEM, "%s: out of memory", what);
@@ -62,11 +61,11 @@ static void newline(buf *b, int depth)
 
 static bool is_flat(const json_t *array)
 {
-    size_t i;
-    json_t *item;
-    json_array_foreach (array, i, item)
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const json_t *item = json_array_get(array, i);
         if (json_is_object(item) || json_is_array(item))
             return false;
+    }
     return true;
 }
 
@@ -76,15 +75,13 @@ static void dump(buf *b, const json_t *value, int depth);
 static void dump_array(buf *b, const json_t *array, int depth)
 {
     const bool lines = depth >= 0 && !is_flat(array);
-    size_t i;
-    json_t *item;
     buf_char(b, '[');
-    json_array_foreach (array, i, item) {
+    for (size_t i = 0; i < json_array_size(array); i++) {
         if (i)
             buf_str(b, depth >= 0 && !lines ? ", " : ",");
         if (lines)
             newline(b, depth + 1);
-        dump(b, item, lines ? depth + 1 : -1);
+        dump(b, json_array_get(array, i), lines ? depth + 1 : -1);
     }
     if (lines)
         newline(b, depth);

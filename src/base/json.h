@@ -9,13 +9,15 @@
 
 stet_status json_read_file(const char *path, json_t **out); /* plain or compressed */
 stet_status json_read_text(const char *what, const char *text, size_t size, json_t **out);
-stet_status json_write_file(const char *path, const json_t *value); /* atomic, indented, keys in order of insertion */
+/* Atomic, indented, keys in order of insertion. */
+stet_status json_write_file(const char *path, const json_t *value);
 /* JSON lines: one compact value and a line end appended to `b`; the next value of a stream (empty
  * lines are passed over; false at the end or on failure, then *st is not STET_OK). */
 void json_append_line(buf *b, const json_t *value);
 bool json_next_line(stream *s, json_t **out, stet_status *st);
 /* Fields with a check of type and range; `what` names the object in the message. */
-stet_status json_get_int(const json_t *o, const char *what, const char *key, int64_t lo, int64_t hi, int64_t *out);
+stet_status json_get_int(const json_t *o, const char *what, const char *key, int64_t lo, int64_t hi,
+                         int64_t *out);
 stet_status json_get_real(const json_t *o, const char *what, const char *key, double *out);
 stet_status json_get_str(const json_t *o, const char *what, const char *key, const char **out);
 

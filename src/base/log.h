@@ -9,10 +9,11 @@ void log_at(stet_log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
 #define log_info(...) log_at(STET_LOG_INFO, __VA_ARGS__)
 #define log_debug(...) log_at(STET_LOG_DEBUG, __VA_ARGS__)
 
-void progress(const char *what, uint64_t done, uint64_t total, const char *note); /* note may be NULL */
+/* `note` may be NULL. */
+void progress(const char *what, uint64_t done, uint64_t total, const char *note);
 
-bool interrupted(void);                /* was stet_interrupt() called? */
+bool interrupted(void); /* was stet_interrupt() called? */
 void interrupt_clear(void);
-stet_status interrupt_status(void);    /* STET_EINTR with its message, or STET_OK */
+stet_status interrupt_status(void); /* STET_EINTR with its message, or STET_OK */
 
 #endif

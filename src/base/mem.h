@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 
-void *mem_alloc(size_t count, size_t size);            /* uninitialised */
-void *mem_zalloc(size_t count, size_t size);           /* zeroed */
-void *mem_resize(void *p, size_t count, size_t size);  /* on failure p stays valid */
-void *mem_aligned(size_t count, size_t size);          /* 64-byte aligned; release with mem_free_aligned */
+void *mem_alloc(size_t count, size_t size);           /* uninitialised */
+void *mem_zalloc(size_t count, size_t size);          /* zeroed */
+void *mem_resize(void *p, size_t count, size_t size); /* on failure p stays valid */
+void *mem_aligned(size_t count, size_t size); /* 64-byte aligned; release with mem_free_aligned */
 void mem_free(void *p);
 void mem_free_aligned(void *p);
 char *mem_strdup(const char *s);

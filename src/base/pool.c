@@ -47,7 +47,7 @@ static struct {
     void *ctx;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static atomic_int threads_wanted; /* 0: one per core */
+static atomic_int threads_wanted;        /* 0: one per core */
 static _Thread_local int worker_id = -1; /* >= 0 while inside a job */
 
 static int count_cores(void)

@@ -3,8 +3,8 @@
  * pool_run calls fn(ctx, i, worker) once for every i in [0, n), on up to stet_threads() threads,
  * and returns when all are done. Work is cut into the same n pieces whatever the number of
  * threads, and results are combined by the caller in the order of i: that is the fixed reduction
- * order which makes results independent of the thread count. `worker` (0 .. stet_threads()-1) names a scratch slot,
- * never a result. A pool_run inside a pool_run runs its pieces in place, in order.
+ * order which makes results independent of the thread count. `worker` (0 .. stet_threads()-1) names
+ * a scratch slot, never a result. A pool_run inside a pool_run runs its pieces in place, in order.
  *
  * Workers set no messages: a piece that can fail leaves its status in its own slot of ctx. */
 #ifndef BASE_POOL_H

@@ -8,8 +8,17 @@
 #include <stdint.h>
 
 typedef enum rng_purpose {
-    STREAM_TEST, STREAM_INIT, STREAM_SHUFFLE, STREAM_DROPOUT, STREAM_SPLIT, STREAM_SAMPLE,
-    STREAM_ATTACK, STREAM_EMBED, STREAM_CORPUS, STREAM_DEFENSE, STREAM_BENCH
+    STREAM_TEST,
+    STREAM_INIT,
+    STREAM_SHUFFLE,
+    STREAM_DROPOUT,
+    STREAM_SPLIT,
+    STREAM_SAMPLE,
+    STREAM_ATTACK,
+    STREAM_EMBED,
+    STREAM_CORPUS,
+    STREAM_DEFENSE,
+    STREAM_BENCH
 } rng_purpose;
 
 typedef struct rng {
@@ -18,11 +27,11 @@ typedef struct rng {
 
 rng rng_stream(uint64_t seed, rng_purpose purpose, uint64_t index);
 uint64_t rng_u64(rng *r);
-double rng_double(rng *r);                        /* [0, 1), 53 bits */
-float rng_float(rng *r);                          /* [0, 1), 24 bits */
-double rng_range(rng *r, double lo, double hi);   /* [lo, hi) */
-double rng_normal(rng *r);                        /* mean 0, variance 1 */
-uint64_t rng_below(rng *r, uint64_t n);           /* floor(u * n), u = rng_double */
+double rng_double(rng *r);                      /* [0, 1), 53 bits */
+float rng_float(rng *r);                        /* [0, 1), 24 bits */
+double rng_range(rng *r, double lo, double hi); /* [lo, hi) */
+double rng_normal(rng *r);                      /* mean 0, variance 1 */
+uint64_t rng_below(rng *r, uint64_t n);         /* floor(u * n), u = rng_double */
 void rng_permutation(rng *r, uint32_t *p, size_t n);
 /* Weighted choice as NumPy defines it: the number of entries of cumsum(w)/sum(w) that are <= u.
  * Weights are >= 0 with a positive sum. rng_pick draws u; weighted_pick takes it. */

@@ -1,5 +1,5 @@
 /* base/strmap.c - open addressing with linear probing. A slot is 8 bytes, hash and number, so most
- * lookups touch one cache line of slots before the one comparison of bytes that confirms the hit. */
+ * lookups touch one cache line of slots before the comparison of bytes that confirms the hit. */
 #include "base/strmap.h"
 
 #include <endian.h>

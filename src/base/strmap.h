@@ -15,12 +15,14 @@ typedef struct strmap {
 } strmap; /* {0} is a valid empty map */
 
 #define STRMAP_NONE UINT32_MAX
-uint32_t strmap_find(const strmap *m, const char *s, size_t len);  /* or STRMAP_NONE */
-stet_status strmap_add(strmap *m, const char *s, size_t len, uint32_t *id); /* find or add; id may be NULL */
-const char *strmap_text(const strmap *m, uint32_t id);  /* NUL-terminated */
+uint32_t strmap_find(const strmap *m, const char *s, size_t len); /* or STRMAP_NONE */
+/* Find or add; `id` may be NULL. */
+stet_status strmap_add(strmap *m, const char *s, size_t len, uint32_t *id);
+const char *strmap_text(const strmap *m, uint32_t id); /* NUL-terminated */
 size_t strmap_len(const strmap *m, uint32_t id);
 void strmap_deinit(strmap *m);
 
-uint64_t hash_bytes(const void *data, size_t size, uint64_t seed); /* fast, fixed for all time: fingerprints use it */
+/* Fast, and fixed for all time: fingerprints use it. */
+uint64_t hash_bytes(const void *data, size_t size, uint64_t seed);
 
 #endif

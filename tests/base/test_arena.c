@@ -159,7 +159,7 @@ TEST(an_arena_survives_every_failed_allocation)
     CHECK_LE(2, ALLOC_FAIL_LOOP(use_arena, NULL));
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef ARENA_POISONS
 #include <sanitizer/asan_interface.h>
 
 TEST(gaps_and_freed_ranges_are_poisoned)

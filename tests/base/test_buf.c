@@ -80,10 +80,13 @@ TEST(json_strings_are_escaped)
 #define BAD "\xef\xbf\xbd"
 TEST(invalid_utf8_becomes_the_replacement_character)
 {
-    JSON("a\xff" "b", "\"a" BAD "b\"");
+    JSON("a\xff"
+         "b",
+         "\"a" BAD "b\"");
     JSON("\xc3", "\"" BAD "\"");                 /* cut short */
     JSON("\xc0\xaf", "\"" BAD BAD "\"");         /* overlong */
     JSON("\xe0\x80\x80", "\"" BAD BAD BAD "\""); /* overlong */
+    JSON("\xf0\x80\x80\x80", "\"" BAD BAD BAD BAD "\"");
     JSON("\xed\xa0\x80", "\"" BAD BAD BAD "\""); /* surrogate */
     JSON("\xf4\x90\x80\x80", "\"" BAD BAD BAD BAD "\"");
     JSON("\xf0\x9f\x98", "\"" BAD BAD BAD "\"");

@@ -143,18 +143,26 @@ static void ignore_signal(int number)
     (void)number;
 }
 
+typedef struct slow_read {
+    const char *path;
+    pthread_t writer;
+} slow_read;
+
 /* Reads slowly while it interrupts the writer. */
 static void *slow_reader(void *arg)
 {
-    const pthread_t *writer = arg;
-    const int fd = open(in_dir("pipe"), O_RDONLY);
+    const slow_read *r = arg;
+    const int fd = open(r->path, O_RDONLY);
     static char data[1 << 16];
     size_t total = 0;
     for (ssize_t n; (n = read(fd, data, sizeof data)) > 0;) {
         total += (size_t)n;
-        if (total < 900000)
-            pthread_kill(*writer, SIGUSR1);
-        usleep(1000);
+        /* The first signal ends a write half-way, the second one before it has begun. */
+        for (int i = 0; i < 2 && total < 900000; i++) {
+            usleep(500);
+            pthread_kill(r->writer, SIGUSR1);
+        }
+        usleep(500);
     }
     close(fd);
     CHECK_EQ(total, 1000000);
@@ -163,12 +171,13 @@ static void *slow_reader(void *arg)
 
 TEST(interrupted_and_short_writes_are_continued)
 {
-    CHECK_EQ(mkfifo(in_dir("pipe"), 0600), 0);
+    slow_read r = {in_dir("pipe"), pthread_self()};
+    CHECK_EQ(mkfifo(r.path, 0600), 0);
     sigaction(SIGUSR1, &(struct sigaction){.sa_handler = ignore_signal}, NULL); /* no SA_RESTART */
-    pthread_t self = pthread_self(), reader;
-    CHECK_EQ(pthread_create(&reader, NULL, slow_reader, &self), 0);
+    pthread_t reader;
+    CHECK_EQ(pthread_create(&reader, NULL, slow_reader, &r), 0);
     char *data = mem_zalloc(1000000, 1);
-    CHECK_OK(file_write_all(in_dir("pipe"), data, 1000000));
+    CHECK_OK(file_write_all(r.path, data, 1000000));
     mem_free(data);
     pthread_join(reader, NULL);
 }

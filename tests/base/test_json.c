@@ -45,7 +45,8 @@ TEST(very_deep_nesting_is_refused)
 
 TEST(a_value_is_written_readably_and_read_back)
 {
-    json_t *v = parse("{\"z\":1,\"name\":\"caf\u00e9 \\\"x\\\"\",\"beta\":0.1,\"lr\":1.0,\"list\":[1,2.5,null],"
+    json_t *v = parse("{\"z\":1,\"name\":\"caf\u00e9 "
+                      "\\\"x\\\"\",\"beta\":0.1,\"lr\":1.0,\"list\":[1,2.5,null],"
                       "\"deep\":[{\"a\":[]},{}],\"yes\":true,\"no\":false,\"none\":{}}"),
            *back;
     const char *path = in_dir("v.json");

@@ -2,12 +2,14 @@
 #include "test.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/pool.h"
 
 typedef struct seen {
     int calls, inside;
+    bool slow;
     stet_log_level level;
     char text[2000];
 } seen;
@@ -19,6 +21,8 @@ static void remember(void *user, stet_log_level level, const char *message)
     s->calls++;
     s->level = level;
     snprintf(s->text, sizeof s->text, "%s", message);
+    if (s->slow)
+        usleep(200);
     s->inside--;
 }
 
@@ -61,7 +65,7 @@ static void log_piece(void *ctx, size_t i, int worker)
 
 TEST(threads_log_one_at_a_time)
 {
-    seen s = {0};
+    seen s = {.slow = true};
     stet_set_logger(remember, &s);
     stet_set_threads(4);
     pool_run(500, log_piece, NULL);

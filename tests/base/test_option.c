@@ -22,11 +22,15 @@ static const stet_opt opts[] = {
     STET_OPT_REAL("beta", cfg_t, beta, "0.1", 0, 1, "X", "strength of the growth bound term"),
     STET_OPT_REAL("rate", cfg_t, rate, NULL, -HUGE_VAL, HUGE_VAL, "X", "anything"),
     STET_OPT_CHOICE("model", cfg_t, model, "bilstm", "cnn|bilstm|s4", "kind of network"),
-    {.name = "warm", .type = STET_T_FLAG, .offset = offsetof(cfg_t, warm), .def = "true",
+    {.name = "warm",
+     .type = STET_T_FLAG,
+     .offset = offsetof(cfg_t, warm),
+     .def = "true",
      .help = "do not start from a cold model"},
     STET_OPT_TOPIC("Files"),
     STET_OPT_OUT(cfg_t, out, NULL, "where the results go"),
-    STET_OPT_STR("name", cfg_t, name, "run", "TEXT", "a name for the run, which is then written into every "
+    STET_OPT_STR("name", cfg_t, name, "run", "TEXT",
+                 "a name for the run, which is then written into every "
                  "file that the run makes, so that results from different runs can be told apart"),
     STET_OPT_LIST("data", cfg_t, data, "FILE", "texts"),
     STET_OPT_FLAG("json", cfg_t, json, "for machines"),
@@ -73,9 +77,9 @@ TEST(values_are_read_in_every_form)
 {
     cfg_t c;
     stet_rest r;
-    CHECK_OK(PARSE(&c, &r, "in.tsv", "--epochs", "3", "--beta=0.5", "-o", "dir", "--json", "--no-warm",
-                   "--rate", "-1e-3", "--model", "s4", "--data", "a", "--data=b", "-q", "-", "--",
-                   "--epochs"));
+    CHECK_OK(PARSE(&c, &r, "in.tsv", "--epochs", "3", "--beta=0.5", "-o", "dir", "--json",
+                   "--no-warm", "--rate", "-1e-3", "--model", "s4", "--data", "a", "--data=b", "-q",
+                   "-", "--", "--epochs"));
     CHECK_EQ(c.epochs, 3);
     CHECK_NEAR(c.beta, 0.5, 0);
     CHECK_NEAR(c.rate, -1e-3, 0);
@@ -106,7 +110,8 @@ TEST(letters_may_carry_their_value_and_stand_in_a_row)
 TEST(the_last_value_counts)
 {
     cfg_t c;
-    CHECK_OK(PARSE(&c, NULL, "--epochs=1", "--epochs=2", "--json", "--no-json", "--name=", "--name=--x"));
+    CHECK_OK(PARSE(&c, NULL, "--epochs=1", "--epochs=2", "--json", "--no-json",
+                   "--name=", "--name=--x"));
     CHECK_EQ(c.epochs, 2);
     CHECK(!c.json);
     CHECK_STR(c.name, "--x");
@@ -183,15 +188,28 @@ TEST(one_option_may_be_set_by_name)
     CHECK_OK(stet_opt_set(opts, &c, "json", "true"));
     CHECK_OK(stet_opt_set(opts, &c, "warm", "off"));
     CHECK(c.epochs == 4 && c.json && !c.warm);
-    CHECK_FAILS(stet_opt_set(opts, &c, "json", "maybe"), STET_EUSAGE, "--json maybe: expected true");
+    CHECK_FAILS(stet_opt_set(opts, &c, "json", "maybe"), STET_EUSAGE,
+                "--json maybe: expected true");
     CHECK_FAILS(stet_opt_set(opts, &c, "bet", "1"), STET_EUSAGE, "did you mean --beta?");
     CHECK_FAILS(stet_opt_set(opts, &c, "epochs", "-4"), STET_EUSAGE, "--epochs -4: expected");
 }
 
+TEST(a_number_too_large_for_its_type_is_refused)
+{
+    static const stet_opt any[] = {
+        STET_OPT_INT("n", cfg_t, epochs, NULL, -HUGE_VAL, HUGE_VAL, "N", "any"), STET_OPT_END};
+    cfg_t c;
+    CHECK_OK(stet_opt_set(any, &c, "n", "9223372036854775807"));
+    CHECK(c.epochs == INT64_MAX);
+    CHECK_OK(stet_opt_set(any, &c, "n", "-9223372036854775808"));
+    CHECK_FAILS(stet_opt_set(any, &c, "n", "9223372036854775808"), STET_EUSAGE,
+                "expected an integer");
+}
+
 TEST(a_wrong_default_is_found)
 {
-    static const stet_opt wrong[] = {
-        STET_OPT_INT("n", cfg_t, epochs, "0", 1, 2, "N", "impossible"), STET_OPT_END};
+    static const stet_opt wrong[] = {STET_OPT_INT("n", cfg_t, epochs, "0", 1, 2, "N", "impossible"),
+                                     STET_OPT_END};
     cfg_t c;
     CHECK_FAILS(stet_opt_defaults(wrong, &c), STET_EUSAGE, "--n 0: expected");
 }
@@ -211,19 +229,42 @@ TEST(help_is_aligned_grouped_and_within_a_hundred_columns)
         "\n"
         "Files:\n"
         "  -o, --out PATH         where the results go\n"
-        "  --name TEXT            a name for the run, which is then written into every file that the run\n"
-        "                         makes, so that results from different runs can be told apart (default run)\n"
+        "  --name TEXT            a name for the run, which is then written into every file that "
+        "the run\n"
+        "                         makes, so that results from different runs can be told apart "
+        "(default run)\n"
         "  --data FILE ...        texts\n"
         "  --json                 for machines\n"
         "  -q, --quiet\n");
     stet_free(help);
 }
 
+TEST(no_line_of_help_is_wider_than_a_hundred_columns)
+{
+    char text[400];
+    stet_opt one[] = {STET_OPT_FLAG("json", cfg_t, json, text), STET_OPT_END};
+    bool full = false;
+    for (size_t word = 1; word < 80; word++) {
+        for (size_t i = 0; i < sizeof text; i++)
+            text[i] = i % (word + 1) == word ? ' ' : 'x';
+        text[sizeof text - 1] = '\0';
+        char *help;
+        CHECK_OK(stet_opt_help(one, &help));
+        for (const char *p = help; *p; p += strcspn(p, "\n") + 1) {
+            CHECK_LE(strcspn(p, "\n"), 100);
+            full |= strcspn(p, "\n") == 100;
+        }
+        stet_free(help);
+    }
+    CHECK(full); /* and the room is used */
+}
+
 TEST(an_over_long_left_side_gets_its_own_line)
 {
     static const stet_opt wide[] = {
         STET_OPT_FLAG("json", cfg_t, json, "for machines"),
-        STET_OPT_CHOICE("attack", cfg_t, model, NULL, "pwws|genetic|pso|textfooler|bae|greedy", "which"),
+        STET_OPT_CHOICE("attack", cfg_t, model, NULL, "pwws|genetic|pso|textfooler|bae|greedy",
+                        "which"),
         STET_OPT_INT("n", cfg_t, epochs, NULL, 0, 1e18, "N", "count"), STET_OPT_END};
     char *help;
     CHECK_OK(stet_opt_help(wide, &help));
@@ -277,6 +318,7 @@ TEST(the_nearest_name_is_suggested)
     static char longest[5000];
     memset(longest, 'a', sizeof longest - 1);
     CHECK(!stet_did_you_mean(longest, names));
+    CHECK(!stet_did_you_mean("baaa", (const char *const[]){longest + 100, "cccc", NULL}));
 }
 
 static stet_status make_texts(void *ctx)

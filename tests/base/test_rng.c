@@ -12,9 +12,9 @@ TEST(a_stream_is_the_same_for_all_time)
 
 TEST(streams_differ_in_seed_purpose_and_index)
 {
-    rng a = rng_stream(1, STREAM_TEST, 0), b[] = {rng_stream(2, STREAM_TEST, 0),
-                                                 rng_stream(1, STREAM_INIT, 0),
-                                                 rng_stream(1, STREAM_TEST, 1)};
+    rng a = rng_stream(1, STREAM_TEST, 0),
+        b[] = {rng_stream(2, STREAM_TEST, 0), rng_stream(1, STREAM_INIT, 0),
+               rng_stream(1, STREAM_TEST, 1)};
     for (int i = 0; i < 3; i++) {
         rng c = a;
         int same = 0;
@@ -75,7 +75,8 @@ TEST(flipping_one_bit_of_the_seed_flips_half_of_the_draw)
 {
     double flipped = 0;
     for (int bit = 0; bit < 64; bit++) {
-        rng a = rng_stream(99, STREAM_TEST, 4), b = rng_stream(99 ^ UINT64_C(1) << bit, STREAM_TEST, 4);
+        rng a = rng_stream(99, STREAM_TEST, 4),
+            b = rng_stream(99 ^ UINT64_C(1) << bit, STREAM_TEST, 4);
         for (int i = 0; i < 64; i++)
             flipped += __builtin_popcountll(rng_u64(&a) ^ rng_u64(&b));
     }

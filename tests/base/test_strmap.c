@@ -112,21 +112,13 @@ TEST(the_hash_is_fixed_for_all_time)
     static const struct {
         size_t n;
         uint64_t seed, hash;
-    } known[] = {
-        {0, 0, UINT64_C(0x9e30a533dc894ea2)},
-        {1, 0, UINT64_C(0xb1181d913ba6a014)},
-        {2, 0, UINT64_C(0x9497d09c74bddb74)},
-        {3, 0, UINT64_C(0xa895bf8cde05a67d)},
-        {4, 0, UINT64_C(0xec2fb9ac7614681b)},
-        {7, 0, UINT64_C(0xa3fc0b2a68ed7d30)},
-        {8, 0, UINT64_C(0x87121dfda3ddadc4)},
-        {15, 0, UINT64_C(0x13e52177e5da4298)},
-        {16, 0, UINT64_C(0x0d48a5a2ebb4c592)},
-        {17, 0, UINT64_C(0x74944d65ab4a4c5a)},
-        {32, 0, UINT64_C(0xa4635aaea3345185)},
-        {33, 0, UINT64_C(0x04db7794f32c214a)},
-        {43, 0, UINT64_C(0x113915d7937a3c5d)},
-        {43, 1, UINT64_C(0x7d954e39a60429d1)}};
+    } known[] = {{0, 0, UINT64_C(0x9e30a533dc894ea2)},  {1, 0, UINT64_C(0xb1181d913ba6a014)},
+                 {2, 0, UINT64_C(0x9497d09c74bddb74)},  {3, 0, UINT64_C(0xa895bf8cde05a67d)},
+                 {4, 0, UINT64_C(0xec2fb9ac7614681b)},  {7, 0, UINT64_C(0xa3fc0b2a68ed7d30)},
+                 {8, 0, UINT64_C(0x87121dfda3ddadc4)},  {15, 0, UINT64_C(0x13e52177e5da4298)},
+                 {16, 0, UINT64_C(0x0d48a5a2ebb4c592)}, {17, 0, UINT64_C(0x74944d65ab4a4c5a)},
+                 {32, 0, UINT64_C(0xa4635aaea3345185)}, {33, 0, UINT64_C(0x04db7794f32c214a)},
+                 {43, 0, UINT64_C(0x113915d7937a3c5d)}, {43, 1, UINT64_C(0x7d954e39a60429d1)}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         CHECK_EQ(hash_bytes(text, known[i].n, known[i].seed), known[i].hash);
     CHECK_EQ(hash_bytes(NULL, 0, 0), hash_bytes("", 0, 0));

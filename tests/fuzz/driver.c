@@ -139,8 +139,8 @@ static void release_seeds(void)
 /* In a child, so that a death can be told from the number it had reached. */
 static int run_all(const char *program, const char *corpus)
 {
-    size_t *reached = mmap(NULL, sizeof *reached, PROT_READ | PROT_WRITE,
-                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    size_t *reached =
+        mmap(NULL, sizeof *reached, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (reached == MAP_FAILED)
         return 2;
     const pid_t pid = fork();
