@@ -45,11 +45,6 @@ static void append_in_case(buf *b, const char *word, case_pattern pattern)
     }
 }
 
-static bool in_word(char_class c)
-{
-    return c == CHAR_WORD || c == CHAR_MARK || c == CHAR_SKIP;
-}
-
 /* Does s[0..n) begin inside a word if a word stands before it: with a letter, or with an apostrophe
  * and a letter? */
 static bool would_continue(const char *s, size_t n)
@@ -71,14 +66,15 @@ static bool would_be_continued(const char *s, size_t n)
            (g.class == CHAR_APOS && n > g.bytes && in_word(utf8_last_glyph(s, n - g.bytes).class));
 }
 
-/* The clitic of a contraction (n't, 's, ...) that is written together with the token before it
- * attaches to any word. */
-static bool is_clitic_of(const stet_tokens *t, size_t i)
+/* Is token i the clitic of a contraction (n't, 's, ...), written together with the word before it?
+ * Then it attaches to another word as well. */
+static bool is_attached(const stet_tokens *t, size_t i)
 {
     if (i == 0 || i >= t->n || t->v[i].start != t->v[i - 1].end || t->v[i].len < 2)
         return false;
     const char *word = stet_token_word(t, i);
-    return word[0] == '\'' || strcmp(word, "n't") == 0;
+    return (word[0] == '\'' || strcmp(word, "n't") == 0) &&
+           in_word(utf8_last_glyph(stet_token_word(t, i - 1), t->v[i - 1].len).class);
 }
 
 /* Put a space at the end of `b` if s[0..n), which comes next, would run into it. */
@@ -104,7 +100,7 @@ stet_status stet_text_rebuild(const char *text, size_t len, const stet_tokens *t
     size_t done = 0; /* bytes of the text dealt with */
     for (size_t k = 0; k <= n; k++) {
         const size_t next = k < n ? t->v[at[k]].start : len;
-        if (k > 0 && !is_clitic_of(t, at[k - 1] + 1))
+        if (k > 0 && !is_attached(t, at[k - 1] + 1))
             keep_apart(&b, text + done, next - done);
         buf_bytes(&b, text + done, next - done);
         if (k == n)

@@ -17,8 +17,6 @@
 
 #include "text/utf8.h"
 
-enum { MAX_APOS = 8 }; /* in one word; a further one ends it */
-
 typedef struct lexer {
     const char *text;
     size_t len;
@@ -26,11 +24,8 @@ typedef struct lexer {
 } lexer;
 
 typedef struct word_scan {
-    size_t end, n_apos;
-    bool ascii, marks;
-    struct {
-        size_t at, after;
-    } apos[MAX_APOS];
+    size_t end;
+    bool apostrophes, ascii, marks; /* what is in it */
 } word_scan;
 
 static inline bool word_byte(char c)
@@ -48,12 +43,6 @@ static inline bool digit(char c)
 static char_class class_at(const lexer *l, size_t at)
 {
     return at < l->len ? utf8_glyph(l->text + at, l->len - at).class : CHAR_SPACE;
-}
-
-static bool continues_word(const lexer *l, size_t at)
-{
-    const char_class c = class_at(l, at);
-    return c == CHAR_WORD || c == CHAR_MARK || c == CHAR_SKIP;
 }
 
 /* ---- normalised forms --------------------------------------------------------------------- */
@@ -99,66 +88,81 @@ static stet_status add_as(lexer *l, size_t start, size_t end, const char *word)
 
 /* ---- words -------------------------------------------------------------------------------- */
 
-static void scan_word(const lexer *l, size_t start, word_scan *w)
+static word_scan scan_word(const lexer *l, size_t start)
 {
-    w->n_apos = 0;
-    w->ascii = true;
-    w->marks = false;
-    size_t at = start;
+    word_scan w = {.end = start, .ascii = true};
     for (;;) {
-        while (at < l->len && word_byte(l->text[at]))
-            at++;
-        if (at == l->len)
-            break;
-        const char c = l->text[at];
+        while (w.end < l->len && word_byte(l->text[w.end]))
+            w.end++;
+        if (w.end == l->len)
+            return w;
+        const char c = l->text[w.end];
         if ((signed char)c >= 0 && c != '\'' && c != '`')
-            break;
-        const glyph g = utf8_glyph(l->text + at, l->len - at);
-        if (g.class == CHAR_APOS) {
-            if (w->n_apos == MAX_APOS || class_at(l, at + g.bytes) != CHAR_WORD)
-                break;
-            w->apos[w->n_apos].at = at;
-            w->apos[w->n_apos++].after = at + g.bytes;
-        } else if (g.class != CHAR_WORD && g.class != CHAR_MARK && g.class != CHAR_SKIP) {
-            break;
-        }
-        w->ascii = w->ascii && g.bytes == 1;
-        w->marks = w->marks || g.class == CHAR_MARK;
-        at += g.bytes;
+            return w;
+        const glyph g = utf8_glyph(l->text + w.end, l->len - w.end);
+        if (g.class == CHAR_APOS ? class_at(l, w.end + g.bytes) != CHAR_WORD : !in_word(g.class))
+            return w;
+        w.apostrophes = w.apostrophes || g.class == CHAR_APOS;
+        w.ascii = w.ascii && g.bytes == 1;
+        w.marks = w.marks || g.class == CHAR_MARK;
+        w.end += g.bytes;
     }
-    w->end = at;
 }
 
-/* Up to three letters of text[from, to), in lower case, invisible characters left out; three of
- * anything if there is more. */
-static size_t short_tail(const lexer *l, size_t from, size_t to, char out[3])
+/* The last visible character of text[start, *end); *end moves in front of it. */
+static glyph step_back(const lexer *l, size_t start, size_t *end)
 {
-    size_t n = 0;
-    while (from < to && n < 3) {
-        const glyph g = utf8_glyph(l->text + from, to - from);
-        from += g.bytes;
-        if (g.class != CHAR_SKIP)
-            out[n++] = g.bytes == 1 ? ascii_lower((char)g.code) : '?';
-    }
-    return n;
-}
-
-/* Where the contraction with this apostrophe begins in a word that ends at `end`; `end` if it is
- * none. */
-static size_t contraction(const lexer *l, size_t start, size_t apos, size_t after, size_t end)
-{
-    char tail[3];
-    const size_t n = short_tail(l, after, end, tail);
-    if (is_clitic(tail, n))
-        return apos;
-    if (n != 1 || tail[0] != 't')
-        return end;
     glyph g = {.class = CHAR_SKIP};
-    for (size_t at = apos; at > start && g.class == CHAR_SKIP;) {
-        g = utf8_last_glyph(l->text + start, at - start);
-        at -= g.bytes;
-        if (g.code == 'n' || g.code == 'N')
+    while (*end > start && g.class == CHAR_SKIP) {
+        g = utf8_last_glyph(l->text + start, *end - start);
+        *end -= g.bytes;
+    }
+    return g;
+}
+
+/* Where the contraction at the end of the word text[start, end) begins; `end` if there is none. */
+static size_t contraction(const lexer *l, size_t start, size_t end)
+{
+    char tail[2] = {0};
+    size_t n = 0, at = end;
+    glyph g;
+    while ((g = step_back(l, start, &at)).class != CHAR_APOS) {
+        if (at == start || n == 2 || g.bytes != 1)
+            return end;
+        tail[1] = tail[0];
+        tail[0] = ascii_lower((char)g.code);
+        n++;
+    }
+    if (is_clitic(tail, n))
+        return at;
+    if (n != 1 || tail[0] != 't' || (g = step_back(l, start, &at), g.code != 'n' && g.code != 'N'))
+        return end;
+    size_t before = at; /* x'n't is no x' with n't, and 5n't no 5 with n't */
+    g = step_back(l, start, &before);
+    return g.class == CHAR_APOS || (g.code >= '0' && g.code <= '9') ? end : at;
+}
+
+/* The end of the word without its contractions, which may be its start. */
+static size_t stem_end(const lexer *l, size_t start, size_t end)
+{
+    for (size_t cut; (cut = contraction(l, start, end)) < end;)
+        end = cut;
+    return end;
+}
+
+/* The end of the first of the contractions text[start, end): where the next one begins. */
+static size_t contraction_end(const lexer *l, size_t start, size_t end)
+{
+    bool own = false; /* passed its own apostrophe? */
+    for (size_t at = start; at < end;) {
+        const glyph g = utf8_glyph(l->text + at, end - at);
+        if (g.class == CHAR_APOS && own) {
+            if (ascii_lower(l->text[at + g.bytes]) == 't') /* n't begins before its apostrophe */
+                step_back(l, start, &at);
             return at;
+        }
+        own = own || g.class == CHAR_APOS;
+        at += g.bytes;
     }
     return end;
 }
@@ -171,7 +175,7 @@ static size_t number_end(const lexer *l, size_t start)
     for (int groups = 1;; groups++) {
         while (at < l->len && digit(l->text[at]))
             at++;
-        if (continues_word(l, at))
+        if (in_word(class_at(l, at)))
             break;
         if (groups > 1)
             end = at;
@@ -183,26 +187,25 @@ static size_t number_end(const lexer *l, size_t start)
     return end;
 }
 
+static stet_status add_part(lexer *l, const word_scan *w, size_t start, size_t end)
+{
+    return w->ascii ? add_ascii(l, start, end) : add_unicode(l, start, end, w->marks);
+}
+
 static stet_status lex_word(lexer *l, size_t start, size_t *next)
 {
     *next = digit(l->text[start]) ? number_end(l, start) : start;
     if (*next > start)
         return add_ascii(l, start, *next);
-    word_scan w;
-    scan_word(l, start, &w);
+    const word_scan w = scan_word(l, start);
+    const size_t stem = w.apostrophes ? stem_end(l, start, w.end) : w.end;
     *next = w.end;
-
-    size_t cut[MAX_APOS + 1], n = 0;
-    cut[0] = w.end;
-    for (size_t k = w.n_apos; k-- > 0 && cut[n] > start; n++) {
-        cut[n + 1] = contraction(l, start, w.apos[k].at, w.apos[k].after, cut[n]);
-        if (cut[n + 1] == cut[n] ||
-            (k > 0 && cut[n + 1] == w.apos[k - 1].after)) /* no "x'" + "n't" */
-            break;
+    if (stem > start)
+        TRY(add_part(l, &w, start, stem));
+    for (size_t from = stem, to; from < w.end; from = to) {
+        to = contraction_end(l, from, w.end);
+        TRY(add_part(l, &w, from, to));
     }
-    for (size_t from = start, k = n + 1; k-- > 0; from = cut[k])
-        if (cut[k] > from)
-            TRY(w.ascii ? add_ascii(l, from, cut[k]) : add_unicode(l, from, cut[k], w.marks));
     return STET_OK;
 }
 
@@ -234,10 +237,9 @@ static stet_status lex_apostrophe(lexer *l, size_t start, size_t bytes, size_t *
             return add_as(l, start, *next, "\"");
         }
     }
-    size_t end = after;
-    while (end < l->len && end - after < 3 && word_byte(l->text[end]))
-        end++;
-    if (!is_clitic(l->text + after, end - after) || continues_word(l, end))
+    const size_t end =
+        class_at(l, after) == CHAR_WORD ? stem_end(l, after, scan_word(l, after).end) : after;
+    if (!is_clitic(l->text + after, end - after))
         return add_as(l, start, after, "'");
     *next = end;
     return bytes == 1 ? add_ascii(l, start, end) : add_unicode(l, start, end, false);

@@ -13,6 +13,12 @@ typedef enum char_class {
     CHAR_OTHER  /* a token of its own */
 } char_class;
 
+/* Is it part of the word that it follows? */
+static inline bool in_word(char_class c)
+{
+    return c == CHAR_WORD || c == CHAR_MARK || c == CHAR_SKIP;
+}
+
 typedef struct glyph {
     int32_t code; /* after folding: typographic and Windows-1252 quotes, dashes */
     uint32_t bytes;

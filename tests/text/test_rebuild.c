@@ -70,6 +70,15 @@ TEST(a_space_appears_where_two_words_would_run_together)
     CHECK_STR(replaced("'fine'", 1, "good"), "'good'");
 }
 
+/* Found by fuzzing: what is cut off one word must not depend on another. */
+TEST(odd_contractions_stay_what_they_were)
+{
+    CHECK_STR(replaced(")'d'v't", 0, "oh"), "oh 'd'v't");
+    CHECK_STR(replaced("'mn't", 1, "not"), "'m not");
+    CHECK_STR(replaced("1.5n't", 2, "so"), "1.so");
+    CHECK_STR(replaced("1,000.5x", 1, "or"), "1,000 or 5x");
+}
+
 TEST(several_words_are_replaced_at_once)
 {
     const char *text = "I didn't like it";
