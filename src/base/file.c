@@ -185,16 +185,21 @@ stet_status file_write_all(const char *path, const void *data, size_t size)
     return st;
 }
 
+static stet_status too_large(const char *path, size_t max_size)
+{
+    return error_set(STET_EFORMAT, "%s: larger than %zu bytes", path, max_size);
+}
+
 static stet_status read_fd(int fd, const char *path, size_t max_size, char **data, size_t *size)
 {
     struct stat sb;
     if (fstat(fd, &sb) != 0)
         return fail(path, errno);
-    size_t n = 0, cap = 0;
-    /* One byte more than the file holds, to see its end without growing. */
-    size_t want = S_ISREG(sb.st_mode) && sb.st_size >= 0 ? (size_t)sb.st_size + 2 : 1 << 16;
-    if (want > max_size && want - 2 > max_size)
-        want = 2; /* too large unless it shrinks: no need to make room */
+    const bool known = S_ISREG(sb.st_mode) && sb.st_size >= 0;
+    if (known && (uintmax_t)sb.st_size > max_size)
+        return too_large(path, max_size);
+    /* One byte more than the file holds, to see its end without growing, and one for the NUL. */
+    size_t want = known ? (size_t)sb.st_size + 2 : 1 << 16, n = 0, cap = 0;
     for (;;) {
         TRY(mem_grow(data, &cap, want, 1));
         const ssize_t got = read(fd, *data + n, cap - n - 1);
@@ -204,7 +209,7 @@ static stet_status read_fd(int fd, const char *path, size_t max_size, char **dat
             return fail(path, errno);
         n += (size_t)got;
         if (n > max_size)
-            return error_set(STET_EFORMAT, "%s: larger than %zu bytes", path, max_size);
+            return too_large(path, max_size);
         if (got == 0)
             break;
         if (n + 1 == cap)

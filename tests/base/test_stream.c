@@ -159,7 +159,7 @@ TEST(a_line_may_hold_nul_bytes)
 
 TEST(every_format_gives_back_the_bytes)
 {
-    const bytes text = some_text(3000000, 1);
+    const bytes text = some_text(1500000, 1);
     char *back = malloc(text.n + 1);
     for (int i = 0; i < PACKERS; i++) {
         const bytes b = packers[i](text.data, text.n);
@@ -184,7 +184,7 @@ TEST(every_format_gives_back_the_bytes)
 
 TEST(every_format_gives_back_the_lines)
 {
-    const bytes text = some_text(3000000, 2);
+    const bytes text = some_text(1500000, 2);
     size_t expected = text.data[text.n - 1] != '\n', ends = 0;
     for (size_t i = 0; i < text.n; i++)
         ends += text.data[i] == '\n';
