@@ -1,9 +1,14 @@
 /* bench/bench_gemm.c - GFLOP/s of matrix products at the sizes of the models, beside plain OpenBLAS
- * with all threads. The last cases are the recurrent sizes, where one core works alone. */
+ * with all threads. The last cases are the recurrent sizes, where one core works alone and the
+ * weights may be transposed beforehand: there libxsmm, if the build found it, is measured too. */
 #include <cblas.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#ifdef HAVE_LIBXSMM
+#include <libxsmm.h>
+#endif
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -17,16 +22,19 @@ typedef struct product {
     real *a, *b, *c;
 } product;
 
-/* m x k times k x n */
+/* m x k times k x n; the first as the models have their weights, (n, k). */
 static product cases[] = {
     {"3500x300x512", false, true, 3500, 300, 512, NULL, NULL, NULL},
     {"3500x300x1536", false, true, 3500, 300, 1536, NULL, NULL, NULL},
     {"14000x256x512", false, true, 14000, 256, 512, NULL, NULL, NULL},
     {"512x3500x300 gradient", true, false, 512, 3500, 300, NULL, NULL, NULL},
     {"512x14000x256 gradient", true, false, 512, 14000, 256, NULL, NULL, NULL},
-    {"64x64x256", false, true, 64, 64, 256, NULL, NULL, NULL},
-    {"32x64x256", false, true, 32, 64, 256, NULL, NULL, NULL},
-    {"16x64x256", false, true, 16, 64, 256, NULL, NULL, NULL},
+};
+
+static product recurrent[] = {
+    {"64x64x256", false, false, 64, 64, 256, NULL, NULL, NULL},
+    {"32x64x256", false, false, 32, 64, 256, NULL, NULL, NULL},
+    {"16x64x256", false, false, 16, 64, 256, NULL, NULL, NULL},
 };
 
 static arena scratch;
@@ -86,23 +94,77 @@ static double worst_error(const product *p, rng *r)
     return worst;
 }
 
-static void measure(product *p, rng *r)
+static double prepare(product *p, rng *r)
 {
     p->a = random_matrix(r, p->m * p->k);
     p->b = random_matrix(r, p->k * p->n);
     p->c = random_matrix(r, p->m * p->n);
     run_stet(p);
     bench_check(p->name, worst_error(p, r), 1e-6);
+    return 2e-9 * (double)p->m * (double)p->k * (double)p->n;
+}
 
-    const double gflop = 2e-9 * (double)p->m * (double)p->k * (double)p->n;
+static void release(product *p)
+{
+    mem_free_aligned(p->a);
+    mem_free_aligned(p->b);
+    mem_free_aligned(p->c);
+}
+
+static void measure(product *p, rng *r)
+{
+    const double gflop = prepare(p, r);
     bench_rate(p->name, "stet", bench_measure(run_stet, p), gflop, "GFLOP/s");
     openblas_set_num_threads(stet_threads());
     bench_rate(p->name, "OpenBLAS, all threads", bench_measure(run_openblas, p), gflop, "GFLOP/s");
     openblas_set_num_threads(1);
     bench_rate(p->name, "OpenBLAS, one thread", bench_measure(run_openblas, p), gflop, "GFLOP/s");
-    mem_free_aligned(p->a);
-    mem_free_aligned(p->b);
-    mem_free_aligned(p->c);
+    release(p);
+}
+
+#ifdef HAVE_LIBXSMM
+typedef struct xsmm_product {
+    const product *p;
+    libxsmm_smmfunction kernel;
+} xsmm_product;
+
+/* Its matrices are column-major: the transposed product. */
+static void run_libxsmm(void *ctx)
+{
+    const xsmm_product *x = ctx;
+    x->kernel(x->p->b, x->p->a, x->p->c);
+}
+
+static void measure_libxsmm(const product *p, double gflop, rng *r)
+{
+    const float one = 1, zero = 0;
+    xsmm_product x = {p, libxsmm_smmdispatch((int)p->n, (int)p->m, (int)p->k, NULL, NULL, NULL,
+                                             &one, &zero, NULL, NULL)};
+    if (!x.kernel)
+        return;
+    run_libxsmm(&x);
+    bench_check(p->name, worst_error(p, r), 1e-6);
+    bench_rate(p->name, "libxsmm", bench_measure(run_libxsmm, &x), gflop, "GFLOP/s");
+}
+#else
+static void measure_libxsmm(const product *p, double gflop, rng *r)
+{
+    (void)p, (void)gflop, (void)r;
+}
+#endif
+
+static void measure_recurrent(product *p, rng *r)
+{
+    product as_given = *p;
+    as_given.tb = true;
+    const double gflop = prepare(&as_given, r);
+    bench_rate(p->name, "OpenBLAS, w (n, k)", bench_measure(run_openblas, &as_given), gflop,
+               "GFLOP/s");
+    release(&as_given);
+    prepare(p, r);
+    bench_rate(p->name, "OpenBLAS, w (k, n)", bench_measure(run_openblas, p), gflop, "GFLOP/s");
+    measure_libxsmm(p, gflop, r);
+    release(p);
 }
 
 int main(int argc, char **argv)
@@ -111,6 +173,8 @@ int main(int argc, char **argv)
     rng r = rng_stream(1, STREAM_BENCH, 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         measure(&cases[i], &r);
+    for (size_t i = 0; i < sizeof recurrent / sizeof *recurrent; i++)
+        measure_recurrent(&recurrent[i], &r);
     arena_deinit(&scratch);
     return bench_finish();
 }

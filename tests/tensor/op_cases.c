@@ -78,7 +78,7 @@ static void two(op_case *c, int v, rng *r, arena *mem)
 static void matmul_setup(op_case *c, int v, rng *r, arena *mem)
 {
     (void)r, (void)mem;
-    static const size_t m[] = {1, 4, 5, 260}, k[] = {3, 2, 7, 2100}, n[] = {2, 6, 3, 150};
+    static const size_t m[] = {1, 4, 5, 260}, k[] = {3, 2, 7, 3000}, n[] = {2, 6, 3, 150};
     c->ta = v == 1 || v == 3;
     c->tb = v == 1 || v == 2;
     operand(c, c->ta ? shape2(k[v], m[v]) : shape2(m[v], k[v]), -1, 1);
