@@ -113,7 +113,8 @@ static stet_status count_lines(stet_counter *c, const char *path)
     if (st != STET_OK)
         return st;
     for (size_t i = 0; i < stet_dataset_size(lines) && st == STET_OK; i++)
-        st = stet_counter_add_word(c, stet_dataset_text(lines, i).data, 0);
+        if (stet_dataset_text(lines, i).len > 0)
+            st = stet_counter_add_word(c, stet_dataset_text(lines, i).data, 0);
     stet_dataset_free(lines);
     return st;
 }

@@ -7,7 +7,7 @@ cat >"$TMP/map.json" <<'END'
 END
 printf 'a\nthe\n' >"$TMP/stop"
 printf 'bad good\n' >"$TMP/antonyms"
-printf 'good\nnice\nfilm\nmovie\n' >"$TMP/words"
+printf 'good\nnice\n\nfilm\nmovie\n' >"$TMP/words"
 printf 'nice pleasant\n' >"$TMP/pairs"
 printf '0\tA good film\n1\tno nice one\n' >"$TMP/data.tsv"
 printf 'good 1 0\nnice 1 0.1\nbad 0 1\n' >"$TMP/vectors.txt"
