@@ -115,7 +115,7 @@ TEST(every_op_has_a_description_and_a_cpu_kernel)
 #ifdef STET_DOUBLE
 
 /* The objective at the present values, by the forward pass alone. */
-static double objective(const instance *s, arena *mem)
+static long double objective(const instance *s, arena *mem)
 {
     const arena_mark mark = arena_save(mem);
     tape t;
@@ -125,9 +125,9 @@ static double objective(const instance *s, arena *mem)
         in[i] = tape_constant(&t, s->c.in[i], s->value[i]);
     const node *y = s->test->apply(&t, in, &s->c);
     CHECK_OK(tape_status(&t));
-    double sum = 0;
+    long double sum = 0; /* differences of it would show the rounding of a sum in double */
     for (size_t i = 0; i < s->n_y; i++)
-        sum += (double)s->w[i] * (double)y->value[i];
+        sum += (long double)s->w[i] * (long double)y->value[i];
     arena_restore(mem, mark);
     return sum;
 }
@@ -136,13 +136,13 @@ static double objective(const instance *s, arena *mem)
 static double difference(instance *s, int input, size_t i, arena *mem)
 {
     const double h = 1e-4, x = (double)s->value[input][i];
-    double f[4];
+    long double f[4];
     for (int k = 0; k < 4; k++) {
         s->value[input][i] = (real)(x + h * (k < 2 ? k - 2 : k - 1));
         f[k] = objective(s, mem);
     }
     s->value[input][i] = (real)x;
-    return (8 * (f[2] - f[1]) - (f[3] - f[0])) / (12 * h);
+    return (double)(8 * (f[2] - f[1]) - (f[3] - f[0])) / (12 * h);
 }
 
 TEST(gradients_are_those_of_finite_differences)
