@@ -21,28 +21,40 @@ extern "C" {
 typedef enum stet_pos { STET_NOUN, STET_VERB, STET_ADJ, STET_ADV, STET_OTHER } stet_pos;
 STET_API stet_pos stet_pos_of_penn(const char *tag); /* by its first two letters: NN VB JJ RB, else other */
 
+/* Penn tags for the words of a sentence. A tagger never changes once made; threads may share it.
+ * On failure *out is NULL. */
 typedef struct stet_tagger stet_tagger;
-STET_API stet_status stet_tagger_load(const char *path, stet_tagger **out);   /* text form, plain or compressed */
-STET_API stet_status stet_tagger_builtin(stet_tagger **out);                  /* WordNet's most frequent sense and suffix rules */
+/* A file of weights (docs/lexicon.md), plain or compressed: ours, or NLTK's in the same text form.
+ * STET_EFORMAT names the line. */
+STET_API stet_status stet_tagger_load(const char *path, stet_tagger **out);
+/* Needs no file: function words, WordNet's counts of senses, endings. Where WordNet is missing it
+ * says so in the log and makes do without. */
+STET_API stet_status stet_tagger_builtin(stet_tagger **out);
+/* An averaged perceptron from a CoNLL-U treebank with tags in its column XPOS. */
 STET_API stet_status stet_tagger_train(const char *conllu, size_t epochs, uint64_t seed, stet_tagger **out);
+/* Written atomically, compressed as the name asks (.gz .xz .zst); what is loaded from it tags alike.
+ * STET_ENOTSUP for the built-in tagger. */
 STET_API stet_status stet_tagger_save(const stet_tagger *t, const char *path);
+/* How many of a treebank's tags it gets right. */
 STET_API stet_status stet_tagger_eval(const stet_tagger *t, const char *conllu, size_t *right, size_t *total);
-/* Penn tags of a sentence; `tags[i]` points into the tagger. Thread-safe. */
+/* `tags[i]` points into the tagger. Words should have their capitals; contractions are two words. */
 STET_API stet_status stet_tagger_tag(const stet_tagger *t, const char *const *words, size_t n, const char **tags);
-STET_API void stet_tagger_free(stet_tagger *t);
+STET_API void stet_tagger_free(stet_tagger *t); /* NULL is fine */
 
 /* ---- WordNet ------------------------------------------------------------------------------ */
 
+/* The database files of WordNet 3.0 or 3.1, memory-mapped. Threads may share it. */
 typedef struct stet_wordnet stet_wordnet;
-/* `dir` NULL: $WNSEARCHDIR or the usual places. */
+/* `dir` NULL: $WNSEARCHDIR, $WNHOME/dict or the usual places. STET_EIO if it is not there. */
 STET_API stet_status stet_wordnet_open(const char *dir, stet_wordnet **out);
-STET_API void stet_wordnet_free(stet_wordnet *w);
+STET_API void stet_wordnet_free(stet_wordnet *w); /* NULL is fine */
 typedef enum stet_wn_variant {
-    STET_WN_OPENATTACK, /* synsets of one part of speech, first word of each lemma */
-    STET_WN_TEXTATTACK  /* synsets of all parts of speech, one-word lemmas only */
+    STET_WN_OPENATTACK, /* synsets of `pos`; the first word of each lemma, in lower case */
+    STET_WN_TEXTATTACK  /* synsets of all parts of speech; lemmas of one word, as they are */
 } stet_wn_variant;
-/* Synonyms of `word` in the order of synsets and lemmas, without repeats: a NULL-terminated array that
- * the caller releases as one block with stet_free(). */
+/* Synonyms of `word` or of its base forms in the order of synsets and lemmas, without repeats: a
+ * NULL-terminated array that the caller releases as one block with stet_free(). A word that WordNet
+ * does not have has none. STET_EFORMAT (file, offset, field) where the database is damaged. */
 STET_API stet_status stet_wordnet_synonyms(const stet_wordnet *w, const char *word, stet_pos pos,
                                            stet_wn_variant variant, char ***out, size_t *n);
 

@@ -15,10 +15,15 @@
 
 /* ---- putting a model together -------------------------------------------------------------- */
 
+static int shown(size_t len) /* of a text in a message */
+{
+    return (int)(len < 60 ? len : 60);
+}
+
 stet_status tagger_add_tag(stet_tagger *t, const char *name, size_t len)
 {
     if (len == 0 || strmap_find(&t->tags, name, len) != STRMAP_NONE)
-        return error_set(STET_EFORMAT, "tag '%.*s' is %s", (int)len, name,
+        return error_set(STET_EFORMAT, "tag '%.*s' is %s", shown(len), name,
                          len ? "declared twice" : "empty");
     if (t->tags.n == TAGGER_MAX_TAGS)
         return error_set(STET_EFORMAT, "more than %d tags", TAGGER_MAX_TAGS);
@@ -32,7 +37,7 @@ stet_status tagger_add_tag(stet_tagger *t, const char *name, size_t len)
 stet_status tagger_add_word(stet_tagger *t, const char *word, size_t len, uint32_t tag)
 {
     if (strmap_find(&t->words, word, len) != STRMAP_NONE)
-        return error_set(STET_EFORMAT, "word '%.*s' is listed twice", (int)len, word);
+        return error_set(STET_EFORMAT, "word '%.*s' is listed twice", shown(len), word);
     uint32_t id;
     TRY(mem_grow(&t->word_tags, &t->word_tags_cap, t->words.n + 1, sizeof *t->word_tags));
     TRY(strmap_add(&t->words, word, len, &id));
@@ -54,8 +59,7 @@ stet_status tagger_add_feature(stet_tagger *t, const char *text, size_t len)
     size_t which;
     uint64_t hash;
     if (!tag_feature_parse(text, len, &which, &hash))
-        return error_set(STET_EFORMAT, "feature '%.*s' is of no known kind",
-                         (int)(len < 80 ? len : 80), text);
+        return error_set(STET_EFORMAT, "feature '%.*s' is of no known kind", shown(len), text);
     if (t->feature_text.n + len >= UINT32_MAX || t->n_weights >= UINT32_MAX)
         return error_set(STET_EFORMAT, "more features than a tagger can hold");
     TRY(mem_grow(&t->features, &t->features_cap, t->n_features + 1, sizeof *t->features));
@@ -123,32 +127,32 @@ void stet_tagger_free(stet_tagger *t)
 
 /* ---- the file ------------------------------------------------------------------------------ */
 
-/* The next tab-separated field of a line; false when the line is used up. */
-static bool next_field(char **p, const char *end, char **field, size_t *len)
+/* Take the next tab-separated field off a line; false when nothing is left. */
+static bool next_field(stet_str *rest, stet_str *field)
 {
-    if (!*p)
+    if (!rest->data)
         return false;
-    char *tab = memchr(*p, '\t', (size_t)(end - *p));
-    *field = *p;
-    *len = (size_t)((tab ? tab : end) - *p);
-    *p = tab ? tab + 1 : NULL;
+    const char *end = rest->data + rest->len, *tab = memchr(rest->data, '\t', rest->len);
+    *field = (stet_str){rest->data, (size_t)((tab ? tab : end) - rest->data)};
+    *rest = tab ? (stet_str){tab + 1, (size_t)(end - tab - 1)} : (stet_str){0};
     return true;
 }
 
-static bool parse_weight(const char *s, size_t len, int32_t *out)
+static bool parse_weight(stet_str s, int32_t *out)
 {
-    const bool minus = len && *s == '-';
-    size_t i = minus, digits = 0, decimals = 0;
+    const bool minus = s.len && *s.data == '-';
+    size_t digits = 0, decimals = 0;
     bool point = false;
     int64_t value = 0;
-    for (; i < len; i++) {
-        if (s[i] == '.' && !point && digits) {
+    for (size_t i = minus; i < s.len; i++) {
+        const char c = s.data[i];
+        if (c == '.' && !point && digits) {
             point = true;
             continue;
         }
-        if (s[i] < '0' || s[i] > '9' || ++digits > 10)
+        if (c < '0' || c > '9' || ++digits > 10)
             return false;
-        value = value * 10 + (s[i] - '0');
+        value = value * 10 + (c - '0');
         decimals += point;
     }
     if (digits == 0 || decimals > 3 || (point && decimals == 0))
@@ -161,60 +165,58 @@ static bool parse_weight(const char *s, size_t len, int32_t *out)
     return true;
 }
 
-static stet_status find_tag(const stet_tagger *t, const char *name, size_t len, uint32_t *tag)
+static stet_status find_tag(const stet_tagger *t, stet_str name, uint32_t *tag)
 {
-    *tag = strmap_find(&t->tags, name, len);
+    *tag = strmap_find(&t->tags, name.data, name.len);
     if (*tag == STRMAP_NONE)
-        return error_set(STET_EFORMAT, "tag '%.*s' has no C line before",
-                         (int)(len < 40 ? len : 40), name);
+        return error_set(STET_EFORMAT, "tag '%.*s' has no C line before", shown(name.len),
+                         name.data);
     return STET_OK;
 }
 
-static stet_status read_weights(stet_tagger *t, char *p, const char *end)
+static stet_status read_weights(stet_tagger *t, stet_str rest)
 {
-    char *tag, *weight;
-    size_t tag_len, weight_len;
-    while (next_field(&p, end, &tag, &tag_len)) {
+    stet_str tag, weight;
+    while (next_field(&rest, &tag)) {
         uint32_t id;
         int32_t value;
-        TRY(find_tag(t, tag, tag_len, &id));
-        if (!next_field(&p, end, &weight, &weight_len))
-            return error_set(STET_EFORMAT, "tag '%s' has no weight after it", tag);
-        if (!parse_weight(weight, weight_len, &value))
-            return error_set(
-                STET_EFORMAT,
-                "weight is '%.*s', expected a decimal number with at most three decimals",
-                (int)(weight_len < 40 ? weight_len : 40), weight);
+        TRY(find_tag(t, tag, &id));
+        if (!next_field(&rest, &weight))
+            return error_set(STET_EFORMAT, "tag '%s' has no weight after it", tag.data);
+        if (!parse_weight(weight, &value))
+            return error_set(STET_EFORMAT,
+                             "weight is '%.*s', expected a number with at most three decimals",
+                             shown(weight.len), weight.data);
         TRY(tagger_add_weight(t, id, value));
     }
     return STET_OK;
 }
 
-static stet_status read_record(stet_tagger *t, char *line, size_t len)
+static stet_status read_word(stet_tagger *t, stet_str word, stet_str *rest)
 {
-    char *p = line, *type, *name, *tag;
-    const char *end = line + len;
-    size_t type_len, name_len, tag_len;
+    stet_str tag;
     uint32_t id;
-    if (memchr(line, '\0', len))
+    if (!next_field(rest, &tag))
+        return error_set(STET_EFORMAT, "expected a tag after the word");
+    TRY(find_tag(t, tag, &id));
+    return tagger_add_word(t, word.data, word.len, id);
+}
+
+static stet_status read_record(stet_tagger *t, stet_str line)
+{
+    stet_str type, name;
+    if (memchr(line.data, '\0', line.len))
         return error_set(STET_EFORMAT, "a NUL byte in the line");
-    next_field(&p, end, &type, &type_len);
-    const char kind = type_len == 1 ? *type : '\0';
-    if (!kind || !strchr("CDW", kind) || !next_field(&p, end, &name, &name_len))
+    next_field(&line, &type);
+    const char kind = type.len == 1 ? *type.data : '\0';
+    if (!kind || !strchr("CDW", kind) || !next_field(&line, &name))
         return error_set(STET_EFORMAT, "expected C, D or W, a tab and a name");
     if (kind == 'W') {
-        TRY(tagger_add_feature(t, name, name_len));
-        return read_weights(t, p, end);
+        TRY(tagger_add_feature(t, name.data, name.len));
+        return read_weights(t, line);
     }
-    if (kind == 'D') {
-        if (!next_field(&p, end, &tag, &tag_len))
-            return error_set(STET_EFORMAT, "expected a tag after the word");
-        TRY(find_tag(t, tag, tag_len, &id));
-        TRY(tagger_add_word(t, name, name_len, id));
-    } else {
-        TRY(tagger_add_tag(t, name, name_len));
-    }
-    return p ? error_set(STET_EFORMAT, "more fields than a %c line has", kind) : STET_OK;
+    TRY(kind == 'C' ? tagger_add_tag(t, name.data, name.len) : read_word(t, name, &line));
+    return line.data ? error_set(STET_EFORMAT, "more fields than a %c line has", kind) : STET_OK;
 }
 
 static stet_status read_file(stet_tagger *t, stream *in)
@@ -223,7 +225,7 @@ static stet_status read_file(stet_tagger *t, stream *in)
     size_t len;
     stet_status st = STET_OK;
     while (st == STET_OK && stream_line(in, &line, &len, &st)) {
-        st = len ? read_record(t, line, len) : STET_OK;
+        st = len ? read_record(t, (stet_str){line, len}) : STET_OK;
         if (st == STET_EFORMAT)
             error_prefix(st, "%s:%zu", stream_path(in), stream_line_number(in));
     }
@@ -327,9 +329,10 @@ static uint32_t predict(const stet_tagger *t, const tag_window *w)
     memset(score, 0, t->tags.n * sizeof *score);
     for (size_t k = 0; k < t->n_templates; k++) {
         const tag_slot *slot = &t->slots[slot_of(t, tag_feature_hash(w, t->templates[k]))];
-        const tag_weight *weight = t->weights + slot->first;
-        for (uint32_t i = 0; i < slot->count; i++)
-            score[weight[i].tag] += weight[i].thousandths;
+        for (uint32_t i = 0; i < slot->count; i++) {
+            const tag_weight *weight = &t->weights[slot->first + i];
+            score[weight->tag] += weight->thousandths;
+        }
     }
     return best_tag(t, score);
 }

@@ -134,7 +134,7 @@ static row_slot *slot_of(const trainer *t, uint64_t hash)
 
 static stet_status grow_slots(trainer *t)
 {
-    trainer wider = {.n_slots = t->n_slots ? 2 * t->n_slots : 1 << 16};
+    trainer wider = {.n_slots = t->n_slots ? 2 * t->n_slots : 1 << 10};
     wider.slots = mem_zalloc(wider.n_slots, sizeof *wider.slots);
     if (!wider.slots)
         return STET_ENOMEM;

@@ -35,14 +35,13 @@ static const char *const usual_places[] = {
 
 static bool holds_wordnet(const char *dir)
 {
-    char *path = path_join(dir, "index.noun");
-    const bool yes = path && file_exists(path);
-    mem_free(path);
-    return yes;
+    char path[64];
+    snprintf(path, sizeof path, "%s/index.noun", dir);
+    return file_exists(path);
 }
 
-/* A new string. A place that the user named is taken as it is, so that a typing error shows. */
-static stet_status find_dir(const char *dir, char **out)
+/* A place that the user named is taken as it is, so that a typing error shows. */
+stet_status wordnet_find_dir(const char *dir, char **out)
 {
     const char *named = dir ? dir : getenv("WNSEARCHDIR"), *home = getenv("WNHOME");
     if (named || home) {
@@ -86,7 +85,7 @@ stet_status stet_wordnet_open(const char *dir, stet_wordnet **out)
 {
     *out = NULL;
     char *place = NULL;
-    TRY(find_dir(dir, &place));
+    TRY(wordnet_find_dir(dir, &place));
     stet_wordnet *w = mem_zalloc(1, sizeof *w);
     stet_status st = w ? STET_OK : STET_ENOMEM;
     for (int p = 0; p < STET_OTHER && st == STET_OK; p++)

@@ -1,8 +1,12 @@
-/* lexicon/wordnet.h - what the tagger asks WordNet besides synonyms. */
+/* lexicon/wordnet.h - what others ask of WordNet besides synonyms. */
 #ifndef LEXICON_WORDNET_H
 #define LEXICON_WORDNET_H
 
 #include "stet/lexicon.h"
+
+/* The folder that stet_wordnet_open would take, as a new string: `dir`, $WNSEARCHDIR, $WNHOME/dict,
+ * or the first usual place that holds a database. */
+stet_status wordnet_find_dir(const char *dir, char **out);
 
 typedef struct wordnet_reading {
     bool known;     /* the word or a base form of it is in the index of this part of speech */
