@@ -25,7 +25,7 @@ struct outfile {
     atomic_file file;
     FILE *standard;          /* standard output instead of `file`, or NULL */
     struct archive *archive; /* NULL: plain */
-    bool failed;             /* in writing, and the message is set */
+    stet_status status;      /* of writing compressed data */
 };
 
 static int filter_of(const char *path, size_t n)
@@ -58,21 +58,21 @@ static stet_status put(outfile *f, const void *data, size_t n)
                : error_set(STET_EIO, "standard output: %s", strerror(errno));
 }
 
+/* libarchive leaks its filter once a write has failed. So it never hears of failures: they are kept
+ * here and whatever follows is dropped. */
 static la_ssize_t write_block(struct archive *a, void *user, const void *data, size_t n)
 {
+    (void)a;
     outfile *f = user;
-    if (put(f, data, n) == STET_OK)
-        return (la_ssize_t)n;
-    f->failed = true;
-    archive_set_error(a, EIO, "cannot write");
-    return -1;
+    if (f->status == STET_OK)
+        f->status = put(f, data, n);
+    return (la_ssize_t)n;
 }
 
 static stet_status archive_failure(const outfile *f)
 {
     const char *why = archive_error_string(f->archive);
-    return f->failed ? STET_EIO
-                     : error_set(STET_EIO, "%s: %s", name_of(f), why ? why : "cannot compress");
+    return error_set(STET_EIO, "%s: %s", name_of(f), why ? why : "cannot compress");
 }
 
 /* The "raw" archive format is the bytes of one entry and nothing else. */
@@ -128,21 +128,28 @@ stet_status outfile_write(outfile *f, const void *data, size_t n)
 {
     if (!f->archive)
         return put(f, data, n);
-    return n == 0 || archive_write_data(f->archive, data, n) == (la_ssize_t)n ? STET_OK
-                                                                              : archive_failure(f);
+    if (n > 0 && archive_write_data(f->archive, data, n) != (la_ssize_t)n)
+        return archive_failure(f);
+    return f->status;
+}
+
+/* The rest of the compressed data comes out here. */
+static stet_status end_filter(outfile *f, stet_status st)
+{
+    if (st != STET_OK)
+        f->status = st; /* drop it */
+    if (archive_write_close(f->archive) != ARCHIVE_OK && st == STET_OK)
+        st = archive_failure(f);
+    archive_write_free(f->archive);
+    return st == STET_OK ? f->status : st;
 }
 
 stet_status outfile_close(outfile *f, stet_status st)
 {
     if (!f)
         return st;
-    if (f->archive) {
-        if (st != STET_OK)
-            archive_write_fail(f->archive);
-        else if (archive_write_close(f->archive) != ARCHIVE_OK)
-            st = archive_failure(f);
-        archive_write_free(f->archive);
-    }
+    if (f->archive)
+        st = end_filter(f, st);
     if (f->standard && fclose(f->standard) != 0 && st == STET_OK)
         st = error_set(STET_EIO, "standard output: %s", strerror(errno));
     if (!f->standard && st == STET_OK)

@@ -177,10 +177,7 @@ TEST(compressed_files_are_really_compressed)
     stet_dataset *d;
     CHECK_OK(stet_dataset_new(&s, NULL, 1, NULL, 0, &d));
     static const char *const names[] = {"x.tsv.gz", "x.tsv.xz", "x.tsv.zst"};
-    static const char *const magic[] = {"\x1f\x8b",
-                                        "\xfd"
-                                        "7zXZ",
-                                        "\x28\xb5\x2f\xfd"};
+    static const char *const magic[] = {"\x1f\x8b", "\xfd\x37zXZ", "\x28\xb5\x2f\xfd"};
     for (int i = 0; i < 3; i++) {
         CHECK_OK(stet_dataset_save(d, in_dir(names[i])));
         char head[8] = "";
