@@ -144,7 +144,7 @@ static void read_clean(void *ctx, size_t d, int worker)
     (void)worker;
     view *v = ctx;
     const compiled *c = v->c;
-    real *z = v->h[d] + (v->n + 1) * c->P; /* scratch row behind the states */
+    real *z = v->h[d] + (v->n + 1) * c->P; /* scratch rows behind the states */
     memset(v->h[d], 0, c->P * sizeof *v->h[d]);
     memset(v->s[d], 0, c->P * sizeof *v->s[d]);
     for (size_t i = 0; i < v->n; i++) {
@@ -152,7 +152,7 @@ static void read_clean(void *ctx, size_t d, int worker)
         real *h = v->h[d] + i * c->P, *s = v->s[d] + i * c->P, *h_next = h + c->P, *s_next = s + c->P;
         memset(h_next, 0, c->P * sizeof *h_next);
         memset(s_next, 0, c->P * sizeof *s_next);
-        lstm_step_forward(&c->cell[d], 1, i == 0, &x, h, s, z, &h_next, &s_next);
+        lstm_step_forward(&c->cell[d], 1, i == 0, &x, h, s, z, z + c->G, &h_next, &s_next);
     }
 }
 
@@ -174,7 +174,7 @@ stet_status bilstm_view_open(void *p, const uint32_t *ids, size_t n)
     v->n = n;
     v->ids = arena_new(&v->mem, uint32_t, n);
     for (int d = 0; d < 2; d++) {
-        v->h[d] = arena_new(&v->mem, real, (n + 1) * c->P + c->G);
+        v->h[d] = arena_new(&v->mem, real, (n + 1) * c->P + 2 * c->G);
         v->s[d] = arena_new(&v->mem, real, (n + 1) * c->P);
         if (!v->h[d] || !v->s[d])
             return STET_ENOMEM;
@@ -191,7 +191,8 @@ stet_status bilstm_view_open(void *p, const uint32_t *ids, size_t n)
 
 /* What one pool piece works in. */
 typedef struct scratch {
-    real *h, *s, *z;         /* (PIECE, P), (PIECE, P), (PIECE, G) */
+    real *h, *s;             /* (PIECE, P): states of the active rows */
+    real *z, *gates;         /* (PIECE, G) */
     real *last[2];           /* (PIECE, P): final states of the variants */
     const real *x[PIECE];
     real *h_row[PIECE], *s_row[PIECE];
@@ -281,7 +282,7 @@ static void run_direction(const edits_job *j, int d, size_t from, size_t to, scr
             w->h_row[r] = w->h + r * P;
             w->s_row[r] = w->s + r * P;
         }
-        lstm_step_forward(&v->c->cell[d], active, false, w->x, w->h, w->s, w->z, w->h_row, w->s_row);
+        lstm_step_forward(&v->c->cell[d], active, false, w->x, w->h, w->s, w->z, w->gates, w->h_row, w->s_row);
         for (size_t r = 0; r < active;) {
             if (last_step(j, d, w->variant[r]) > step || !came_back(v, d, step + 1, w->h + r * P, w->s + r * P)) {
                 r++;
@@ -315,9 +316,10 @@ static bool scratch_init(arena *a, const compiled *c, scratch *w)
     w->h = arena_znew(a, real, PIECE * c->P);
     w->s = arena_znew(a, real, PIECE * c->P);
     w->z = arena_new(a, real, PIECE * c->G);
+    w->gates = arena_new(a, real, PIECE * c->G);
     w->last[0] = arena_new(a, real, PIECE * c->P);
     w->last[1] = arena_new(a, real, PIECE * c->P);
-    return w->h && w->s && w->z && w->last[0] && w->last[1];
+    return w->h && w->s && w->z && w->gates && w->last[0] && w->last[1];
 }
 
 stet_status bilstm_view_edits(void *p, const stet_edit *edits, const size_t *start, size_t n, float *logits)
