@@ -61,7 +61,8 @@ static stet_status write_rows(save_job *job, outfile *f)
             buf *const b = &job->piece[i];
             if (buf_status(b) != STET_OK)
                 return error_set(buf_status(b), "out of memory while writing vectors");
-            TRY(outfile_write(f, b->data, b->n));
+            if (b->n > 0)
+                TRY(outfile_write(f, b->data, b->n));
             buf_clear(b);
         }
     }
