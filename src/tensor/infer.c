@@ -339,3 +339,11 @@ stet_status op_s4_conv_infer(const node *n, shape *out)
                          len, seq->max_len);
     return same_shape(n, out);
 }
+
+/* ops of other layers ------------------------------------------------------------------------ */
+
+stet_status op_custom_infer(const node *n, shape *out)
+{
+    *out = ((const custom_args *)n->args)->out;
+    return STET_OK;
+}

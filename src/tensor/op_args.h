@@ -3,7 +3,7 @@
 #ifndef TENSOR_OP_ARGS_H
 #define TENSOR_OP_ARGS_H
 
-#include "tensor/tensor.h"
+#include "tensor/tape.h"
 
 /* generic ops */
 typedef struct matmul_args {
@@ -49,5 +49,12 @@ typedef struct s4_kernel_args {
 typedef struct s4_conv_args {
     const seq_index *seq;
 } s4_conv_args;
+
+/* an op of another layer */
+typedef struct custom_args {
+    shape out;
+    op_kernel *forward, *backward;
+    const void *data; /* a copy in the arena */
+} custom_args;
 
 #endif

@@ -44,6 +44,9 @@
     OP(s4_kernel, 6)                                                                               \
     OP(s4_conv, 3)
 
-#define OP_LIST(OP) OP_LIST_GENERIC(OP) OP_LIST_FUSED(OP)
+/* an op that brings its own kernels: cpu/custom.c */
+#define OP_LIST_CUSTOM(OP) OP(custom, -1)
+
+#define OP_LIST(OP) OP_LIST_GENERIC(OP) OP_LIST_FUSED(OP) OP_LIST_CUSTOM(OP)
 
 #endif

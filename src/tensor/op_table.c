@@ -20,7 +20,8 @@
 #define FUSED_ROW(op, inputs) OP_ROW(op, inputs, false)
 
 const op_desc op_table[OP_COUNT] = {[OP_input] = {.name = "input"},
-                                    OP_LIST_GENERIC(GENERIC_ROW) OP_LIST_FUSED(FUSED_ROW)};
+                                    OP_LIST_GENERIC(GENERIC_ROW) OP_LIST_FUSED(FUSED_ROW)
+                                        OP_LIST_CUSTOM(FUSED_ROW)};
 
 size_t stet_op_count(void)
 {
