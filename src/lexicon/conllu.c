@@ -66,6 +66,12 @@ static bool is_range_or_empty_node(column id)
            is_number(id.text + n + 1, id.len - n - 1);
 }
 
+/* Something that one field of a line can hold again. */
+static bool is_text(column col)
+{
+    return col.len && !memchr(col.text, '\0', col.len) && !memchr(col.text, '\r', col.len);
+}
+
 static stet_status add_word(conllu *c, const char *line, size_t len)
 {
     column col[COLUMNS];
@@ -75,10 +81,9 @@ static stet_status add_word(conllu *c, const char *line, size_t len)
         return STET_OK;
     if (!is_number(col[ID].text, col[ID].len))
         return fail(c, "a number in column 1 (ID)");
-    if (col[FORM].len == 0 || memchr(col[FORM].text, '\0', col[FORM].len))
+    if (!is_text(col[FORM]))
         return fail(c, "a word in column 2 (FORM)");
-    if (col[XPOS].len == 0 || memchr(col[XPOS].text, '\0', col[XPOS].len) ||
-        (col[XPOS].len == 1 && *col[XPOS].text == '_'))
+    if (!is_text(col[XPOS]) || (col[XPOS].len == 1 && *col[XPOS].text == '_'))
         return fail(c, "a tag in column 5 (XPOS)");
     TRY(mem_grow(&c->form, &c->form_cap, c->n + 1, sizeof *c->form));
     TRY(mem_grow(&c->tag, &c->tag_cap, c->n + 1, sizeof *c->tag));

@@ -148,21 +148,43 @@ static stet_status grow_slots(trainer *t)
     return STET_OK;
 }
 
+/* Append the feature's text, unless a file could not tell it from another: "i-1 word+i word New
+ * York City" is read as New and York City, never as New York and City. */
+static stet_status add_text(trainer *t, const tag_window *w, size_t template, uint64_t hash,
+                            bool *added)
+{
+    const size_t start = t->text.n;
+    size_t which;
+    uint64_t as_read;
+    if (start > UINT32_MAX / 2)
+        return error_set(STET_ENOTSUP, "more features than a tagger can hold");
+    tag_feature_text(w, template, &t->text);
+    buf_char(&t->text, '\0');
+    TRY(buf_status(&t->text));
+    *added = tag_feature_parse(t->text.data + start, t->text.n - start - 1, &which, &as_read) &&
+             as_read == hash;
+    if (!*added)
+        t->text.n = start;
+    return STET_OK;
+}
+
+/* *out is NULL for a feature that is left out. */
 static stet_status find_or_add_row(trainer *t, const tag_window *w, size_t template, uint64_t hash,
                                    row **out)
 {
+    *out = NULL;
     if (2 * t->n_rows >= t->n_slots)
         TRY(grow_slots(t));
     row_slot *slot = slot_of(t, hash);
     if (!slot->hash) {
-        if (t->text.n > UINT32_MAX / 2)
-            return error_set(STET_ENOTSUP, "more features than a tagger can hold");
+        const uint32_t text = (uint32_t)t->text.n;
+        bool added;
         TRY(mem_grow(&t->rows, &t->rows_cap, t->n_rows + 1, sizeof *t->rows));
+        TRY(add_text(t, w, template, hash, &added));
+        if (!added)
+            return STET_OK;
         *slot = (row_slot){hash, (uint32_t)t->n_rows};
-        t->rows[t->n_rows++] = (row){.text = (uint32_t)t->text.n};
-        tag_feature_text(w, template, &t->text);
-        buf_char(&t->text, '\0');
-        TRY(buf_status(&t->text));
+        t->rows[t->n_rows++] = (row){.text = text};
     }
     *out = &t->rows[slot->row];
     return STET_OK;
@@ -223,8 +245,10 @@ static stet_status learn_word(trainer *t, const tag_window *w, uint32_t truth, u
     if (*guessed == truth)
         return STET_OK;
     for (size_t k = 0; k < TAG_TEMPLATES; k++) {
-        row *r = NULL;
+        row *r;
         TRY(find_or_add_row(t, w, k, hash[k], &r));
+        if (!r)
+            continue;
         TRY(change_weight(t, r, truth, 1));
         TRY(change_weight(t, r, *guessed, -1));
     }
