@@ -1,5 +1,4 @@
-/* cli/cmd_data.c - stet data info, get, convert: look at a corpus, fetch one, write it in another
- * form. */
+/* cli/cmd_data.c - stet data info, get, convert: look at a corpus, fetch one, convert one. */
 #include <stdlib.h>
 #include <string.h>
 

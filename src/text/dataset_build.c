@@ -36,8 +36,8 @@ void builder_deinit(data_builder *b)
 
 stet_status builder_text(data_builder *b, const char *s, size_t n)
 {
-    TRY(mem_grow(&b->d->text, &b->text_cap, b->text_n + n + 2,
-                 1)); /* a space before, a NUL after */
+    /* a space before, a NUL after */
+    TRY(mem_grow(&b->d->text, &b->text_cap, b->text_n + n + 2, 1));
     if (n > 0 && b->text_n > b->d->start[b->d->n])
         b->d->text[b->text_n++] = ' ';
     if (n > 0)
@@ -71,16 +71,39 @@ static void trim(const char **s, size_t *n)
         (*n)--;
 }
 
-/* Names of the known classes for a message: "neg, pos" or "0, 1, 2, ...". */
-static const char *class_list(const strmap *classes, char *out, size_t size)
+/* "neg, pos", or the first few and "...". */
+static void list_classes(const strmap *classes, char *out, size_t size)
 {
+    enum { SHOWN = 8 };
     size_t n = 0;
-    *out = '\0';
-    for (uint32_t c = 0; c < classes->n && n < size; c++)
+    for (uint32_t c = 0; c < classes->n && c <= SHOWN && n < size; c++)
         n += (size_t)snprintf(out + n, size - n, "%s%s", c ? ", " : "",
-                              c < 8 ? strmap_text(classes, c) : "...") +
-             (c < 8 ? 0 : size);
-    return out;
+                              c < SHOWN ? strmap_text(classes, c) : "...");
+}
+
+/* The class of this label; STRMAP_NONE if that makes the row a bad one that is skipped. */
+static stet_status find_class(data_builder *b, size_t line, const char *label, size_t n,
+                              uint32_t *id)
+{
+    strmap *classes = &b->d->classes;
+    *id = STRMAP_NONE;
+    if (n == 0)
+        return builder_bad(b, line, "the label is empty");
+    if (utf8_check(label, n) < n)
+        return builder_bad(b, line, "the label is not UTF-8");
+    *id = strmap_find(classes, label, n);
+    if (*id != STRMAP_NONE)
+        return STET_OK;
+    if (b->how->like) {
+        char known[256] = "none";
+        list_classes(classes, known, sizeof known);
+        return builder_bad(b, line, "class '%.*s' is not one of those of the training set: %s",
+                           n < 64 ? (int)n : 64, label, known);
+    }
+    if (classes->n == MAX_CLASSES)
+        return error_set(STET_EFORMAT, "%s: more than %d classes; is this column the label?",
+                         b->path, MAX_CLASSES);
+    return strmap_add(classes, label, n, id);
 }
 
 stet_status builder_row(data_builder *b, size_t line, const char *label, size_t label_n)
@@ -90,33 +113,19 @@ stet_status builder_row(data_builder *b, size_t line, const char *label, size_t 
     TRY(builder_text(b, "", 0)); /* room for the NUL */
     const size_t bad = utf8_check(d->text + begin, len);
     if (bad < len)
-        return d->text[begin + bad]
-                   ? builder_bad(b, line, "byte %zu of the text, 0x%02x, is not UTF-8", bad + 1,
-                                 (unsigned)(unsigned char)d->text[begin + bad])
-                   : builder_bad(b, line, "byte %zu of the text is NUL", bad + 1);
-    uint32_t class = UINT32_MAX;
+        return builder_bad(b, line, "byte %zu of the text, 0x%02x, is %s", bad + 1,
+                           (unsigned)(unsigned char)d->text[begin + bad],
+                           d->text[begin + bad] ? "not UTF-8" : "NUL");
+    uint32_t id = 0;
     if (!b->how->unlabelled) {
         trim(&label, &label_n);
-        if (label_n == 0)
-            return builder_bad(b, line, "the label is empty");
-        if (utf8_check(label, label_n) < label_n)
-            return builder_bad(b, line, "the label is not UTF-8");
-        class = strmap_find(&d->classes, label, label_n);
-        char known[256];
-        if (class == STRMAP_NONE && b->how->like)
-            return builder_bad(b, line, "class '%.*s' is not one of those of the training set: %s",
-                               label_n < 64 ? (int)label_n : 64, label,
-                               class_list(&d->classes, known, sizeof known));
-        if (class == STRMAP_NONE && d->classes.n == MAX_CLASSES)
-            return error_set(STET_EFORMAT,
-                             "%s:%zu: more than %d classes; is this column the label?", b->path,
-                             line, MAX_CLASSES);
-        if (class == STRMAP_NONE)
-            TRY(strmap_add(&d->classes, label, label_n, &class));
+        TRY(find_class(b, line, label, label_n, &id));
+        if (id == STRMAP_NONE)
+            return STET_OK;
     }
     TRY(mem_grow(&d->start, &b->start_cap, d->n + 2, sizeof *d->start));
     TRY(mem_grow(&d->label, &b->label_cap, d->n + 1, sizeof *d->label));
-    d->label[d->n] = b->how->unlabelled ? -1 : (int32_t) class;
+    d->label[d->n] = b->how->unlabelled ? -1 : (int32_t)id;
     d->text[b->text_n++] = '\0';
     d->start[++d->n] = b->text_n;
     return STET_OK;

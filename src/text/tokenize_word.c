@@ -2,11 +2,10 @@
  *
  * - Lower case; <br> and white space dropped; letters and digits make words, everything else is a
  *   token of its own, except that dots and dashes in a row make one ("...", "--").
- * - Contractions are split as in the Penn Treebank: do n't, ca n't, it 's, they 're, should n't
- * 've. Other apostrophes between letters stay: o'brien.
+ * - Contractions are split as in the Penn Treebank: do n't, ca n't, it 's, should n't 've. Other
+ *   apostrophes between letters stay: o'brien.
  * - Hyphens split: "mind-numbing" is mind - numbing. GloVe has vectors for the parts of nearly all
- *   compounds and for few of the whole: 99.6 % of IMDB's tokens are known this way, 99.3 %
- * otherwise.
+ *   compounds and for few of the whole: so 99.6 % of IMDB's tokens are known, else 99.3 %.
  * - 7.5 and 1,000 stay whole; 10/10 does not.
  *
  * What a character does depends only on its neighbours, so tokens joined by spaces give the same
@@ -28,10 +27,10 @@ typedef struct word_scan {
     bool apostrophes, ascii, marks; /* what is in it */
 } word_scan;
 
+/* An ASCII letter or digit, by one bit each. */
 static inline bool word_byte(char c)
 {
-    static const uint64_t bits[4] = {UINT64_C(0x03ff000000000000), UINT64_C(0x07fffffe07fffffe), 0,
-                                     0};
+    static const uint64_t bits[4] = {UINT64_C(0x03ff000000000000), UINT64_C(0x07fffffe07fffffe)};
     return bits[(unsigned char)c >> 6] >> ((unsigned char)c & 63) & 1;
 }
 

@@ -95,7 +95,7 @@ TEST(bad_tsv_is_named_by_line)
             "1\tok\n1\tb\xff"
             "d\n",
             "a.tsv:2: byte 2 of the text, 0xff, is not UTF-8");
-    REFUSED("a.tsv", "1\tok\n1\tn\0l\n", "a.tsv:2: byte 2 of the text is NUL");
+    REFUSED("a.tsv", "1\tok\n1\tn\0l\n", "a.tsv:2: byte 2 of the text, 0x00, is NUL");
     REFUSED("a.tsv", "1\tok\n\xff\ttext\n", "a.tsv:2: the label is not UTF-8");
     REFUSED("a.tsv", "", "a.tsv: the file is empty");
     REFUSED("a.tsv", "\n\n", "a.tsv: no texts in it");
