@@ -61,7 +61,7 @@ node *tape_push(tape *t, op_id op, node *const *in, int n_in, const void *args, 
 stet_status tape_fail(tape *t, stet_status st); /* remembers the first failure */
 
 /* The op table: one row per op, one column per device. A NULL kernel is an answer: STET_ENOTSUP.
- * A backward kernel ADDS to in[i]->grad of each input that needs_grad. One marked `fills` also takes
+ * A backward kernel ADDS to in[i]->grad of each input that needs_grad (one at least does). One marked `fills` also takes
  * blocks that hold nothing yet: it asks grad_is_fresh and then writes instead of adding, which saves
  * clearing the block. All others find their blocks cleared. */
 typedef stet_status op_kernel(tape *t, node *n);

@@ -95,8 +95,6 @@ stet_status cpu_dropout_bwd(tape *t, node *n)
     (void)t;
     node *x = n->in[0];
     const dropout_args *args = n->args;
-    if (!x->needs_grad)
-        return STET_OK;
     dropout_job job = {n->grad, x->grad,         n->saved, (real)(1 / (1 - args->p)),
                        args,    grad_is_fresh(x)};
     ranges_run(shape_count(n->shape), RANGE_ELEMENTS, apply_mask, &job);
@@ -161,8 +159,6 @@ stet_status cpu_glu_fwd(tape *t, node *n)
 stet_status cpu_glu_bwd(tape *t, node *n)
 {
     (void)t;
-    if (!n->in[0]->needs_grad)
-        return STET_OK;
     glu_job job = {n, grad_is_fresh(n->in[0])};
     ranges_run(shape_rows(n->shape), ranges_rows(2 * shape_cols(n->shape)), glu_rows_bwd, &job);
     return STET_OK;

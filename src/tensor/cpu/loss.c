@@ -40,8 +40,6 @@ stet_status cpu_log_softmax_bwd(tape *t, node *n)
     (void)t;
     node *x = n->in[0];
     const size_t rows = shape_rows(n->shape), c = shape_cols(n->shape);
-    if (!x->needs_grad)
-        return STET_OK;
     const bool fresh = grad_is_fresh(x);
     for (size_t i = 0; i < rows; i++) {
         const real *y = n->value + i * c, *dy = n->grad + i * c;
@@ -75,8 +73,6 @@ stet_status cpu_cross_entropy_bwd(tape *t, node *n)
     node *x = n->in[0];
     const int32_t *label = ((const label_args *)n->args)->label;
     const size_t rows = shape_rows(x->shape), c = shape_cols(x->shape);
-    if (!x->needs_grad)
-        return STET_OK;
     const bool fresh = grad_is_fresh(x);
     const double g = (double)n->grad[0] / (double)rows;
     for (size_t i = 0; i < rows; i++) {
@@ -112,8 +108,6 @@ stet_status cpu_bce_logits_bwd(tape *t, node *n)
     node *x = n->in[0];
     const int32_t *label = ((const label_args *)n->args)->label;
     const size_t rows = shape_rows(x->shape);
-    if (!x->needs_grad)
-        return STET_OK;
     const bool fresh = grad_is_fresh(x);
     const double g = (double)n->grad[0] / (double)rows;
     for (size_t i = 0; i < rows; i++)

@@ -78,9 +78,8 @@ static stet_status spread(node *n, size_t step)
 {
     node *x = n->in[0];
     const size_t c = shape_cols(x->shape);
-    if (x->needs_grad)
-        ranges_run(shape_rows(x->shape), ranges_rows(c), spread_rows,
-                   &(spread_job){n->grad, step, c, x->grad, grad_is_fresh(x)});
+    ranges_run(shape_rows(x->shape), ranges_rows(c), spread_rows,
+               &(spread_job){n->grad, step, c, x->grad, grad_is_fresh(x)});
     return STET_OK;
 }
 

@@ -87,8 +87,6 @@ stet_status cpu_slice_bwd(tape *t, node *n)
     (void)t;
     const slice_args *args = n->args;
     node *x = n->in[0];
-    if (!x->needs_grad)
-        return STET_OK;
     clear_if_fresh(x);
     move_block(shape_rows(n->shape), (block_job){n->grad, x->grad + args->first, args->n,
                                                  shape_cols(x->shape), args->n, true});
@@ -142,8 +140,6 @@ stet_status cpu_gather_bwd(tape *t, node *n)
     (void)t;
     enum { STRIP = 64 };
     node *x = n->in[0];
-    if (!x->needs_grad)
-        return STET_OK;
     clear_if_fresh(x);
     gather_job job = {n->grad, x->grad, n->args, shape_cols(n->shape)};
     ranges_run(job.c, STRIP, scatter_strip, &job);
@@ -207,8 +203,6 @@ stet_status cpu_seq_mean_fwd(tape *t, node *n)
 stet_status cpu_seq_mean_bwd(tape *t, node *n)
 {
     (void)t;
-    if (!n->in[0]->needs_grad)
-        return STET_OK;
     mean_job job = {n, ((const seq_mean_args *)n->args)->seq, grad_is_fresh(n->in[0])};
     ranges_run(job.seq->n_texts, 1, spread_texts, &job);
     return STET_OK;
