@@ -16,7 +16,8 @@
 #include "stet/text.h"
 #include "text/sha256.h"
 
-/* Sizes and checksums as published by, or computed from, the official files. */
+/* Sizes and checksums are those that public projects record for these files; 0 and NULL
+ * where none was found. */
 static const fetch_item catalogue[] = {
     {"imdb", "50,000 film reviews, 2 classes (Maas et al. 2011)",
      "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz", 84125825,
