@@ -134,6 +134,12 @@ TEST(smoothing_survives_every_failed_allocation)
 
 /* ---- on real vectors ---------------------------------------------------------------------- */
 
+static uint32_t row_of(const stet_vectors *t, const stet_vocab *v, const char *word)
+{
+    const uint32_t row = stet_vocab_id(v, word, strlen(word));
+    return t->known[row] ? row : STET_UNK;
+}
+
 /* Half the width of the box around a word and its substitutes: the mean over all words of the
  * vocabulary and all coordinates. */
 static double mean_half_width(const stet_vectors *t, const stet_vocab *v, const stet_subst *s)
@@ -142,19 +148,17 @@ static double mean_half_width(const stet_vectors *t, const stet_vocab *v, const 
     for (uint32_t w = 0; w < stet_subst_words(s); w++) {
         size_t n;
         const uint32_t *subs = stet_subst_of(s, w, &n);
-        const char *word = stet_subst_word(s, w);
-        const uint32_t row = stet_vocab_id(v, word, strlen(word));
-        if (n == 0 || !t->known[row])
-            continue;
-        for (size_t c = 0; c < t->dim; c++) {
-            float lo = t->data[row * t->dim + c], hi = lo;
-            for (size_t i = 0; i < n; i++) {
-                const char *sub = stet_subst_word(s, subs[i]);
-                const uint32_t r = stet_vocab_id(v, sub, strlen(sub));
-                if (!t->known[r])
-                    continue;
-                lo = fminf(lo, t->data[r * t->dim + c]);
-                hi = fmaxf(hi, t->data[r * t->dim + c]);
+        uint32_t row[16] = {row_of(t, v, stet_subst_word(s, w))}, rows = 1;
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t r = row_of(t, v, stet_subst_word(s, subs[i]));
+            if (r != STET_UNK)
+                row[rows++] = r;
+        }
+        for (size_t c = 0; row[0] != STET_UNK && c < t->dim; c++) {
+            float lo = t->data[row[0] * t->dim + c], hi = lo;
+            for (size_t i = 1; i < rows; i++) {
+                lo = fminf(lo, t->data[row[i] * t->dim + c]);
+                hi = fmaxf(hi, t->data[row[i] * t->dim + c]);
             }
             sum += (hi - lo) / 2;
         }
