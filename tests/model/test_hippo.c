@@ -70,7 +70,8 @@ TEST(moments_of_the_matrix_are_moments_of_the_modes)
         for (int k = 0; k < COUNT; k++) {
             double got = 0, size = 0; /* both halves of the spectrum: twice the real part */
             for (size_t i = 0; i < n / 2; i++) {
-                const double complex term = conj(p_of(&l, i)) * cpow(lambda(&l, i), k) * b_of(&l, i);
+                const double complex term =
+                    conj(p_of(&l, i)) * cpow(lambda(&l, i), k) * b_of(&l, i);
                 got += 2 * creal(term);
                 size += 2 * cabs(term);
             }
@@ -79,8 +80,8 @@ TEST(moments_of_the_matrix_are_moments_of_the_modes)
     }
 }
 
-/* A is triangular with eigenvalues -1 .. -N; there the secular function 1 + P^*(x - Lambda)^{-1} P of
- * its diagonal-plus-low-rank form is zero. */
+/* A is triangular with eigenvalues -1 .. -N; there the secular function 1 + P^*(x - Lambda)^{-1} P
+ * of its diagonal-plus-low-rank form is zero. */
 TEST(eigenvalues_of_the_matrix_are_zeros_of_the_secular_function)
 {
     for (size_t n = 2; n <= MAX_STATE; n *= 2) {

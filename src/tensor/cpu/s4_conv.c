@@ -5,151 +5,301 @@
  *
  *     y = K * u,   rev(du) = K * rev(dy),   rev(dK) = u * rev(dy)
  *
- * One piece of work is a cache line of channels through all texts, so dK is summed in the order of
- * the texts and no two pieces write to the same place. */
+ * Texts of up to S4_DIRECT_MAX words are convolved term by term, longer ones in blocks by their
+ * spectra; dK of all long texts is summed as a spectrum and transformed back once.
+ *
+ * One piece of work is a line of channels through all texts, so sums run in the order of the texts
+ * and no two pieces write to the same place. */
+#include "tensor/cpu/s4_conv.h"
+
 #include "base/pool.h"
+#include "tensor/cpu/block_fft.h"
 #include "tensor/cpu/toeplitz.h"
 #include "tensor/op_args.h"
-#include "tensor/tape.h"
 
 enum { IN_U, IN_K, IN_D };
 
-typedef struct scratch { /* of one worker, each with room for the longest text */
-    vreal *k, *x, *e, *y, *dk;
+typedef struct scratch { /* of one worker; `blocks` is that of the longest text */
+    vreal *k, *dk;       /* (64 blocks) the kernel and its gradient */
+    vreal *x, *e, *y;    /* (64 blocks) a text, one reversed, a result */
+    vcomplex *kf, *dkf;  /* (blocks, FFT_STRIDE) spectra: of the kernel, its gradient, */
+    vcomplex *xf, *ef;   /* a text, one reversed */
 } scratch;
 
 typedef struct conv_job {
     node *n;
     const seq_index *seq;
-    size_t channels, len;
+    size_t channels, len, direct_max;
     bool fresh_du;
+    fft_roots roots;
     scratch *scratch;
 } conv_job;
 
-/* A cache line of channels: the first and how many there are. */
-typedef struct column {
-    size_t first, lanes;
-} column;
+static size_t block_count(size_t len)
+{
+    return (len + FFT_BLOCK - 1) / FFT_BLOCK;
+}
 
-static column column_of(const conv_job *job, size_t piece)
+/* A line of channels: the first and how many there are. */
+typedef struct line {
+    size_t first, lanes;
+} line;
+
+static line line_of(const conv_job *job, size_t piece)
 {
     const size_t first = piece * LINE, left = job->channels - first;
-    return (column){first, left < LINE ? left : LINE};
+    return (line){first, left < LINE ? left : LINE};
 }
 
-static ALWAYS_INLINE void read_kernel(const conv_job *job, column c, vreal *k)
+/* One text of a (T, H) array in this line: row t starts at v + t stride. */
+typedef struct rows {
+    real *v;
+    size_t stride, len, lanes;
+} rows;
+
+static rows rows_of(const conv_job *job, real *v, size_t text, line c)
+{
+    const size_t start = job->seq->start[text];
+    return (rows){v + start * job->channels + c.first, job->channels,
+                  job->seq->start[text + 1] - start, c.lanes};
+}
+
+/* The line of a text in memory of our own, where every line is whole. */
+static rows staged(rows r, vreal *x)
+{
+    return (rows){(real *)x, LINE, r.len, LINE};
+}
+
+static ALWAYS_INLINE void copy_in(rows r, bool reverse, vreal *x)
+{
+    for (size_t t = 0; t < r.len; t++)
+        line_load(&x[reverse ? r.len - 1 - t : t], r.v + t * r.stride, r.lanes);
+}
+
+static ALWAYS_INLINE void copy_out(const vreal *y, rows r, bool reverse, bool add)
+{
+    for (size_t t = 0; t < r.len; t++) {
+        vreal sum = {0};
+        if (add)
+            line_load(&sum, r.v + t * r.stride, r.lanes);
+        sum += y[reverse ? r.len - 1 - t : t];
+        line_store(&sum, r.v + t * r.stride, r.lanes);
+    }
+}
+
+/* by spectra --------------------------------------------------------------------------------- */
+
+/* Block b of a text in the order of time. Reversed, the last word is at the end of the last block,
+ * and the zeros that fill it up come first. */
+static ALWAYS_INLINE fft_strip strip_of(rows r, size_t b, bool reverse)
+{
+    const ptrdiff_t stride = (ptrdiff_t)r.stride, blocks = (ptrdiff_t)block_count(r.len);
+    const ptrdiff_t first = (reverse ? blocks - 1 - (ptrdiff_t)b : (ptrdiff_t)b) * FFT_BLOCK;
+    const ptrdiff_t left = (ptrdiff_t)r.len - first;
+    const int here = left < FFT_BLOCK ? (int)left : FFT_BLOCK;
+    if (!reverse)
+        return (fft_strip){r.v + first * stride, stride, FFT_BLOCK * stride, 0, here};
+    return (fft_strip){r.v + (first + FFT_BLOCK - 1) * stride, -stride, -FFT_BLOCK * stride,
+                       FFT_BLOCK - here, FFT_BLOCK};
+}
+
+static ALWAYS_INLINE void to_spectra(const fft_roots *w, rows r, bool reverse, vreal *stage,
+                                     vcomplex *xf)
+{
+    if (r.lanes < LINE) {
+        copy_in(r, false, stage);
+        r = staged(r, stage);
+    }
+    const size_t blocks = block_count(r.len);
+    for (size_t i = 0; i < blocks; i++) { /* upwards in memory, on to the next text */
+        const size_t b = reverse ? blocks - 1 - i : i;
+        fft_strip x = strip_of(r, b, reverse);
+        x.ahead = FFT_BLOCK * (ptrdiff_t)r.stride;
+        fft_forward(w, &x, xf + b * FFT_STRIDE);
+    }
+}
+
+/* xf times kf, transformed back to rows; xf is used up. */
+static ALWAYS_INLINE void convolve(const conv_job *job, vcomplex *xf, const scratch *s, rows r,
+                                   bool reverse, bool add)
+{
+    const rows to = r.lanes < LINE ? staged(r, s->y) : r;
+    const size_t blocks = block_count(r.len);
+    const fft_strip first = strip_of(to, 0, reverse);
+    vreal high[FFT_BLOCK];
+    memset(high, 0, sizeof high);
+    fft_mul(xf, s->kf, blocks, xf, FFT_STRIDE, false, &first);
+    for (size_t b = 0; b < blocks; b++) {
+        const fft_strip y = strip_of(to, b, reverse);
+        fft_inverse(&job->roots, xf + b * FFT_STRIDE, high, &y, add && r.lanes == LINE);
+    }
+    if (r.lanes < LINE)
+        copy_out(s->y, r, false, add);
+}
+
+/* The kernel, and its spectrum scaled for the way back. */
+static ALWAYS_INLINE void read_kernel(const conv_job *job, line c, const scratch *s)
 {
     const node *kernel = job->n->in[IN_K];
-    const size_t longest = job->seq->max_len;
-    memset(k, 0, toeplitz_room(longest) * sizeof *k);
+    const size_t longest = job->seq->max_len, blocks = block_count(longest);
+    memset(s->k, 0, blocks * FFT_BLOCK * sizeof *s->k);
     for (size_t lane = 0; lane < c.lanes; lane++) {
         for (size_t l = 0; l < longest; l++)
-            k[l][lane] = kernel->value[(c.first + lane) * job->len + l];
-        k[0][lane] += job->n->in[IN_D]->value[c.first + lane];
+            s->k[l][lane] = kernel->value[(c.first + lane) * job->len + l];
+        s->k[0][lane] += job->n->in[IN_D]->value[c.first + lane];
     }
+    for (size_t l = 0; l < longest; l++)
+        s->y[l] = s->k[l] / FFT_BLOCK;
+    to_spectra(&job->roots, (rows){(real *)s->y, LINE, longest, LINE}, false, NULL, s->kf);
 }
 
-/* The rows of one text, filled up with zeros. */
-static ALWAYS_INLINE void read_text(const real *rows, size_t stride, size_t len, column c,
-                                    bool reverse, vreal *x)
-{
-    for (size_t t = 0; t < len; t++)
-        line_load(&x[reverse ? len - 1 - t : t], rows + t * stride + c.first, c.lanes);
-    memset(x + len, 0, (toeplitz_room(len) - len) * sizeof *x);
-}
-
-static SIMD_CLONES void forward_column(void *ctx, size_t piece, int worker)
-{
-    const conv_job *job = ctx;
-    const scratch *s = &job->scratch[worker];
-    const column c = column_of(job, piece);
-    const size_t stride = job->channels;
-    read_kernel(job, c, s->k);
-    for (size_t b = 0; b < job->seq->n_texts; b++) {
-        const size_t start = job->seq->start[b], len = job->seq->start[b + 1] - start;
-        read_text(job->n->in[IN_U]->value + start * stride, stride, len, c, false, s->x);
-        toeplitz_mul(s->x, s->k, len, s->y);
-        for (size_t t = 0; t < len; t++)
-            line_store(&s->y[t], job->n->value + (start + t) * stride + c.first, c.lanes);
-    }
-}
-
-static ALWAYS_INLINE void add_kernel_grad(const conv_job *job, column c, const vreal *dk)
+static ALWAYS_INLINE void add_kernel_grad(const conv_job *job, line c, const scratch *s)
 {
     const node *kernel = job->n->in[IN_K], *d = job->n->in[IN_D];
+    const size_t longest = job->seq->max_len, blocks = block_count(longest);
+    const rows dk = {(real *)s->y, LINE, blocks * FFT_BLOCK, LINE};
+    vreal high[FFT_BLOCK];
+    memset(high, 0, sizeof high);
+    for (size_t b = 0; b < blocks; b++) {
+        const fft_strip y = strip_of(dk, b, true);
+        fft_inverse(&job->roots, s->dkf + (blocks - 1 - b) * FFT_STRIDE, high, &y, false);
+    }
+    for (size_t l = 0; l < longest; l++)
+        s->dk[l] += s->y[l] / FFT_BLOCK;
     for (size_t lane = 0; lane < c.lanes; lane++) {
         if (d->needs_grad)
-            d->grad[c.first + lane] += dk[0][lane];
+            d->grad[c.first + lane] += s->dk[0][lane];
         if (kernel->needs_grad)
-            for (size_t l = 0; l < job->seq->max_len; l++)
-                kernel->grad[(c.first + lane) * job->len + l] += dk[l][lane];
+            for (size_t l = 0; l < longest; l++)
+                kernel->grad[(c.first + lane) * job->len + l] += s->dk[l][lane];
     }
 }
 
-static SIMD_CLONES void backward_column(void *ctx, size_t piece, int worker)
+/* the op ------------------------------------------------------------------------------------- */
+
+static SIMD_CLONES void forward_line(void *ctx, size_t piece, int worker)
 {
     const conv_job *job = ctx;
     const scratch *s = &job->scratch[worker];
-    const column c = column_of(job, piece);
-    const size_t stride = job->channels;
-    node *u = job->n->in[IN_U];
-    const bool want_du = u->needs_grad,
-               want_dk = job->n->in[IN_K]->needs_grad || job->n->in[IN_D]->needs_grad;
-    read_kernel(job, c, s->k);
-    memset(s->dk, 0, job->seq->max_len * sizeof *s->dk);
+    const line c = line_of(job, piece);
+    read_kernel(job, c, s);
     for (size_t b = 0; b < job->seq->n_texts; b++) {
-        const size_t start = job->seq->start[b], len = job->seq->start[b + 1] - start;
-        read_text(job->n->grad + start * stride, stride, len, c, true, s->e);
-        if (want_du) {
-            toeplitz_mul(s->e, s->k, len, s->y);
-            for (size_t t = 0; t < len; t++) {
-                real *du = u->grad + (start + t) * stride + c.first;
-                vreal sum = {0};
-                if (!job->fresh_du)
-                    line_load(&sum, du, c.lanes);
-                sum += s->y[len - 1 - t];
-                line_store(&sum, du, c.lanes);
-            }
-        }
-        if (want_dk) {
-            read_text(u->value + start * stride, stride, len, c, false, s->x);
-            toeplitz_mul(s->e, s->x, len, s->y);
-            for (size_t l = 0; l < len; l++)
-                s->dk[l] += s->y[len - 1 - l];
+        const rows u = rows_of(job, job->n->in[IN_U]->value, b, c),
+                   y = rows_of(job, job->n->value, b, c);
+        if (u.len <= job->direct_max) {
+            copy_in(u, false, s->x);
+            toeplitz_mul(s->x, s->k, u.len, s->y);
+            copy_out(s->y, y, false, false);
+        } else {
+            to_spectra(&job->roots, u, false, s->x, s->xf);
+            convolve(job, s->xf, s, y, false, false);
         }
     }
-    if (want_dk)
-        add_kernel_grad(job, c, s->dk);
 }
 
-static stet_status run(tape *t, node *n, pool_fn *fn)
+static ALWAYS_INLINE void backward_direct(const conv_job *job, const scratch *s, rows u, rows dy,
+                                          rows du)
+{
+    copy_in(dy, true, s->e);
+    copy_in(u, false, s->x);
+    toeplitz_mul(s->e, s->x, u.len, s->y);
+    for (size_t l = 0; l < u.len; l++)
+        s->dk[l] += s->y[u.len - 1 - l];
+    if (!du.v)
+        return;
+    toeplitz_mul(s->e, s->k, u.len, s->y);
+    copy_out(s->y, du, true, !job->fresh_du);
+}
+
+static ALWAYS_INLINE void backward_spectra(const conv_job *job, const scratch *s, rows u, rows dy,
+                                           rows du)
+{
+    const size_t blocks = block_count(u.len);
+    to_spectra(&job->roots, dy, true, s->x, s->ef);
+    to_spectra(&job->roots, u, false, s->x, s->xf);
+    /* Block p of the product is block blocks - 1 - p of dK. */
+    fft_mul(s->ef, s->xf, blocks, s->dkf + (blocks - 1) * FFT_STRIDE, -FFT_STRIDE, true, NULL);
+    if (du.v)
+        convolve(job, s->ef, s, du, true, !job->fresh_du);
+}
+
+static SIMD_CLONES void backward_line(void *ctx, size_t piece, int worker)
+{
+    const conv_job *job = ctx;
+    const scratch *s = &job->scratch[worker];
+    const line c = line_of(job, piece);
+    const node *u = job->n->in[IN_U];
+    const size_t blocks = block_count(job->seq->max_len);
+    read_kernel(job, c, s);
+    memset(s->dk, 0, blocks * FFT_BLOCK * sizeof *s->dk);
+    memset(s->dkf, 0, blocks * FFT_STRIDE * sizeof *s->dkf);
+    for (size_t b = 0; b < job->seq->n_texts; b++) {
+        const rows x = rows_of(job, u->value, b, c), dy = rows_of(job, job->n->grad, b, c);
+        const rows du = u->needs_grad ? rows_of(job, u->grad, b, c) : (rows){0};
+        if (x.len <= job->direct_max)
+            backward_direct(job, s, x, dy, du);
+        else
+            backward_spectra(job, s, x, dy, du);
+    }
+    add_kernel_grad(job, c, s);
+}
+
+static bool make_scratch(tape *t, conv_job *job)
+{
+    const size_t workers = (size_t)stet_threads(), blocks = block_count(job->seq->max_len);
+    const size_t steps = blocks * FFT_BLOCK, spectrum = blocks * FFT_STRIDE;
+    job->scratch = arena_new(t->mem, scratch, workers);
+    for (size_t i = 0; job->scratch && i < workers; i++) {
+        vreal *v = arena_new(t->mem, vreal, 5 * steps);
+        vcomplex *f = arena_new(t->mem, vcomplex, 4 * spectrum);
+        if (!v || !f)
+            return false;
+        job->scratch[i] = (scratch){.k = v,
+                                    .dk = v + steps,
+                                    .x = v + 2 * steps,
+                                    .e = v + 3 * steps,
+                                    .y = v + 4 * steps,
+                                    .kf = f,
+                                    .dkf = f + spectrum,
+                                    .xf = f + 2 * spectrum,
+                                    .ef = f + 3 * spectrum};
+    }
+    return job->scratch;
+}
+
+static stet_status run(tape *t, node *n, size_t direct_max, pool_fn *fn, bool fresh_du)
 {
     conv_job job = {.n = n,
                     .seq = ((const s4_conv_args *)n->args)->seq,
                     .channels = shape_cols(n->shape),
-                    .len = shape_cols(n->in[IN_K]->shape)};
-    if (n->in[IN_U]->grad)
-        job.fresh_du = grad_is_fresh(n->in[IN_U]);
-    const size_t room = toeplitz_room(job.seq->max_len), workers = (size_t)stet_threads();
+                    .len = shape_cols(n->in[IN_K]->shape),
+                    .direct_max = direct_max,
+                    .fresh_du = fresh_du};
+    fft_roots_init(&job.roots);
     const arena_mark mark = arena_save(t->mem);
-    job.scratch = arena_new(t->mem, scratch, workers);
-    for (size_t i = 0; i < workers; i++) {
-        vreal *mem = job.scratch ? arena_new(t->mem, vreal, 5 * room) : NULL;
-        if (!mem)
-            return STET_ENOMEM;
-        job.scratch[i] = (scratch){mem, mem + room, mem + 2 * room, mem + 3 * room, mem + 4 * room};
-    }
+    if (!make_scratch(t, &job))
+        return STET_ENOMEM;
     pool_run((job.channels + LINE - 1) / LINE, fn, &job);
     arena_restore(t->mem, mark);
     return STET_OK;
 }
 
+stet_status s4_conv_forward(tape *t, node *n, size_t direct_max)
+{
+    return run(t, n, direct_max, forward_line, false);
+}
+
+stet_status s4_conv_backward(tape *t, node *n, size_t direct_max)
+{
+    return run(t, n, direct_max, backward_line, grad_is_fresh(n->in[IN_U]));
+}
+
 stet_status cpu_s4_conv_fwd(tape *t, node *n)
 {
-    return run(t, n, forward_column);
+    return s4_conv_forward(t, n, S4_DIRECT_MAX);
 }
 
 stet_status cpu_s4_conv_bwd(tape *t, node *n)
 {
-    return run(t, n, backward_column);
+    return s4_conv_backward(t, n, S4_DIRECT_MAX);
 }
