@@ -11,14 +11,33 @@
 
 #include "base/pool.h"
 #include "base/simd.h"
+#include "tensor/cpu/lanes.h"
 #include "tensor/kernels.h"
 #include "tensor/op_args.h"
 #include "tensor/tape.h"
 
-enum {
-    LANE = 16,
-    COLUMNS = 64
-}; /* filters in a vector; columns of the input in a backward piece */
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 64")
+#endif
+
+/* Vectors of filters pooled at a time; filters and columns of the input in a backward piece. */
+enum { MAX_VECS = 8, FILTERS = 16, COLUMNS = 64 };
+
+/* Integers as wide as the numbers, for masks and positions. */
+#ifdef STET_DOUBLE
+typedef int64_t int_lane;
+#else
+typedef int32_t int_lane;
+#endif
+typedef int_lane int_lanes __attribute__((vector_size(sizeof(lanes))));
+
+/* A window that won with a positive response: where the gradient goes. */
+typedef struct winner {
+    real g;
+    uint32_t token, taps; /* the first token; how many are inside the text */
+} winner;
 
 typedef struct conv {
     const seq_index *seq;
@@ -30,7 +49,8 @@ typedef struct conv {
     real *y;         /* (B, F) */
     uint32_t *won;   /* (B, F): first position of the winning window; NULL: not wanted */
     /* backward */
-    real *g; /* (B, F): gradient of the response, 0 where ReLU cut it off */
+    winner *winners;   /* (F, B): the first n_winners[f] of each row, in the order of texts */
+    size_t *n_winners; /* (F) */
     real *dw, *db, *drows;
 } conv;
 
@@ -41,7 +61,7 @@ static conv conv_of(const node *n)
     c.F = w->shape.dim[0];
     c.D = w->shape.dim[1];
     c.k = w->shape.dim[2];
-    c.Fp = (c.F + LANE - 1) / LANE * LANE;
+    c.Fp = (c.F + LANES - 1) / LANES * LANES;
     c.rows = x->value;
     c.w = w->value;
     c.b = n->in[2]->value;
@@ -69,29 +89,55 @@ static stet_status pack_taps(conv *c, arena *mem)
     return STET_OK;
 }
 
-/* Maximum over the windows of one text, for LANE filters at a time. `k` is a constant in the usual
- * cases, which unrolls the sum. A text shorter than k has one window, whose last taps see zeros. */
-static ALWAYS_INLINE void pool_lanes(const uint32_t *row, size_t len, size_t k, const real *p,
-                                     size_t ld, size_t tap, real *best, uint32_t *at)
+/* Maximum over the windows of one text for VECS vectors of filters, which stay in registers. `k` is
+ * a constant in the usual cases, so that the sum is unrolled. A text shorter than k has one window,
+ * whose last taps see zeros. */
+static ALWAYS_INLINE void pool_block(const int VECS, const uint32_t *row, size_t len, size_t k,
+                                     const real *p, size_t ld, size_t tap, real *best_out,
+                                     uint32_t *at_out)
 {
     const size_t windows = len > k ? len - k + 1 : 1;
-    const size_t taps = len < k ? len : k;
-    for (int j = 0; j < LANE; j++) {
-        real s = p[row[0] * ld + (size_t)j];
-        for (size_t l = 1; l < taps; l++)
-            s += p[row[l] * ld + l * tap + (size_t)j];
-        best[j] = s;
-        at[j] = 0;
+    lanes best[MAX_VECS];
+    int_lanes at[MAX_VECS];
+    for (int v = 0; v < VECS; v++) {
+        const real *q = p + (size_t)v * LANES;
+        best[v] = *(const lanes *)(q + row[0] * ld);
+        for (size_t l = 1; l < k && l < len; l++)
+            best[v] += *(const lanes *)(q + row[l] * ld + l * tap);
+        at[v] = (int_lanes){0};
     }
     for (size_t t = 1; t < windows; t++) {
-        for (int j = 0; j < LANE; j++) {
-            real s = p[row[t] * ld + (size_t)j];
+        const int_lanes now = (int_lanes){0} + (int_lane)t;
+        UNROLL
+        for (int v = 0; v < VECS; v++) {
+            const real *q = p + (size_t)v * LANES;
+            lanes s = *(const lanes *)(q + row[t] * ld);
             for (size_t l = 1; l < k; l++)
-                s += p[row[t + l] * ld + l * tap + (size_t)j];
-            at[j] = s > best[j] ? (uint32_t)t : at[j];
-            best[j] = s > best[j] ? s : best[j];
+                s += *(const lanes *)(q + row[t + l] * ld + l * tap);
+            const int_lanes better = s > best[v];
+            best[v] = (lanes)(((int_lanes)s & better) | ((int_lanes)best[v] & ~better));
+            at[v] = (now & better) | (at[v] & ~better);
         }
     }
+    for (int v = 0; v < VECS; v++) {
+        for (int j = 0; j < LANES; j++) {
+            best_out[v * LANES + j] = best[v][j];
+            at_out[v * LANES + j] = (uint32_t)at[v][j];
+        }
+    }
+}
+
+/* Returns how many filters were done. */
+static ALWAYS_INLINE size_t pool_filters(size_t left, const uint32_t *row, size_t len, size_t k,
+                                         const real *p, size_t ld, size_t tap, real *best,
+                                         uint32_t *at)
+{
+    if (left >= MAX_VECS * LANES) {
+        pool_block(MAX_VECS, row, len, k, p, ld, tap, best, at);
+        return MAX_VECS * LANES;
+    }
+    pool_block(1, row, len, k, p, ld, tap, best, at);
+    return LANES;
 }
 
 SIMD_CLONES static void pool_text(const conv *c, size_t text)
@@ -99,25 +145,26 @@ SIMD_CLONES static void pool_text(const conv *c, size_t text)
     const uint32_t *start = c->seq->start + text;
     const uint32_t *row = c->seq->row + start[0];
     const size_t len = start[1] - start[0], ld = c->k * c->Fp;
-    for (size_t f = 0; f < c->F; f += LANE) {
-        real best[LANE];
-        uint32_t at[LANE];
+    real best[MAX_VECS * LANES];
+    uint32_t at[MAX_VECS * LANES];
+    for (size_t f = 0, done; f < c->F; f += done) {
         const real *p = c->projected + f;
+        const size_t left = c->Fp - f;
         switch (c->k) {
         case 3:
-            pool_lanes(row, len, 3, p, ld, c->Fp, best, at);
+            done = pool_filters(left, row, len, 3, p, ld, c->Fp, best, at);
             break;
         case 4:
-            pool_lanes(row, len, 4, p, ld, c->Fp, best, at);
+            done = pool_filters(left, row, len, 4, p, ld, c->Fp, best, at);
             break;
         case 5:
-            pool_lanes(row, len, 5, p, ld, c->Fp, best, at);
+            done = pool_filters(left, row, len, 5, p, ld, c->Fp, best, at);
             break;
         default:
-            pool_lanes(row, len, c->k, p, ld, c->Fp, best, at);
+            done = pool_filters(left, row, len, c->k, p, ld, c->Fp, best, at);
             break;
         }
-        for (size_t j = 0; j < LANE && f + j < c->F; j++) {
+        for (size_t j = 0; j < done && f + j < c->F; j++) {
             const real s = best[j] + c->b[f + j];
             c->y[text * c->F + f + j] = s < 0 ? 0 : s; /* a NaN stays */
             if (c->won)
@@ -152,61 +199,88 @@ stet_status cpu_conv_pool_fwd(tape *t, node *n)
     return STET_OK;
 }
 
-/* The row under tap l of the window that won for (text, filter); NULL: a zero beyond a short text.
- */
-static ALWAYS_INLINE const uint32_t *won_row(const conv *c, size_t text, size_t f, size_t l)
-{
-    const uint32_t *start = c->seq->start + text;
-    const size_t at = start[0] + c->won[text * c->F + f] + l;
-    return at < start[1] ? c->seq->row + at : NULL;
-}
+/* backward ----------------------------------------------------------------------------------- */
 
-/* One filter's weights: texts in order. */
-SIMD_CLONES static void filter_gradient(const conv *c, size_t f, real *acc)
+static void list_winners(conv *c, const real *dy)
 {
-    const size_t D = c->D;
-    for (size_t l = 0; l < c->k; l++) {
-        memset(acc, 0, D * sizeof *acc);
-        for (size_t text = 0; text < c->seq->n_texts; text++) {
-            const real g = c->g[text * c->F + f];
-            const uint32_t *row = won_row(c, text, f, l);
-            if (g == 0 || !row)
-                continue;
-            const real *x = c->rows + *row * D;
-            for (size_t d = 0; d < D; d++)
-                acc[d] += g * x[d];
+    const seq_index *q = c->seq;
+    for (size_t f = 0; f < c->F; f++) {
+        winner *list = c->winners + f * q->n_texts;
+        size_t n = 0;
+        for (size_t text = 0; text < q->n_texts; text++) {
+            const size_t i = text * c->F + f, len = q->start[text + 1] - q->start[text];
+            if (c->y[i] > 0)
+                list[n++] = (winner){dy[i], q->start[text] + c->won[i],
+                                     (uint32_t)(len < c->k ? len : c->k)};
         }
-        for (size_t d = 0; d < D; d++)
-            c->dw[(f * D + d) * c->k + l] += acc[d];
+        c->n_winners[f] = n;
     }
 }
 
-typedef struct filter_job {
-    const conv *c;
-    real *acc; /* (threads, D) */
-} filter_job;
-
-static void filter_piece(void *ctx, size_t f, int worker)
+/* sum (COLUMNS) = the winners' rows under tap l, from column d on, times their gradients. */
+static ALWAYS_INLINE void sum_winners(const conv *c, size_t f, size_t l, size_t d, size_t n_cols,
+                                      real *sum)
 {
-    const filter_job *job = ctx;
-    filter_gradient(job->c, f, job->acc + (size_t)worker * job->c->D);
+    const winner *list = c->winners + f * c->seq->n_texts;
+    lanes acc[COLUMNS / LANES] = {{0}};
+    memset(sum, 0, COLUMNS * sizeof *sum);
+    for (size_t i = 0; i < c->n_winners[f]; i++) {
+        if (l >= list[i].taps)
+            continue;
+        const real g = list[i].g, *x = c->rows + c->seq->row[list[i].token + l] * c->D + d;
+        if (n_cols == COLUMNS) {
+            UNROLL
+            for (int v = 0; v < COLUMNS / LANES; v++)
+                acc[v] += g * *(const lanes *)(x + (size_t)v * LANES);
+        } else {
+            for (size_t j = 0; j < n_cols; j++)
+                sum[j] += g * x[j];
+        }
+    }
+    for (int v = 0; v < COLUMNS / LANES; v++)
+        *(lanes *)(sum + (size_t)v * LANES) += acc[v];
 }
 
-/* A stretch of columns of the input's gradient: pieces share no element. */
-SIMD_CLONES static void rows_gradient(const conv *c, size_t first)
+/* Some columns of the weights of some filters. So few columns of the input, for all its rows, stay
+ * in a core's cache while the filters pass. */
+SIMD_CLONES static void weight_gradient(const conv *c, size_t first, size_t end, size_t d)
 {
-    const size_t n = c->D - first < COLUMNS ? c->D - first : COLUMNS;
-    for (size_t text = 0; text < c->seq->n_texts; text++) {
-        for (size_t f = 0; f < c->F; f++) {
-            const real g = c->g[text * c->F + f];
-            for (size_t l = 0; g != 0 && l < c->k; l++) {
-                const uint32_t *row = won_row(c, text, f, l);
-                if (!row)
-                    break;
-                real *RESTRICT to = c->drows + *row * c->D + first;
-                const real *RESTRICT tap = c->taps + (l * c->Fp + f) * c->D + first;
-                for (size_t d = 0; d < n; d++)
-                    to[d] += g * tap[d];
+    const size_t n_cols = c->D - d < COLUMNS ? c->D - d : COLUMNS;
+    for (size_t f = first; f < end; f++) {
+        real *dw = c->dw + (f * c->D + d) * c->k;
+        for (size_t l = 0; l < c->k; l++) {
+            real sum[COLUMNS];
+            if (n_cols == COLUMNS)
+                sum_winners(c, f, l, d, COLUMNS, sum);
+            else
+                sum_winners(c, f, l, d, n_cols, sum);
+            for (size_t j = 0; j < n_cols; j++)
+                dw[j * c->k + l] += sum[j];
+        }
+    }
+}
+
+static void weight_piece(void *ctx, size_t i, int worker)
+{
+    (void)worker;
+    const conv *c = ctx;
+    const size_t groups = (c->F + FILTERS - 1) / FILTERS, first = i % groups * FILTERS;
+    weight_gradient(c, first, first + FILTERS < c->F ? first + FILTERS : c->F,
+                    i / groups * COLUMNS);
+}
+
+/* Some columns of the input's gradient: pieces share no element. */
+SIMD_CLONES static void rows_gradient(const conv *c, size_t d)
+{
+    const size_t n_cols = c->D - d < COLUMNS ? c->D - d : COLUMNS;
+    for (size_t f = 0; f < c->F; f++) {
+        const winner *list = c->winners + f * c->seq->n_texts;
+        for (size_t i = 0; i < c->n_winners[f]; i++) {
+            for (size_t l = 0; l < list[i].taps; l++) {
+                real *RESTRICT dx = c->drows + c->seq->row[list[i].token + l] * c->D + d;
+                const real *RESTRICT tap = c->taps + (l * c->Fp + f) * c->D + d;
+                for (size_t j = 0; j < n_cols; j++)
+                    dx[j] += list[i].g * tap[j];
             }
         }
     }
@@ -221,29 +295,25 @@ static void rows_piece(void *ctx, size_t i, int worker)
 stet_status cpu_conv_pool_bwd(tape *t, node *n)
 {
     conv c = conv_of(n);
+    const size_t B = c.seq->n_texts, blocks = (c.D + COLUMNS - 1) / COLUMNS;
+    const arena_mark scratch = arena_save(t->mem);
     c.won = n->saved;
     c.drows = n->in[0]->grad;
     c.dw = n->in[1]->grad;
     c.db = n->in[2]->grad;
-    const size_t B = c.seq->n_texts;
-    const arena_mark scratch = arena_save(t->mem);
-    c.g = arena_new(t->mem, real, B * c.F);
-    if (!c.g)
+    c.winners = arena_new(t->mem, winner, c.F * B);
+    c.n_winners = arena_new(t->mem, size_t, c.F);
+    if (!c.winners || !c.n_winners)
         return STET_ENOMEM;
-    for (size_t i = 0; i < B * c.F; i++)
-        c.g[i] = c.y[i] > 0 ? n->grad[i] : 0;
-
-    for (size_t i = 0; c.db && i < B * c.F; i++)
-        c.db[i % c.F] += c.g[i];
-    if (c.dw) {
-        filter_job job = {&c, arena_new(t->mem, real, (size_t)stet_threads() * c.D)};
-        if (!job.acc)
-            return STET_ENOMEM;
-        pool_run(c.F, filter_piece, &job);
-    }
+    list_winners(&c, n->grad);
+    for (size_t f = 0; c.db && f < c.F; f++)
+        for (size_t i = 0; i < c.n_winners[f]; i++)
+            c.db[f] += c.winners[f * B + i].g;
+    if (c.dw)
+        pool_run(blocks * ((c.F + FILTERS - 1) / FILTERS), weight_piece, &c);
     if (c.drows) {
         TRY(pack_taps(&c, t->mem));
-        pool_run((c.D + COLUMNS - 1) / COLUMNS, rows_piece, &c);
+        pool_run(blocks, rows_piece, &c);
     }
     arena_restore(t->mem, scratch);
     return STET_OK;
