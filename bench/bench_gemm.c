@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #ifdef HAVE_LIBXSMM
 #include <libxsmm.h>
@@ -13,6 +14,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "bench.h"
+#include "tensor/cpu/lstm_step.h"
 #include "tensor/kernels.h"
 
 typedef struct product {
@@ -153,6 +155,37 @@ static void measure_libxsmm(const product *p, double gflop, rng *r)
 }
 #endif
 
+/* The LSTM's own kernel on a product of that size: du (4H, H) += dz (n, 4H)^T h (n, H). */
+typedef struct lstm_product {
+    lstm_cell cell;
+    size_t n;
+    real *dz, *h, *du;
+} lstm_product;
+
+static void run_lstm(void *ctx)
+{
+    const lstm_product *l = ctx;
+    lstm_recurrent_gradient(&l->cell, l->n, l->dz, l->h, l->du);
+}
+
+static void measure_lstm(const product *p, double gflop, rng *r)
+{
+    lstm_product l = {.cell = {.H = p->k, .G = lstm_padded(p->n), .P = lstm_padded(p->k)},
+                      .n = p->m};
+    const size_t size = p->n * l.cell.P;
+    l.dz = random_matrix(r, l.n * l.cell.G);
+    l.h = random_matrix(r, l.n * l.cell.P);
+    l.du = random_matrix(r, size);
+    memset(l.du, 0, size * sizeof *l.du);
+    run_lstm(&l);
+    const product same = {p->name, true, false, p->n, l.n, p->k, l.dz, l.h, l.du};
+    bench_check(p->name, worst_error(&same, r), 1e-6);
+    bench_rate(p->name, "stet, LSTM kernel", bench_measure(run_lstm, &l), gflop, "GFLOP/s");
+    mem_free_aligned(l.dz);
+    mem_free_aligned(l.h);
+    mem_free_aligned(l.du);
+}
+
 static void measure_recurrent(product *p, rng *r)
 {
     product as_given = *p;
@@ -164,6 +197,7 @@ static void measure_recurrent(product *p, rng *r)
     prepare(p, r);
     bench_rate(p->name, "OpenBLAS, w (k, n)", bench_measure(run_openblas, p), gflop, "GFLOP/s");
     measure_libxsmm(p, gflop, r);
+    measure_lstm(p, gflop, r);
     release(p);
 }
 

@@ -95,7 +95,7 @@ FORWARD(add, 0, 0)
 VALUE(sub, a - b)
 SLOPE(sub, _b, -1)
 FORWARD(sub, 0, 0)
-VALUE(mul, a *b)
+VALUE(mul, (a * b))
 SLOPE(mul, _a, b)
 SLOPE(mul, _b, a)
 FORWARD(mul, 0, 0)
@@ -122,7 +122,7 @@ stet_status cpu_sub_bwd(tape *t, node *n)
 }
 
 #define SCALE_BY ((const scale_args *)n->args)->by
-VALUE(scale, p *a)
+VALUE(scale, (p * a))
 SLOPE(scale, , p)
 FORWARD(scale, SCALE_BY, 0)
 BACKWARD(scale, SCALE_BY, 0)
@@ -183,7 +183,7 @@ FORWARD(tanh, 0, 0)
 BACKWARD(tanh, 0, 0)
 
 VECTOR_VALUE(sigmoid)
-SLOPE(sigmoid, , y *(1 - y))
+SLOPE(sigmoid, , (1 - y) * y)
 FORWARD(sigmoid, 0, 0)
 BACKWARD(sigmoid, 0, 0)
 
