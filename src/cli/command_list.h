@@ -1,4 +1,5 @@
 /* One line a command (no include guard: expanded more than once). */
+CMD(demo)
 CMD(data_info)
 CMD(data_get)
 CMD(data_convert)
