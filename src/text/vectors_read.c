@@ -109,7 +109,7 @@ static size_t count_fields(const char *s, size_t n)
         const size_t stop = n - i < 240 ? n : i + 240;
         unsigned char starts = 0;
         for (; i < stop; i++)
-            starts += is_gap(s[i - 1]) & !is_gap(s[i]);
+            starts += is_gap(s[i - 1]) > is_gap(s[i]); /* a field after a gap */
         fields += starts;
     }
     return fields;

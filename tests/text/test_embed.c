@@ -134,19 +134,24 @@ TEST(a_single_pair_is_fitted_to_the_logarithm_of_its_count)
 
 enum { FAMILIES = 6, MEMBERS = 4, CONTEXTS = 5, TEXTS = 3000 };
 
-/* Sentences "the CONTEXT WORD is CONTEXT and WORD": words of a family share their contexts. */
+/* Sentences "the CONTEXT WORD is CONTEXT and CONTEXT": words of a family share the contexts that
+ * they prefer, and meet all the others now and then. */
 static stet_dataset *family_texts(size_t n)
 {
     static char text[TEXTS][128];
     static stet_str list[TEXTS];
     rng r = rng_stream(9, STREAM_TEST, 0);
     for (size_t i = 0; i < n; i++) {
-        const int f = (int)rng_below(&r, FAMILIES);
+        const int family = (int)rng_below(&r, FAMILIES), member = (int)rng_below(&r, MEMBERS);
+        int context[3][2];
+        for (int k = 0; k < 3; k++) {
+            context[k][0] = rng_double(&r) < 0.6 ? family : (int)rng_below(&r, FAMILIES);
+            context[k][1] = (int)rng_below(&r, CONTEXTS);
+        }
         const int len = snprintf(
-            text[i], sizeof text[i], "the con%ctext%c fam%cword%c is con%ctext%c and fam%cword%c",
-            'a' + f, 'a' + (int)rng_below(&r, CONTEXTS), 'a' + f, 'a' + (int)rng_below(&r, MEMBERS),
-            'a' + f, 'a' + (int)rng_below(&r, CONTEXTS), 'a' + f,
-            'a' + (int)rng_below(&r, MEMBERS));
+            text[i], sizeof text[i], "the con%c%c fam%c%c is con%c%c and con%c%c",
+            'a' + context[0][0], 'a' + context[0][1], 'a' + family, 'a' + member,
+            'a' + context[1][0], 'a' + context[1][1], 'a' + context[2][0], 'a' + context[2][1]);
         list[i] = (stet_str){text[i], (size_t)len};
     }
     stet_dataset *d;
@@ -190,7 +195,7 @@ static const stet_embed_options small = {.dim = 16,
                                          .min_count = 2,
                                          .seed = 1,
                                          .rate = 0.05,
-                                         .x_max = 100,
+                                         .x_max = 10,
                                          .alpha = 0.75};
 
 TEST(words_in_like_contexts_become_neighbours)
