@@ -11,16 +11,9 @@
 
 #include "base/pool.h"
 #include "base/simd.h"
-#include "tensor/cpu/lanes.h"
-#include "tensor/kernels.h"
+#include "tensor/cpu/panel.h"
 #include "tensor/op_args.h"
 #include "tensor/tape.h"
-
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 64")
-#endif
 
 /* Vectors of filters pooled at a time; filters and columns of the input in a backward piece. */
 enum { MAX_VECS = 8, FILTERS = 16, COLUMNS = 64 };
@@ -42,15 +35,17 @@ typedef struct winner {
 typedef struct conv {
     const seq_index *seq;
     size_t D, F, k;
-    size_t Fp; /* F rounded up to whole vectors */
+    size_t Fp;   /* F rounded up to whole vectors */
+    size_t cols; /* k Fp rounded up to whole panels */
     const real *rows, *w, *b;
-    real *taps;      /* (k, Fp, D): w by tap */
-    real *projected; /* (V, k, Fp) */
+    real *panels;    /* (D, cols), packed: column l Fp + f is w[f, :, l] */
+    real *projected; /* (V, cols) */
     real *y;         /* (B, F) */
     uint32_t *won;   /* (B, F): first position of the winning window; NULL: not wanted */
     /* backward */
     winner *winners;   /* (F, B): the first n_winners[f] of each row, in the order of texts */
     size_t *n_winners; /* (F) */
+    real *taps;        /* (k, F, D): w by tap */
     real *dw, *db, *drows;
 } conv;
 
@@ -62,6 +57,7 @@ static conv conv_of(const node *n)
     c.D = w->shape.dim[1];
     c.k = w->shape.dim[2];
     c.Fp = (c.F + LANES - 1) / LANES * LANES;
+    c.cols = panel_padded(c.k * c.Fp);
     c.rows = x->value;
     c.w = w->value;
     c.b = n->in[2]->value;
@@ -69,24 +65,21 @@ static conv conv_of(const node *n)
     return c;
 }
 
-static void pack_filter(void *ctx, size_t f, int worker)
+/* forward ------------------------------------------------------------------------------------ */
+
+/* A piece is one tap of FILTERS filters. */
+static void pack_piece(void *ctx, size_t i, int worker)
 {
     (void)worker;
     const conv *c = ctx;
-    for (size_t l = 0; l < c->k; l++) {
-        real *to = c->taps + (l * c->Fp + f) * c->D;
-        for (size_t d = 0; d < c->D; d++)
-            to[d] = f < c->F ? c->w[(f * c->D + d) * c->k + l] : 0;
-    }
+    const size_t l = i % c->k, f = i / c->k * FILTERS;
+    panel_pack(c->D, c->F - f < FILTERS ? c->F - f : FILTERS, c->w + f * c->D * c->k + l, c->k,
+               c->D * c->k, l * c->Fp + f, c->panels);
 }
 
-static stet_status pack_taps(conv *c, arena *mem)
+static size_t filter_groups(const conv *c)
 {
-    c->taps = arena_new(mem, real, c->k * c->Fp * c->D);
-    if (!c->taps)
-        return STET_ENOMEM;
-    pool_run(c->Fp, pack_filter, c);
-    return STET_OK;
+    return (c->F + FILTERS - 1) / FILTERS;
 }
 
 /* Maximum over the windows of one text for VECS vectors of filters, which stay in registers. `k` is
@@ -144,7 +137,7 @@ SIMD_CLONES static void pool_text(const conv *c, size_t text)
 {
     const uint32_t *start = c->seq->start + text;
     const uint32_t *row = c->seq->row + start[0];
-    const size_t len = start[1] - start[0], ld = c->k * c->Fp;
+    const size_t len = start[1] - start[0], ld = c->cols;
     real best[MAX_VECS * LANES];
     uint32_t at[MAX_VECS * LANES];
     for (size_t f = 0, done; f < c->F; f += done) {
@@ -188,12 +181,13 @@ stet_status cpu_conv_pool_fwd(tape *t, node *n)
             return STET_ENOMEM;
     }
     const arena_mark scratch = arena_save(t->mem);
-    TRY(pack_taps(&c, t->mem));
-    const size_t V = c.seq->n_rows, cols = c.k * c.Fp;
-    c.projected = arena_new(t->mem, real, V * cols);
-    if (!c.projected)
+    const size_t V = c.seq->n_rows;
+    c.panels = arena_znew(t->mem, real, c.D * c.cols);
+    c.projected = arena_new(t->mem, real, V * c.cols);
+    if (!c.panels || !c.projected)
         return STET_ENOMEM;
-    gemm(false, true, V, cols, c.D, 1, c.rows, c.D, c.taps, c.D, 0, c.projected, cols);
+    pool_run(c.k * filter_groups(&c), pack_piece, &c);
+    panel_product(V, c.cols, c.D, c.rows, c.D, c.panels, c.projected, c.cols);
     pool_run(c.seq->n_texts, pool_piece, &c);
     arena_restore(t->mem, scratch);
     return STET_OK;
@@ -264,9 +258,18 @@ static void weight_piece(void *ctx, size_t i, int worker)
 {
     (void)worker;
     const conv *c = ctx;
-    const size_t groups = (c->F + FILTERS - 1) / FILTERS, first = i % groups * FILTERS;
+    const size_t groups = filter_groups(c), first = i % groups * FILTERS;
     weight_gradient(c, first, first + FILTERS < c->F ? first + FILTERS : c->F,
                     i / groups * COLUMNS);
+}
+
+static void tap_piece(void *ctx, size_t f, int worker)
+{
+    (void)worker;
+    const conv *c = ctx;
+    for (size_t l = 0; l < c->k; l++)
+        for (size_t d = 0; d < c->D; d++)
+            c->taps[(l * c->F + f) * c->D + d] = c->w[(f * c->D + d) * c->k + l];
 }
 
 /* Some columns of the input's gradient: pieces share no element. */
@@ -278,7 +281,7 @@ SIMD_CLONES static void rows_gradient(const conv *c, size_t d)
         for (size_t i = 0; i < c->n_winners[f]; i++) {
             for (size_t l = 0; l < list[i].taps; l++) {
                 real *RESTRICT dx = c->drows + c->seq->row[list[i].token + l] * c->D + d;
-                const real *RESTRICT tap = c->taps + (l * c->Fp + f) * c->D + d;
+                const real *RESTRICT tap = c->taps + (l * c->F + f) * c->D + d;
                 for (size_t j = 0; j < n_cols; j++)
                     dx[j] += list[i].g * tap[j];
             }
@@ -310,9 +313,12 @@ stet_status cpu_conv_pool_bwd(tape *t, node *n)
         for (size_t i = 0; i < c.n_winners[f]; i++)
             c.db[f] += c.winners[f * B + i].g;
     if (c.dw)
-        pool_run(blocks * ((c.F + FILTERS - 1) / FILTERS), weight_piece, &c);
+        pool_run(blocks * filter_groups(&c), weight_piece, &c);
     if (c.drows) {
-        TRY(pack_taps(&c, t->mem));
+        c.taps = arena_new(t->mem, real, c.k * c.F * c.D);
+        if (!c.taps)
+            return STET_ENOMEM;
+        pool_run(c.F, tap_piece, &c);
         pool_run(blocks, rows_piece, &c);
     }
     arena_restore(t->mem, scratch);

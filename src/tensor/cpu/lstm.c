@@ -14,6 +14,7 @@
 #include "base/pool.h"
 #include "base/simd.h"
 #include "tensor/cpu/lstm_step.h"
+#include "tensor/cpu/panel.h"
 #include "tensor/kernels.h"
 #include "tensor/op_args.h"
 #include "tensor/tape.h"
@@ -45,7 +46,7 @@ typedef struct lstm {
     size_t groups;
     node *rows, **w; /* w_ih, w_hh, b_ih, b_hh of both directions */
     lstm_cell cell[2];
-    real *w_in; /* (2 G, D): both w_ih, rows padded */
+    real *w_in; /* (D, 2 G) in panels: both w_ih^T */
     real *x;    /* (V, 2 G): projected rows */
     real *y;    /* (B, 2 H) */
     bool record;
@@ -90,7 +91,7 @@ static stet_status pack_input_weights(lstm *s, arena *mem)
     if (!s->w_in)
         return STET_ENOMEM;
     for (size_t d = 0; d < 2; d++)
-        memcpy(s->w_in + d * s->G * s->D, s->w[4 * d]->value, 4 * s->H * s->D * sizeof(real));
+        panel_pack(s->D, 4 * s->H, s->w[4 * d]->value, 1, s->D, d * s->G, s->w_in);
     return STET_OK;
 }
 
@@ -223,7 +224,7 @@ stet_status cpu_bilstm_fwd(tape *t, node *n)
     s.x = arena_new(t->mem, real, V * 2 * G);
     if (!s.scratch || !s.x)
         return STET_ENOMEM;
-    gemm(false, true, V, 2 * G, D, 1, s.rows->value, D, s.w_in, D, 0, s.x, 2 * G);
+    panel_product(V, 2 * G, D, s.rows->value, D, s.w_in, s.x, 2 * G);
     pool_run(2 * s.groups, forward_piece, &s);
     arena_restore(t->mem, scratch);
     return STET_OK;
@@ -329,7 +330,8 @@ static stet_status input_gradients(lstm *s, arena *mem)
         node *const *w = s->w + 4 * d;
         const real *dx = s->dx + d * G;
         if (w[0]->grad)
-            gemm(true, false, 4 * H, D, V, 1, dx, 2 * G, s->rows->value, D, 1, w[0]->grad, D);
+            TRY(gemm_long(mem, true, false, 4 * H, D, V, 1, dx, 2 * G, s->rows->value, D, 1,
+                          w[0]->grad, D));
         for (int b = 2; b < 4; b++)
             for (size_t i = 0; w[b]->grad && i < pieces; i++)
                 add_into(4 * H, s->db + (i * 2 + d) * G, w[b]->grad);
