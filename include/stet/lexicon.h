@@ -19,7 +19,8 @@ extern "C" {
 /* ---- parts of speech ---------------------------------------------------------------------- */
 
 typedef enum stet_pos { STET_NOUN, STET_VERB, STET_ADJ, STET_ADV, STET_OTHER } stet_pos;
-STET_API stet_pos stet_pos_of_penn(const char *tag); /* by its first two letters: NN VB JJ RB, else other */
+STET_API stet_pos
+stet_pos_of_penn(const char *tag); /* by its first two letters: NN VB JJ RB, else other */
 
 /* Penn tags for the words of a sentence. A tagger never changes once made; threads may share it.
  * On failure *out is NULL. */
@@ -31,14 +32,18 @@ STET_API stet_status stet_tagger_load(const char *path, stet_tagger **out);
  * says so in the log and makes do without. */
 STET_API stet_status stet_tagger_builtin(stet_tagger **out);
 /* An averaged perceptron from a CoNLL-U treebank with tags in its column XPOS. */
-STET_API stet_status stet_tagger_train(const char *conllu, size_t epochs, uint64_t seed, stet_tagger **out);
-/* Written atomically, compressed as the name asks (.gz .xz .zst); what is loaded from it tags alike.
- * STET_ENOTSUP for the built-in tagger. */
+STET_API stet_status stet_tagger_train(const char *conllu, size_t epochs, uint64_t seed,
+                                       stet_tagger **out);
+/* Written atomically, compressed as the name asks (.gz .xz .zst); what is loaded from it tags
+ * alike. STET_ENOTSUP for the built-in tagger. */
 STET_API stet_status stet_tagger_save(const stet_tagger *t, const char *path);
 /* How many of a treebank's tags it gets right. */
-STET_API stet_status stet_tagger_eval(const stet_tagger *t, const char *conllu, size_t *right, size_t *total);
-/* `tags[i]` points into the tagger. Words should have their capitals; contractions are two words. */
-STET_API stet_status stet_tagger_tag(const stet_tagger *t, const char *const *words, size_t n, const char **tags);
+STET_API stet_status stet_tagger_eval(const stet_tagger *t, const char *conllu, size_t *right,
+                                      size_t *total);
+/* `tags[i]` points into the tagger. Words should have their capitals; contractions are two words.
+ */
+STET_API stet_status stet_tagger_tag(const stet_tagger *t, const char *const *words, size_t n,
+                                     const char **tags);
 STET_API void stet_tagger_free(stet_tagger *t); /* NULL is fine */
 
 /* ---- WordNet ------------------------------------------------------------------------------ */
@@ -61,12 +66,12 @@ STET_API stet_status stet_wordnet_synonyms(const stet_wordnet *w, const char *wo
 /* ---- substitution sets -------------------------------------------------------------------- */
 
 /* For every word of its own word list, the words that may replace it (never the word itself, none
- * twice), nearest first where the source has an order. Only words that take part in a pair are in the
- * list, in byte order, so that the same pairs have the same fingerprint whatever they were made
+ * twice), nearest first where the source has an order. Only words that take part in a pair are in
+ * the list, in byte order, so that the same pairs have the same fingerprint whatever they were made
  * from. Read-only; a file is memory-mapped. */
 typedef struct stet_subst stet_subst;
-/* Our format (docs/formats.md), a JSON map {"word": ["word", ...]}, plain or compressed, or the name
- * "builtin": stet_builtin_subst. */
+/* Our format (docs/formats.md), a JSON map {"word": ["word", ...]}, plain or compressed, or the
+ * name "builtin": stet_builtin_subst. */
 STET_API stet_status stet_subst_load(const char *path, stet_subst **out);
 STET_API stet_status stet_subst_save(const stet_subst *s, const char *path);
 STET_API void stet_subst_free(stet_subst *s);
@@ -85,33 +90,42 @@ typedef struct stet_subst_builder stet_subst_builder;
 STET_API stet_status stet_subst_builder_new(stet_subst_builder **out);
 STET_API void stet_subst_builder_free(stet_subst_builder *b);
 
-STET_API stet_status stet_subst_add_neighbours(stet_subst_builder *b, const char *path); /* as stet_subst_load */
+/* Any file or name that stet_subst_load takes. */
+STET_API stet_status stet_subst_add_neighbours(stet_subst_builder *b, const char *path);
 /* WORD WORD a line, white space between them: each may replace the other. */
 STET_API stet_status stet_subst_add_pairs(stet_subst_builder *b, const char *path);
-/* Words with a sense of the same part of speech and exactly the same sememes: LEMMA, POS (n v a r), OFFSET,
- * SYNSET, SEMEMES with tabs between. With a list of LEMMA<TAB>FORM lines, forms with the same ending
- * replace each other too; lemma_path may be NULL. */
-STET_API stet_status stet_subst_add_sememes(stet_subst_builder *b, const char *tsv_path, const char *lemma_path);
+/* Words with a sense of the same part of speech and exactly the same sememes: LEMMA, POS (n v a r),
+ * OFFSET, SYNSET, SEMEMES with tabs between. With a list of LEMMA<TAB>FORM lines, forms with the
+ * same ending replace each other too; lemma_path may be NULL. */
+STET_API stet_status stet_subst_add_sememes(stet_subst_builder *b, const char *tsv_path,
+                                            const char *lemma_path);
 /* Synonyms of the words of a vocabulary; of all parts of speech, nouns first. */
-STET_API stet_status stet_subst_add_wordnet(stet_subst_builder *b, const stet_wordnet *w, const stet_vocab *words,
-                                            stet_wn_variant variant);
+STET_API stet_status stet_subst_add_wordnet(stet_subst_builder *b, const stet_wordnet *w,
+                                            const stet_vocab *words, stet_wn_variant variant);
 typedef enum stet_metric { STET_L2, STET_L2SQ, STET_COS } stet_metric;
 /* The k nearest of the words that have vectors: exactly those that double precision gives, ties by
  * id. Distances of at most `threshold` (INFINITY: any), cosines of at least it (-INFINITY: any);
  * `strict` leaves out the threshold itself. A word is not its own neighbour: where others count it
  * (OpenAttack), pass their k less one. */
-STET_API stet_status stet_subst_add_nearest(stet_subst_builder *b, const stet_vectors *t, const stet_vocab *v, size_t k,
-                                            stet_metric metric, double threshold, bool strict);
-STET_API stet_status stet_subst_add_list(stet_subst_builder *b, const char *word, const char *const *subs, size_t n);
+STET_API stet_status stet_subst_add_nearest(stet_subst_builder *b, const stet_vectors *t,
+                                            const stet_vocab *v, size_t k, stet_metric metric,
+                                            double threshold, bool strict);
+STET_API stet_status stet_subst_add_list(stet_subst_builder *b, const char *word,
+                                         const char *const *subs, size_t n);
 
-/* Words of the list, one a line, cannot be replaced; they may still replace others (as in Jia et al. 2019). */
+/* Words of the list, one a line, cannot be replaced; they may still replace others (as in Jia et
+ * al. 2019). */
 STET_API stet_status stet_subst_drop_stop_words(stet_subst_builder *b, const char *path);
-STET_API stet_status stet_subst_drop_pairs(stet_subst_builder *b, const char *path); /* antonyms: WORD WORD a line */
-STET_API stet_status stet_subst_keep_vocab(stet_subst_builder *b, const stet_vocab *v); /* both words are in it */
+/* Antonyms: WORD WORD a line, dropped in both directions. */
+STET_API stet_status stet_subst_drop_pairs(stet_subst_builder *b, const char *path);
+/* Both words are in the vocabulary. */
+STET_API stet_status stet_subst_keep_vocab(stet_subst_builder *b, const stet_vocab *v);
 /* Both words have the same coarse part of speech, each tagged alone. */
 STET_API stet_status stet_subst_keep_same_pos(stet_subst_builder *b, const stet_tagger *t);
-STET_API stet_status stet_subst_keep_long(stet_subst_builder *b, size_t least); /* both have so many characters */
-STET_API stet_status stet_subst_keep_top(stet_subst_builder *b, size_t k);      /* the first k of each word */
+/* Both words have at least so many characters. */
+STET_API stet_status stet_subst_keep_long(stet_subst_builder *b, size_t least);
+/* The first k substitutes of each word. */
+STET_API stet_status stet_subst_keep_top(stet_subst_builder *b, size_t k);
 /* Add the reverse of every pair, after the word's own. */
 STET_API stet_status stet_subst_make_symmetric(stet_subst_builder *b);
 STET_API stet_status stet_subst_build(stet_subst_builder *b, stet_subst **out);
@@ -124,33 +138,36 @@ typedef struct stet_subst_stats {
     double candidates_per_token; /* mean over replaceable tokens of the corpus */
 } stet_subst_stats;
 /* `d` may be NULL. */
-STET_API stet_status stet_subst_stats_of(const stet_subst *s, const stet_dataset *d, stet_tokenizer kind, stet_subst_stats *out);
+STET_API stet_status stet_subst_stats_of(const stet_subst *s, const stet_dataset *d,
+                                         stet_tokenizer kind, stet_subst_stats *out);
 
 /* Per-position sets of given texts (language-model-filtered files), plain or compressed:
  * {"tokens joined by spaces": {"3": ["word", ...], ...}, ...}. */
 typedef struct stet_subst_texts stet_subst_texts;
 STET_API stet_status stet_subst_texts_load(const char *path, stet_subst_texts **out);
 STET_API size_t stet_subst_texts_count(const stet_subst_texts *s);
-STET_API stet_str stet_subst_texts_text(const stet_subst_texts *s, size_t i); /* tokens joined by spaces */
+STET_API stet_str stet_subst_texts_text(const stet_subst_texts *s, size_t i); /* its tokens */
 STET_API size_t stet_subst_texts_positions(const stet_subst_texts *s, size_t i);
 /* Substitutes at token position `p` of text i: pointers into the object. */
-STET_API const char *const *stet_subst_texts_at(const stet_subst_texts *s, size_t i, size_t p, size_t *n);
+STET_API const char *const *stet_subst_texts_at(const stet_subst_texts *s, size_t i, size_t p,
+                                                size_t *n);
 STET_API uint64_t stet_subst_texts_fingerprint(const stet_subst_texts *s);
 /* The text that has the same letters and digits as `text`, which may be the untokenised original;
  * *out is SIZE_MAX if there is none. */
-STET_API stet_status stet_subst_texts_find(const stet_subst_texts *s, const char *text, size_t len, size_t *out);
+STET_API stet_status stet_subst_texts_find(const stet_subst_texts *s, const char *text, size_t len,
+                                           size_t *out);
 /* For each token of the original of text i, its position in text i, or SIZE_MAX where the two
  * tokenisations differ. `position` holds tokens->n entries. */
-STET_API void stet_subst_texts_align(const stet_subst_texts *s, size_t i, const char *text, size_t len,
-                                     const stet_tokens *tokens, size_t *position);
+STET_API void stet_subst_texts_align(const stet_subst_texts *s, size_t i, const char *text,
+                                     size_t len, const stet_tokens *tokens, size_t *position);
 STET_API void stet_subst_texts_free(stet_subst_texts *s);
 
-/* Synonym-smoothed vectors: (I + lambda L) E' = E, the minimum of |E' - E|^2 + lambda times the sum of
- * |e'_u - e'_v|^2 over the pairs of S between words of `v` that have vectors (a pair in both
- * directions counts twice); all other words keep theirs. In place, by conjugate gradients; *residual
- * is the largest relative residual of a column, aimed at 1e-6. */
-STET_API stet_status stet_vectors_smooth(stet_vectors *t, const stet_vocab *v, const stet_subst *s, double lambda,
-                                         double *residual);
+/* Synonym-smoothed vectors: (I + lambda L) E' = E, the minimum of |E' - E|^2 + lambda times the sum
+ * of |e'_u - e'_v|^2 over the pairs of S between words of `v` that have vectors (a pair in both
+ * directions counts twice); all other words keep theirs. In place, by conjugate gradients;
+ * *residual is the largest relative residual of a column, aimed at 1e-6. */
+STET_API stet_status stet_vectors_smooth(stet_vectors *t, const stet_vocab *v, const stet_subst *s,
+                                         double lambda, double *residual);
 
 /* ---- the built-in corpus ------------------------------------------------------------------ */
 

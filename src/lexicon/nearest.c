@@ -336,8 +336,9 @@ static void release(search *s)
 stet_status nearest_find(const float *x, size_t n, size_t dim, const nearest_options *how,
                          uint32_t *ids, double *value)
 {
-    if (n >= NEAREST_NONE || dim > MAX_DIM)
-        return error_set(STET_ENOTSUP, "nearest neighbours of %zu vectors of length %zu", n, dim);
+    if (n >= NEAREST_NONE || how->k >= NEAREST_NONE || dim > MAX_DIM)
+        return error_set(STET_ENOTSUP, "%zu nearest neighbours of %zu vectors of length %zu",
+                         how->k, n, dim);
     if (isnan(how->threshold))
         return error_set(STET_EUSAGE, "the threshold of nearest neighbours is not a number");
     if (how->k == 0 || n == 0)

@@ -174,14 +174,14 @@ stet_status stet_subst_add_wordnet(stet_subst_builder *b, const stet_wordnet *w,
     const size_t n = stet_vocab_size(words);
     for (uint32_t id = STET_FIRST_WORD; id < n; id++) {
         const char *word = stet_vocab_word(words, id);
+        if (id % 1024 == 0)
+            TRY(interrupt_status());
         if (variant == STET_WN_TEXTATTACK) { /* all parts of speech in one call */
             TRY(add_synonyms(b, w, word, STET_OTHER, variant));
             continue;
         }
         for (stet_pos pos = STET_NOUN; pos <= STET_ADV; pos++)
             TRY(add_synonyms(b, w, word, pos, variant));
-        if (id % 1024 == 0)
-            TRY(interrupt_status());
     }
     return STET_OK;
 }
@@ -216,6 +216,7 @@ stet_status stet_subst_add_nearest(stet_subst_builder *b, const stet_vectors *t,
                                    double threshold, bool strict)
 {
     const size_t n = count_known(t);
+    k = k < n ? k : n; /* nobody has more */
     if (stet_vocab_size(v) != t->n)
         return error_set(STET_EUSAGE, "%zu vectors for a vocabulary of %zu words", t->n,
                          stet_vocab_size(v));
