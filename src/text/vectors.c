@@ -171,7 +171,7 @@ stet_status stet_vectors_load_all(const char *const *paths, size_t n_paths, stet
     *v = NULL;
     *out = (stet_vectors){0};
     strmap words = {0};
-    vec_table tab = {.t = out, .words = &words};
+    vec_table tab = {.t = out, .words = &words, .spaced = true};
     stet_status st = load_files(paths, n_paths, &tab);
     if (st == STET_OK)
         st = make_vocab(&words, v);

@@ -15,7 +15,7 @@ typedef struct vec_table {
     const stet_vocab *vocab; /* rows are the ids of its words; or NULL, and */
     strmap *words;           /* every word met gets the next row, from STET_FIRST_WORD on */
     size_t n_wanted;         /* words of `vocab` */
-    bool spaced;             /* `vocab` has a word with a space in it */
+    bool spaced;             /* a word that is wanted may hold a space */
     size_t rows;             /* allocated */
     const char *first_path;  /* the file that gave t->dim */
 } vec_table;

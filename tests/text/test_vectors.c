@@ -144,6 +144,22 @@ TEST(words_with_spaces_take_the_last_numbers)
     stet_vocab_free(v);
 }
 
+TEST(words_with_spaces_are_words_when_all_are_loaded)
+{
+    const char *path = file_text("spaced.txt", ". 1 2\n. . . 3 4\n. . 5 6\n");
+    stet_vocab *v;
+    stet_vectors t;
+    CHECK_OK(stet_vectors_load_all(&path, 1, &v, &t));
+    CHECK_EQ(t.n_known, 3);
+    CHECK_EQ(row_of(&t, v, ". . .")[0], 3);
+    stet_vectors_deinit(&t);
+    CHECK_OK(load_one(path, v, &t));
+    CHECK_EQ(t.n_known, 3);
+    CHECK_EQ(row_of(&t, v, ". .")[1], 6);
+    stet_vectors_deinit(&t);
+    stet_vocab_free(v);
+}
+
 TEST(every_word_of_a_file_makes_a_vocabulary_in_its_order)
 {
     const char *path = file_text("all.txt", "b 1 2\na 3 4\n<unk> 9 9\nb 5 6\n<pad> 9 9\nc 7 8\n");
