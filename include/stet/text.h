@@ -171,7 +171,7 @@ typedef struct stet_embed_options {
     uint64_t min_count, seed;   /* rarer words get no vector */
     double rate, x_max, alpha;  /* AdaGrad's rate; a pair counts min(1, (x / x_max)^alpha) */
 } stet_embed_options;
-#define STET_EMBED_DEFAULTS { .dim = 100, .window = 10, .epochs = 25, .min_count = 2, .seed = 1, .rate = 0.05, .x_max = 10, .alpha = 0.75 }
+#define STET_EMBED_DEFAULTS { .dim = 100, .window = 10, .epochs = 15, .min_count = 2, .seed = 1, .rate = 0.05, .x_max = 10, .alpha = 0.75 }
 STET_API stet_status stet_embed_train(const stet_dataset *d, stet_tokenizer kind, const stet_embed_options *how,
                                       stet_vocab **v, stet_vectors *out);
 

@@ -33,7 +33,7 @@ static const stet_opt opts[] = {
                  "words at most this far apart count as a pair"),
     STET_OPT_TOPIC("Training"),
     STET_OPT_INT("dim", embed_cfg, dim, "100", 1, 65536, "N", "numbers of a vector"),
-    STET_OPT_INT("epochs", embed_cfg, epochs, "25", 1, 1e6, "N", "passes over the pairs"),
+    STET_OPT_INT("epochs", embed_cfg, epochs, "15", 1, 1e6, "N", "passes over the pairs"),
     STET_OPT_REAL("rate", embed_cfg, rate, "0.05", 1e-9, 10, "X", "learning rate of AdaGrad"),
     STET_OPT_REAL("x-max", embed_cfg, x_max, "10", 1e-9, 1e9, "X",
                   "pairs seen less often than this weigh less"),
