@@ -18,7 +18,7 @@ for model in cnn bilstm s4; do
     output "validation accuracy" "$STET" train --data train.tsv --vectors vectors.txt --model $model --lr 0.02 --batch 8 --epochs 6 -o $model -q
     output "accuracy 100" "$STET" eval $model --data train.tsv -q
     output '"accuracy":1' "$STET" eval $model --data train.tsv --json --limit 20 -q
-    output "1 " "$STET" predict $model "a good and great film"
+    output "1 " "$STET" predict $model "this film is good and fine and great"
     for f in config.json model.safetensors vocab.txt train.jsonl README.md; do
         [ -s $model/$f ] || fail "$model/$f is missing"
     done
