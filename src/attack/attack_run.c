@@ -1,0 +1,289 @@
+/* attack/attack_run.c - all texts of a data set: on all threads, in blocks, with a log and a summary. */
+#include <string.h>
+#include <time.h>
+
+#include "attack/subject.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/pool.h"
+
+enum { BLOCK_PER_THREAD = 16, MAX_ERRORS_IN_A_ROW = 8 };
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- setting up --------------------------------------------------------------------------- */
+
+static stet_status check_args(const stet_attack_args *a)
+{
+    if (!a->data || !a->subst || !a->attack || !a->profile || !a->model == !a->command)
+        return error_set(STET_EUSAGE, "an attack needs data, substitution sets, and either a model or a command");
+    if (a->model && stet_dataset_classes(a->data) != stet_model_classes(a->model))
+        return error_set(STET_EUSAGE, "the data has %zu classes, the model %zu", stet_dataset_classes(a->data), stet_model_classes(a->model));
+    for (size_t i = 0; i < a->n_index && a->index; i++)
+        if (a->index[i] >= stet_dataset_size(a->data) || (i > 0 && a->index[i] <= a->index[i - 1]))
+            return error_set(STET_EUSAGE, "text %zu: indices must ascend and be of this data set", a->index[i]);
+    return STET_OK;
+}
+
+static stet_status read_stop_words(const char *path, strmap *out)
+{
+    stream *f;
+    TRY(stream_open(path, &f));
+    char *line;
+    size_t len;
+    stet_status st = STET_OK;
+    while (st == STET_OK && stream_line(f, &line, &len, &st))
+        if (len > 0)
+            st = strmap_add(out, line, len, NULL);
+    stream_close(f);
+    return st;
+}
+
+/* A program has no vocabulary: take the words of the texts and of the sets. */
+static stet_status collect_words(attack_job *j)
+{
+    stet_counter *c;
+    TRY(stet_counter_new(&c));
+    stet_status st = stet_counter_add_dataset(c, j->a->data, j->a->tokenizer);
+    for (uint32_t w = 0; st == STET_OK && w < stet_subst_words(j->a->subst); w++)
+        st = stet_counter_add_word(c, stet_subst_word(j->a->subst, w), 0);
+    if (st == STET_OK)
+        st = stet_vocab_build(c, 1, 0, &j->own_vocab);
+    stet_counter_free(c);
+    j->vocab = j->own_vocab;
+    j->tokenizer = j->a->tokenizer;
+    j->max_len = SIZE_MAX / 64;
+    return st;
+}
+
+static stet_status set_up(attack_job *j)
+{
+    const stet_attack_args *a = j->a;
+    if (a->model) {
+        TRY(stet_model_compile(a->model));
+        j->vocab = stet_model_vocab(a->model);
+        j->tokenizer = stet_model_tokenizer(a->model);
+        j->max_len = stet_model_max_len(a->model);
+    } else {
+        TRY(collect_words(j));
+    }
+    if (a->stop)
+        TRY(read_stop_words(a->stop, &j->stop));
+    if (j->set.common.similarity == SIMILARITY_MEAN && !a->model && !a->similarity)
+        return error_set(STET_EUSAGE, "similarity 'mean' needs the word vectors of a model; a program has none");
+    j->n = a->index ? a->n_index : stet_dataset_size(a->data);
+    j->n_workers = (size_t)stet_threads();
+    j->record = mem_zalloc(j->n + 1, sizeof *j->record);
+    j->todo = mem_alloc(j->n + 1, sizeof *j->todo);
+    j->status = mem_zalloc(j->n + 1, sizeof *j->status);
+    j->message = mem_zalloc(j->n + 1, sizeof *j->message);
+    j->worker = mem_zalloc(j->n_workers, sizeof *j->worker);
+    if (!j->record || !j->todo || !j->status || !j->message || !j->worker)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < j->n; i++) {
+        j->record[i].index = a->index ? a->index[i] : i;
+        if (stet_dataset_label(a->data, j->record[i].index) < 0)
+            return error_set(STET_EUSAGE, "text %zu has no label", j->record[i].index);
+    }
+    return STET_OK;
+}
+
+static void tear_down(attack_job *j)
+{
+    for (size_t i = 0; j->record && j->message && i < j->n; i++) {
+        mem_free(j->record[i].line);
+        mem_free(j->message[i]);
+    }
+    for (size_t w = 0; j->worker && w < j->n_workers; w++)
+        subject_worker_free(&j->worker[w]);
+    mem_free(j->record);
+    mem_free(j->todo);
+    mem_free(j->status);
+    mem_free(j->message);
+    mem_free(j->worker);
+    strmap_deinit(&j->stop);
+    stet_vocab_free(j->own_vocab);
+    attack_settings_free(&j->set);
+}
+
+/* Everything that the results depend on, as one line; a log with another one is not ours. */
+static stet_status make_header(const attack_job *j, char **out)
+{
+    const stet_attack_args *a = j->a;
+    char *settings;
+    TRY(stet_attack_settings(a->attack, a->profile, a->settings, &settings, NULL));
+    buf b = {0};
+    buf_printf(&b, "{\"attack\":\"%s\",\"version\":1,\"profile\":\"%s\",\"settings\":%s,\"seed\":%llu", a->attack, a->profile, settings,
+               (unsigned long long)a->seed);
+    stet_free(settings);
+    if (a->model) {
+        buf_printf(&b, ",\"model\":\"%016llx\"", (unsigned long long)stet_model_fingerprint(a->model));
+    } else {
+        buf_str(&b, ",\"command\":");
+        buf_json_string(&b, a->command, strlen(a->command));
+    }
+    uint64_t stop = 0;
+    for (uint32_t i = 0; i < j->stop.n; i++)
+        stop = hash_bytes(strmap_text(&j->stop, i), strmap_len(&j->stop, i), stop + 1);
+    buf_printf(&b, ",\"data\":\"%016llx\",\"synonyms\":\"%016llx\",\"stop_words\":\"%016llx\",\"tagger\":%s,\"similarity_given\":%s}",
+               (unsigned long long)stet_dataset_fingerprint(a->data), (unsigned long long)stet_subst_fingerprint(a->subst),
+               (unsigned long long)stop, a->tagger ? "true" : "false", a->similarity ? "true" : "false");
+    const stet_status st = buf_status(&b);
+    *out = st == STET_OK ? buf_take(&b) : NULL;
+    buf_deinit(&b);
+    return st;
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+static void piece(void *ctx, size_t i, int worker)
+{
+    attack_job *j = ctx;
+    const size_t k = j->todo[j->from + i];
+    j->status[k] = subject_attack(j, &j->worker[worker], &j->record[k]);
+    if (j->status[k] != STET_OK)
+        j->message[k] = mem_strdup(stet_last_error());
+}
+
+static void summarise(const attack_job *j, stet_attack_result *out)
+{
+    double queries[2] = {0}, evaluations = 0, changed = 0, candidates = 0, attackable = 0;
+    size_t with_words = 0;
+    *out = (stet_attack_result){.resumed = out->resumed};
+    for (size_t i = 0; i < j->n; i++) {
+        const record *r = &j->record[i];
+        if (!r->line)
+            continue;
+        if (r->outcome == OUTCOME_ERROR) {
+            out->errors++;
+            continue;
+        }
+        out->n++;
+        with_words++;
+        attackable += (double)r->attackable;
+        candidates += (double)r->candidates;
+        if (r->outcome == OUTCOME_WRONG)
+            continue;
+        const bool success = r->outcome == OUTCOME_SUCCESS;
+        out->correct++;
+        out->succeeded += success;
+        out->unconfirmed += r->outcome == OUTCOME_UNCONFIRMED;
+        out->decided += r->complete;
+        queries[success] += (double)r->queries;
+        evaluations += (double)r->evaluations;
+        if (success && r->words)
+            changed += (double)r->changed / (double)r->words;
+    }
+    const double n = (double)(out->n ? out->n : 1), correct = (double)(out->correct ? out->correct : 1);
+    const double won = (double)out->succeeded, kept = (double)out->correct - won;
+    out->clean = (double)out->correct / n;
+    out->aua = kept / n;
+    out->success_rate = won / correct;
+    out->queries_mean = (queries[0] + queries[1]) / correct;
+    out->queries_success_mean = won > 0 ? queries[1] / won : 0;
+    out->queries_failure_mean = kept > 0 ? queries[0] / kept : 0;
+    out->evaluations_mean = evaluations / correct;
+    out->changed_mean = won > 0 ? changed / won : 0;
+    out->candidates_mean = attackable > 0 ? candidates / attackable : 0;
+    out->attackable_mean = with_words ? attackable / (double)with_words : 0;
+}
+
+/* The lines of a finished block go to the log in the order of the texts. */
+static stet_status write_block(const attack_job *j, size_t n, attack_log *log)
+{
+    buf b = {0};
+    for (size_t i = 0; i < n; i++)
+        buf_str(&b, j->record[j->todo[j->from + i]].line);
+    stet_status st = buf_status(&b);
+    if (st == STET_OK && log->fd >= 0)
+        st = attack_log_append(log, b.data, b.n);
+    buf_deinit(&b);
+    return st;
+}
+
+static stet_status finish_block(attack_job *j, size_t n, attack_log *log, size_t *errors_in_a_row)
+{
+    for (size_t i = 0; i < n; i++) {
+        const size_t k = j->todo[j->from + i];
+        if (j->status[k] != STET_OK)
+            return error_set(j->status[k], "%s", j->message[k] ? j->message[k] : stet_status_text(j->status[k]));
+        *errors_in_a_row = j->record[k].outcome == OUTCOME_ERROR ? *errors_in_a_row + 1 : 0;
+    }
+    TRY(write_block(j, n, log));
+    if (*errors_in_a_row < MAX_ERRORS_IN_A_ROW)
+        return STET_OK;
+    json_t *o = NULL;
+    const char *line = j->record[j->todo[j->from + n - 1]].line, *error = "";
+    if (json_read_text("record", line, strlen(line), &o) == STET_OK)
+        error = json_string_value(json_object_get(o, "error"));
+    const stet_status st = error_set(STET_EIO, "%zu texts in a row without an answer, the last one: %s", *errors_in_a_row, error ? error : "");
+    json_decref(o);
+    return st;
+}
+
+static stet_status attack_all(attack_job *j, attack_log *log, stet_attack_result *out)
+{
+    size_t errors_in_a_row = 0;
+    for (size_t i = 0; i < j->n; i++)
+        if (!j->record[i].line)
+            j->todo[j->n_todo++] = i;
+    const size_t block = BLOCK_PER_THREAD * j->n_workers;
+    progress(j->d->name, j->n - j->n_todo, j->n, NULL);
+    for (j->from = 0; j->from < j->n_todo; j->from += block) {
+        TRY(interrupt_status());
+        const size_t n = j->n_todo - j->from < block ? j->n_todo - j->from : block;
+        pool_run(n, piece, j);
+        TRY(finish_block(j, n, log, &errors_in_a_row));
+        summarise(j, out);
+        char note[64];
+        snprintf(note, sizeof note, "accuracy under attack %.3f", out->aua);
+        progress(j->d->name, j->n - j->n_todo + j->from + n, j->n, note);
+    }
+    summarise(j, out);
+    return STET_OK;
+}
+
+static stet_status write_page(const attack_job *j, const stet_attack_result *r)
+{
+    char title[128], summary[512];
+    snprintf(title, sizeof title, "Attack %s", j->d->name);
+    snprintf(summary, sizeof summary,
+             "%zu texts, profile %s: accuracy %.1f %%, under attack %.1f %%; %zu of %zu attacks succeeded, changing %.1f %% of the words; "
+             "%.1f candidates per attackable word.",
+             r->n, j->a->profile, 100 * r->clean, 100 * r->aua, r->succeeded, r->correct, 100 * r->changed_mean, r->candidates_mean);
+    return page_write(j->a->html, title, summary, j->record, j->n);
+}
+
+stet_status stet_attack_run(const stet_attack_args *a, stet_attack_result *out)
+{
+    *out = (stet_attack_result){0};
+    TRY(check_args(a));
+    attack_job j = {.a = a, .d = attack_find(a->attack)};
+    if (!j.d)
+        return STET_EUSAGE;
+    const double start = now();
+    attack_log log = {.fd = -1};
+    char *header = NULL;
+    stet_status st = attack_settings_make(j.d, a->profile, a->settings, &j.set);
+    if (st == STET_OK)
+        st = set_up(&j);
+    if (st == STET_OK && a->log)
+        st = make_header(&j, &header);
+    if (st == STET_OK && a->log)
+        st = attack_log_open(&log, a->log, a->attack, header, j.record, j.n, &out->resumed);
+    if (st == STET_OK)
+        st = attack_all(&j, &log, out);
+    if (st == STET_OK && a->html)
+        st = write_page(&j, out);
+    out->seconds = now() - start;
+    attack_log_close(&log);
+    mem_free(header);
+    tear_down(&j);
+    return st;
+}

@@ -1,0 +1,323 @@
+/* attack/subject.c - see subject.h. A success is believed only after a full evaluation of the rebuilt text and a second
+ * look at every substitution. */
+#include "attack/subject.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* View and full evaluation round differently; further apart than this, one of them is wrong. */
+static const double rounding = 1e-3;
+
+static double next_number(chance *c)
+{
+    return rng_double(&((rng_chance *)c)->r);
+}
+
+void subject_worker_free(attack_worker *w)
+{
+    if (w->v)
+        w->v->free(w->v);
+    search_memory_free(w->memory);
+    arena_deinit(&w->mem);
+    stet_tokens_deinit(&w->tokens);
+    stet_choices_deinit(&w->choices);
+}
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+static stet_status start_worker(const attack_job *j, attack_worker *w)
+{
+    const stet_attack_args *a = j->a;
+    if (!w->memory)
+        TRY(search_memory_new(&w->memory));
+    if (w->v)
+        return STET_OK;
+    return a->model ? victim_of_model(a->model, &w->v)
+                    : victim_of_command(a->command, a->timeout, j->vocab, stet_dataset_classes(a->data), &w->v);
+}
+
+static stet_status read_text(const attack_job *j, attack_worker *w, size_t index)
+{
+    const stet_str text = stet_dataset_text(j->a->data, index);
+    TRY(stet_tokenize(j->tokenizer, text.data, text.len, &w->tokens));
+    const size_t n = w->tokens.n < j->max_len ? w->tokens.n : j->max_len;
+    uint32_t *ids = arena_new(&w->mem, uint32_t, n + 1);
+    if (!ids)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        ids[i] = stet_vocab_id(j->vocab, stet_token_word(&w->tokens, i), w->tokens.v[i].len);
+    w->text = (attack_text){.text = text, .tokens = &w->tokens, .ids = ids, .n = n};
+    return stet_choices_of(j->a->subst, j->vocab, &w->tokens, j->max_len, &w->choices);
+}
+
+/* The problem, in memory of the worker: candidates cut to the limit, stop words marked. */
+static stet_status set_problem(const attack_job *j, attack_worker *w)
+{
+    const size_t n = w->text.n, total = w->choices.start[w->choices.n];
+    const size_t cap = j->set.common.max_candidates ? (size_t)j->set.common.max_candidates : MAX_CANDIDATES;
+    uint32_t *first = arena_znew(&w->mem, uint32_t, n + 1), *word = arena_new(&w->mem, uint32_t, total + 1);
+    unsigned char *filtered = arena_new(&w->mem, unsigned char, n + 1), *listed = arena_new(&w->mem, unsigned char, n + 1);
+    w->with = arena_new(&w->mem, const char *, total + 1);
+    if (!first || !word || !filtered || !listed || !w->with)
+        return STET_ENOMEM;
+    uint32_t made = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *token = stet_token_word(&w->tokens, i);
+        const uint32_t len = w->tokens.v[i].len;
+        filtered[i] = strmap_find(&j->stop, token, len) != STRMAP_NONE;
+        listed[i] = stet_subst_word_id(j->a->subst, token, len) != UINT32_MAX;
+        for (uint32_t k = w->choices.start[i]; k < w->choices.start[i + 1] && made - first[i] < cap; k++, made++) {
+            word[made] = w->choices.word[k];
+            w->with[made] = w->choices.text[k];
+        }
+        first[i + 1] = made;
+    }
+    const attack_common *c = &j->set.common;
+    w->s = (search){.n = n, .ids = w->text.ids, .first = first, .word = word, .filtered = filtered, .listed = listed,
+                    .mask = STET_UNK, .common = *c, .v = w->v, .chance = &w->chance.c, .mem = &w->mem, .memory = w->memory,
+                    .keep = {.tagger = j->a->tagger, .vocab = j->vocab}};
+    if (j->a->similarity) {
+        w->s.keep.similarity = j->a->similarity;
+        w->s.keep.user = j->a->similarity_user;
+    } else if (c->similarity == SIMILARITY_MEAN && j->a->model) {
+        w->s.keep.similarity = similarity_mean;
+        w->s.keep.user = j->a->model;
+    }
+    return STET_OK;
+}
+
+/* ---- checking ----------------------------------------------------------------------------- */
+
+typedef struct adversarial {
+    size_t *at; /* (n) changed positions */
+    const char **with;
+    size_t n;
+    char *text;  /* rebuilt; stet_free */
+    double p;    /* of class y, by the full evaluation */
+    int answer;
+    bool reread; /* the rebuilt text reads as intended */
+} adversarial;
+
+static stet_status rebuild(attack_worker *w, adversarial *v)
+{
+    const search *s = &w->s;
+    v->at = arena_new(&w->mem, size_t, s->n + 1);
+    v->with = arena_new(&w->mem, const char *, s->n + 1);
+    if (!v->at || !v->with)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->found[i] != PICK_ORIGINAL) {
+            v->at[v->n] = i;
+            v->with[v->n++] = w->with[s->first[i] + s->found[i] - 1];
+        }
+    return stet_text_rebuild(w->text.text.data, w->text.text.len, &w->tokens, v->at, v->with, v->n, &v->text);
+}
+
+/* Every substitution is in its set, looked up anew. */
+static stet_status check_sets(const attack_job *j, const attack_worker *w, const adversarial *v)
+{
+    const stet_subst *sets = j->a->subst;
+    for (size_t k = 0; k < v->n; k++) {
+        const char *token = stet_token_word(&w->tokens, v->at[k]);
+        const uint32_t id = stet_subst_word_id(sets, token, w->tokens.v[v->at[k]].len);
+        size_t n = 0;
+        const uint32_t *alt = id == UINT32_MAX ? NULL : stet_subst_of(sets, id, &n);
+        bool found = false;
+        for (size_t c = 0; c < n && !found; c++)
+            found = strcmp(stet_subst_word(sets, alt[c]), v->with[k]) == 0;
+        if (!found || w->s.filtered[v->at[k]])
+            return error_set(STET_EINTERNAL, "%s put '%s' for '%s', which its set does not allow", j->d->name, v->with[k], token);
+    }
+    return STET_OK;
+}
+
+/* Probabilities (K) of the adversarial text by a full evaluation. */
+static stet_status evaluate(const attack_job *j, attack_worker *w, adversarial *v, double *prob)
+{
+    const search *s = &w->s;
+    const size_t K = s->n_classes;
+    stet_edit *edits = arena_new(&w->mem, stet_edit, s->n + 1);
+    uint32_t *want = arena_new(&w->mem, uint32_t, s->n + 1), *got = arena_new(&w->mem, uint32_t, j->max_len);
+    float *p = arena_new(&w->mem, float, K);
+    if (!edits || !want || !got || !p)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < s->n; i++)
+        want[i] = search_word(s, i, s->found[i]);
+    if (!j->a->model) { /* the program sees the rebuilt text in any case; it must stay with its answer */
+        for (size_t k = 0; k < v->n; k++)
+            edits[k] = (stet_edit){(uint32_t)v->at[k], want[v->at[k]]};
+        const size_t start[2] = {0, v->n};
+        v->reread = true;
+        return s->v->ask(s->v, edits, start, 1, prob);
+    }
+    size_t n;
+    TRY(stet_model_read(j->a->model, v->text, strlen(v->text), got, &n));
+    v->reread = n == s->n && memcmp(got, want, n * sizeof *got) == 0;
+    if (v->reread) {
+        TRY(stet_model_predict(j->a->model, v->text, strlen(v->text), p, NULL));
+    } else { /* an odd word is cut in two, or joins its neighbour: the words as intended, read from scratch */
+        stet_view *view;
+        TRY(stet_view_open(j->a->model, want, s->n, &view));
+        stet_softmax(stet_view_logits(view), K, p);
+        stet_view_free(view);
+    }
+    for (size_t c = 0; c < K; c++)
+        prob[c] = (double)p[c];
+    return STET_OK;
+}
+
+static stet_status check(const attack_job *j, attack_worker *w, adversarial *v, record *r)
+{
+    search *s = &w->s;
+    TRY(check_sets(j, w, v));
+    double *prob = arena_new(&w->mem, double, s->n_classes);
+    if (!prob)
+        return STET_ENOMEM;
+    size_t row;
+    TRY(search_ask(s, s->found, &row));
+    TRY(search_answer(s));
+    const double claimed = search_p(s, row);
+    TRY(evaluate(j, w, v, prob));
+    v->p = prob[s->y];
+    for (size_t c = 1; c < s->n_classes; c++)
+        if (prob[c] > prob[v->answer])
+            v->answer = (int)c;
+    const bool holds = v->answer != s->y;
+    if (j->a->model && fabs(v->p - claimed) > rounding)
+        return error_set(STET_EINTERNAL, "text %zu: %s says P = %.6f, a full evaluation says %.6f", r->index, j->d->name, claimed, v->p);
+    r->outcome = holds ? OUTCOME_SUCCESS : OUTCOME_UNCONFIRMED;
+    const double most = s->common.max_result;
+    if (holds && most > 0 && (double)v->n > most * (double)s->n)
+        r->outcome = OUTCOME_FAILURE;
+    return STET_OK;
+}
+
+/* ---- recording ---------------------------------------------------------------------------- */
+
+static void key(buf *b, const char *name)
+{
+    buf_printf(b, ",\"%s\":", name);
+}
+
+static void put_string(buf *b, const char *name, const char *s, size_t n)
+{
+    key(b, name);
+    buf_json_string(b, s, n);
+}
+
+static void put_changes(buf *b, const attack_worker *w, const adversarial *v)
+{
+    key(b, "changes");
+    buf_char(b, '[');
+    for (size_t k = 0; k < v->n; k++) {
+        const stet_token *t = &w->tokens.v[v->at[k]];
+        buf_printf(b, "%s{\"position\":%zu,\"start\":%u,\"end\":%u", k ? "," : "", v->at[k], t->start, t->end);
+        put_string(b, "from", stet_token_word(&w->tokens, v->at[k]), t->len);
+        put_string(b, "to", v->with[k], strlen(v->with[k]));
+        buf_char(b, '}');
+    }
+    buf_char(b, ']');
+}
+
+static stet_status write_line(const attack_job *j, const attack_worker *w, const adversarial *v, const char *error, record *r)
+{
+    const stet_dataset *d = j->a->data;
+    const stet_str text = stet_dataset_text(d, r->index);
+    buf b = {0};
+    buf_printf(&b, "{\"attack\":\"%s\",\"index\":%zu,\"outcome\":\"%s\"", j->d->name, r->index, outcome_names[r->outcome]);
+    const char *label = stet_dataset_class_name(d, (size_t)stet_dataset_label(d, r->index));
+    put_string(&b, "label", label, strlen(label));
+    if (error) {
+        put_string(&b, "error", error, strlen(error));
+    } else {
+        const char *answer = stet_dataset_class_name(d, (size_t)v->answer);
+        put_string(&b, "answer", answer, strlen(answer));
+        key(&b, "before");
+        buf_real(&b, search_p(&w->s, 0));
+        key(&b, "after");
+        buf_real(&b, v->p);
+    }
+    buf_printf(&b, ",\"queries\":%llu,\"evaluations\":%llu,\"words\":%zu,\"attackable\":%zu,\"candidates\":%zu,\"changed\":%zu",
+               (unsigned long long)r->queries, (unsigned long long)r->evaluations, r->words, r->attackable, r->candidates, r->changed);
+    if (r->complete)
+        buf_str(&b, ",\"complete\":true");
+    if (!error && v->text && !v->reread)
+        buf_str(&b, ",\"reread\":false");
+    if (v->text) {
+        put_changes(&b, w, v);
+        put_string(&b, "adversarial", v->text, strlen(v->text));
+    }
+    put_string(&b, "text", text.data, text.len);
+    buf_str(&b, "}\n");
+    const stet_status st = buf_status(&b);
+    r->line = st == STET_OK ? buf_take(&b) : NULL;
+    buf_deinit(&b);
+    return st;
+}
+
+/* ---- one text ----------------------------------------------------------------------------- */
+
+static stet_status search_one(const attack_job *j, attack_worker *w, record *r, adversarial *v)
+{
+    search *s = &w->s;
+    s->y = stet_dataset_label(j->a->data, r->index);
+    TRY(search_start(s, &w->text));
+    v->p = search_p(s, 0);
+    v->answer = s->y;
+    if (search_turned(s, 0)) {
+        r->outcome = OUTCOME_WRONG;
+        const double *p = search_prob(s, 0);
+        v->answer = 0;
+        for (size_t c = 1; c < s->n_classes; c++)
+            if (p[c] > p[v->answer])
+                v->answer = (int)c;
+        return STET_OK;
+    }
+    const stet_status st = j->d->run(s, j->set.cfg);
+    if (st != STET_OK && st != OVER_BUDGET)
+        return st;
+    r->outcome = OUTCOME_FAILURE;
+    r->complete = s->complete;
+    if (s->success) {
+        TRY(rebuild(w, v));
+        TRY(check(j, w, v, r));
+    }
+    r->queries = s->queries;
+    r->evaluations = s->evaluations;
+    r->changed = r->outcome == OUTCOME_SUCCESS ? v->n : 0;
+    return STET_OK;
+}
+
+stet_status subject_attack(const attack_job *j, attack_worker *w, record *r)
+{
+    const arena_mark start = arena_save(&w->mem);
+    w->chance = (rng_chance){.c = {.next = next_number}, .r = rng_stream(j->a->seed, STREAM_ATTACK, r->index)};
+    adversarial v = {0};
+    stet_status st = start_worker(j, w);
+    if (st == STET_OK)
+        st = read_text(j, w, r->index);
+    if (st == STET_OK)
+        st = set_problem(j, w);
+    if (st == STET_OK) {
+        r->words = w->s.n;
+        for (size_t i = 0; i < w->s.n; i++)
+            if (search_free(&w->s, i)) {
+                r->attackable++;
+                r->candidates += search_count(&w->s, i);
+            }
+        st = search_one(j, w, r, &v);
+    }
+    const char *error = NULL;
+    if (!j->a->model && (st == STET_EIO || st == STET_EFORMAT)) { /* the program's fault: the next text gets a new one */
+        r->outcome = OUTCOME_ERROR;
+        error = stet_last_error();
+        st = STET_OK;
+    }
+    if (st == STET_OK)
+        st = write_line(j, w, &v, error, r);
+    stet_free(v.text);
+    arena_restore(&w->mem, start);
+    return st;
+}

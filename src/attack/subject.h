@@ -1,0 +1,54 @@
+/* attack/subject.h - one text after the other through the attack: read, searched, checked, recorded. */
+#ifndef ATTACK_SUBJECT_H
+#define ATTACK_SUBJECT_H
+
+#include "attack/attack_impl.h"
+#include "attack/record.h"
+#include "base/rng.h"
+#include "base/strmap.h"
+
+/* What all texts share. */
+typedef struct attack_job {
+    const stet_attack_args *a;
+    const attack_desc *d;
+    attack_settings set;
+    const stet_vocab *vocab;
+    stet_vocab *own_vocab; /* of a program: words of texts and sets */
+    stet_tokenizer tokenizer;
+    size_t max_len;
+    strmap stop;
+    struct attack_worker *worker; /* (n_workers) */
+    size_t n_workers;
+    record *record; /* (n), ascending index */
+    size_t n;
+    size_t *todo; /* (n_todo) records without a line */
+    size_t n_todo, from; /* the block in work starts at todo[from] */
+    stet_status *status; /* (n) */
+    char **message;      /* (n) of those that failed */
+} attack_job;
+
+typedef struct rng_chance {
+    chance c;
+    rng r;
+} rng_chance;
+
+/* What a thread keeps from text to text. */
+typedef struct attack_worker {
+    victim *v;
+    struct search_memory *memory;
+    arena mem;
+    stet_tokens tokens;
+    stet_choices choices;
+    search s;
+    rng_chance chance;
+    const char **with; /* (first[n]) the candidates as words, beside search.word */
+    attack_text text;
+} attack_worker;
+
+stet_status subject_attack(const attack_job *j, attack_worker *w, record *r);
+void subject_worker_free(attack_worker *w);
+
+/* The built-in similarity: the cosine of the mean vectors of two lists of words. `user` is the model. */
+double similarity_mean(void *user, const uint32_t *a, const uint32_t *b, size_t n);
+
+#endif
