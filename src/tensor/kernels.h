@@ -6,25 +6,27 @@
 #include "base/arena.h"
 #include "tensor/tensor.h"
 
-/* c = alpha op(a) op(b) + beta c; row-major, op(a) is (m, k), op(b) is (k, n); leading dimensions in elements.
- * Cut into fixed blocks that run on the pool, each on one BLAS thread. */
-void gemm(bool ta, bool tb, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda, const real *b, size_t ldb,
-          real beta, real *c, size_t ldc);
-/* The same where k may be long and c small, as in weight gradients: cuts k too; the parts, added in order, are in `mem`
- * meanwhile. */
-stet_status gemm_long(arena *mem, bool ta, bool tb, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
-                      const real *b, size_t ldb, real beta, real *c, size_t ldc);
+/* c = alpha op(a) op(b) + beta c; row-major, op(a) is (m, k), op(b) is (k, n); leading dimensions
+ * in elements. Cut into fixed blocks that run on the pool, each on one BLAS thread. */
+void gemm(bool ta, bool tb, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
+          const real *b, size_t ldb, real beta, real *c, size_t ldc);
+/* The same where k may be long and c small, as in weight gradients: cuts k too; the parts, added in
+ * order, are in `mem` meanwhile. */
+stet_status gemm_long(arena *mem, bool ta, bool tb, size_t m, size_t n, size_t k, real alpha,
+                      const real *a, size_t lda, const real *b, size_t ldb, real beta, real *c,
+                      size_t ldc);
 /* The same on the calling thread alone, for use inside pool pieces. */
-void gemm_serial(bool ta, bool tb, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda, const real *b,
-                 size_t ldb, real beta, real *c, size_t ldc);
+void gemm_serial(bool ta, bool tb, size_t m, size_t n, size_t k, real alpha, const real *a,
+                 size_t lda, const real *b, size_t ldb, real beta, real *c, size_t ldc);
 
-/* Vector functions, within 2 ulp of the double-precision result (float build); y may be x. NaN stays NaN, overflow saturates as libm. */
+/* Vector functions, within 2 ulp of the double-precision result (float build); y may be x. NaN
+ * stays NaN, overflow saturates as libm. */
 void vec_exp(const real *x, real *y, size_t n);
 void vec_log(const real *x, real *y, size_t n);
 void vec_tanh(const real *x, real *y, size_t n);
 void vec_sigmoid(const real *x, real *y, size_t n);
-void vec_gelu(const real *x, real *y, size_t n);          /* x Phi(x) */
-void vec_gelu_grad(const real *x, real *dy, size_t n);    /* Phi(x) + x phi(x) */
+void vec_gelu(const real *x, real *y, size_t n);       /* x Phi(x) */
+void vec_gelu_grad(const real *x, real *dy, size_t n); /* Phi(x) + x phi(x) */
 
 /* y += alpha x */
 void vec_axpy(real alpha, const real *x, real *y, size_t n);

@@ -1,6 +1,7 @@
 /* tensor/op_list.h - one line an op: name, number of inputs (-1: any). The list makes the ids, the
- * op table, the support table of `stet info` and the test matrix; the linker then names each function
- * still to be written: op_X_infer, cpu_X_fwd, cpu_X_bwd (and cuda_X_fwd/bwd in a CUDA build). */
+ * op table, the support table of `stet info` and the test matrix; the linker then names each
+ * function still to be written: op_X_infer, cpu_X_fwd, cpu_X_bwd (and cuda_X_fwd/bwd in a CUDA
+ * build). */
 #ifndef TENSOR_OP_LIST_H
 #define TENSOR_OP_LIST_H
 

@@ -21,9 +21,9 @@ node *op_sigmoid(tape *t, node *x);
 node *op_gelu(tape *t, node *x); /* exact: x Phi(x) */
 node *op_exp(tape *t, node *x);
 node *op_log(tape *t, node *x);
-node *op_abs(tape *t, node *x);               /* derivative 0 at 0 */
-node *op_min(tape *t, node *a, node *b);      /* ties: a */
-node *op_max(tape *t, node *a, node *b);      /* ties: a */
+node *op_abs(tape *t, node *x);          /* derivative 0 at 0 */
+node *op_min(tape *t, node *a, node *b); /* ties: a */
+node *op_max(tape *t, node *a, node *b); /* ties: a */
 node *op_clamp(tape *t, node *x, double lo, double hi);
 
 /* reductions */
@@ -31,10 +31,12 @@ node *op_sum(tape *t, node *x);     /* () */
 node *op_row_sum(tape *t, node *x); /* (n, c) -> (n) */
 
 /* rows */
-node *op_gather(tape *t, node *x, const uint32_t *index, size_t n); /* rows of x; backward is scatter-add, in order */
-node *op_concat(tape *t, node *const *x, int n);                    /* along columns */
+node *op_gather(tape *t, node *x, const uint32_t *index,
+                size_t n);                       /* rows of x; backward is scatter-add, in order */
+node *op_concat(tape *t, node *const *x, int n); /* along columns */
 node *op_slice(tape *t, node *x, size_t first_col, size_t n_cols);
-node *op_seq_mean(tape *t, node *x, const seq_index *seq); /* (T, c) -> (B, c): mean over each text */
+node *op_seq_mean(tape *t, node *x,
+                  const seq_index *seq); /* (T, c) -> (B, c): mean over each text */
 
 /* networks */
 node *op_dropout(tape *t, node *x, double p, rng *stream); /* kept entries scaled by 1/(1-p) */
@@ -43,33 +45,34 @@ node *op_glu(tape *t, node *x); /* (n, 2c) -> (n, c): first half times sigmoid o
 
 /* losses: means over rows */
 node *op_log_softmax(tape *t, node *x);
-node *op_cross_entropy(tape *t, node *logits, const int32_t *label);  /* (B, K) -> () */
-node *op_bce_logits(tape *t, node *logit, const int32_t *label);      /* (B, 1), labels 0/1 -> () */
-node *op_kl(tape *t, node *log_p, node *log_q);                       /* mean over rows of sum p (log p - log q) */
+node *op_cross_entropy(tape *t, node *logits, const int32_t *label); /* (B, K) -> () */
+node *op_bce_logits(tape *t, node *logit, const int32_t *label);     /* (B, 1), labels 0/1 -> () */
+node *op_kl(tape *t, node *log_p, node *log_q); /* mean over rows of sum p (log p - log q) */
 
 /* fused sequence ops ------------------------------------------------------------------------- */
 
-/* One kernel size of a text CNN: every input row projected once per tap, window sums gathered, ReLU,
- * max over time. rows (V, D), w (F, D, k) and b (F) as nn.Conv1d; result (B, F). Texts shorter than k
- * are continued with zero vectors. Backward touches only the winning windows. */
+/* One kernel size of a text CNN: every input row projected once per tap, window sums gathered,
+ * ReLU, max over time. rows (V, D), w (F, D, k) and b (F) as nn.Conv1d; result (B, F). Texts
+ * shorter than k are continued with zero vectors. Backward touches only the winning windows. */
 node *op_conv_pool(tape *t, node *rows, node *w, node *b, const seq_index *seq);
 
-/* Both directions of one LSTM layer, started from zero states, over the true length of each text; result (B, 2H): the last state of
- * the forward direction, then of the backward direction. Weights as nn.LSTM: w_ih (4H, D), w_hh (4H, H), b_ih, b_hh (4H), gates i f g o;
- * w[0..3] forward, w[4..7] reverse. */
+/* Both directions of one LSTM layer, started from zero states, over the true length of each text;
+ * result (B, 2H): the last state of the forward direction, then of the backward direction. Weights
+ * as nn.LSTM: w_ih (4H, D), w_hh (4H, H), b_ih, b_hh (4H), gates i f g o; w[0..3] forward, w[4..7]
+ * reverse. */
 node *op_bilstm(tape *t, node *rows, node *const w[8], const seq_index *seq);
 
-/* The convolution kernels of an S4 layer (gbm.md 5): a, w (H, n) with Lambda = -exp(a) - i w; P, B, C (H, n, 2) as
- * (re, im); log_dt (H); result K (H, L). */
+/* The convolution kernels of an S4 layer (gbm.md 5): a, w (H, n) with Lambda = -exp(a) - i w; P, B,
+ * C (H, n, 2) as (re, im); log_dt (H); result K (H, L). */
 node *op_s4_kernel(tape *t, node *a, node *w, node *p, node *b, node *c, node *log_dt, size_t len);
 /* y = K * u + d u, causal, each text by itself: u (T, H), K (H, L), d (H); L >= seq->max_len. */
 node *op_s4_conv(tape *t, node *u, node *k, node *d, const seq_index *seq);
 
 /* ops of other layers ------------------------------------------------------------------------- */
 
-/* An op with its own kernels: `out` is the shape of the result, which `forward` fills; `backward` adds
- * to cleared gradients (see op_desc). `data` (size bytes) is copied into the arena: custom_data(n) in
- * the kernels. Whoever calls it checks the operands. */
+/* An op with its own kernels: `out` is the shape of the result, which `forward` fills; `backward`
+ * adds to cleared gradients (see op_desc). `data` (size bytes) is copied into the arena:
+ * custom_data(n) in the kernels. Whoever calls it checks the operands. */
 node *op_custom(tape *t, node *const *in, int n, shape out, op_kernel *forward, op_kernel *backward,
                 const void *data, size_t size);
 const void *custom_data(const node *n);

@@ -7,9 +7,9 @@
  *     node *loss = op_cross_entropy(&t, op_matmul(&t, x, false, w, true), labels);
  *     TRY(tape_backward(&t, loss));                            // also reports any earlier failure
  *
- * A failing op returns NULL and leaves its status in the tape; ops on NULL inputs do nothing and return NULL,
- * so a forward pass reads like the paper and is checked once (tape_status or tape_backward).
- * Nodes, values and gradients live in the arena. Forward kernels run at once. */
+ * A failing op returns NULL and leaves its status in the tape; ops on NULL inputs do nothing and
+ * return NULL, so a forward pass reads like the paper and is checked once (tape_status or
+ * tape_backward). Nodes, values and gradients live in the arena. Forward kernels run at once. */
 #ifndef TENSOR_TAPE_H
 #define TENSOR_TAPE_H
 
@@ -23,7 +23,7 @@ typedef enum op_id {
 #define OP_ENUM(name, n_in) OP_##name,
     OP_LIST(OP_ENUM)
 #undef OP_ENUM
-    OP_COUNT
+        OP_COUNT
 } op_id;
 
 typedef struct node node;
@@ -33,7 +33,7 @@ struct node {
     node **in;
     shape shape;
     real *value;
-    real *grad;      /* NULL where no gradient is wanted; zeroed before the backward walk reaches it */
+    real *grad; /* NULL where no gradient is wanted; zeroed before the backward walk reaches it */
     bool needs_grad;
     bool grad_fresh; /* the block was just allocated and holds nothing yet: see op_desc.fills */
     void *args;      /* the op's typed parameters (ops.h), in the arena */
@@ -44,26 +44,29 @@ typedef struct tape {
     arena *mem;
     node **nodes; /* in order of creation */
     size_t n, cap;
-    bool record;  /* false: inference, no gradients will be asked for */
+    bool record; /* false: inference, no gradients will be asked for */
     device dev;
     stet_status status;
 } tape;
 
 void tape_init(tape *t, arena *mem, bool record);
 stet_status tape_status(const tape *t);
-node *tape_input(tape *t, shape s, real *value, real *grad);       /* both borrowed; grad NULL: constant */
+node *tape_input(tape *t, shape s, real *value,
+                 real *grad); /* both borrowed; grad NULL: constant */
 node *tape_constant(tape *t, shape s, const real *value);
-/* d loss / d every input that has a gradient block, added to it. `loss` has one element; its seed is 1. */
+/* d loss / d every input that has a gradient block, added to it. `loss` has one element; its seed
+ * is 1. */
 stet_status tape_backward(tape *t, node *loss);
 
-/* For ops: make a node (args copied to the arena), infer its shape, allocate its value, run its forward kernel. */
+/* For ops: make a node (args copied to the arena), infer its shape, allocate its value, run its
+ * forward kernel. */
 node *tape_push(tape *t, op_id op, node *const *in, int n_in, const void *args, size_t args_size);
 stet_status tape_fail(tape *t, stet_status st); /* remembers the first failure */
 
 /* The op table: one row per op, one column per device. A NULL kernel is an answer: STET_ENOTSUP.
- * A backward kernel ADDS to in[i]->grad of each input that needs_grad (one at least does). One marked `fills` also takes
- * blocks that hold nothing yet: it asks grad_is_fresh and then writes instead of adding, which saves
- * clearing the block. All others find their blocks cleared. */
+ * A backward kernel ADDS to in[i]->grad of each input that needs_grad (one at least does). One
+ * marked `fills` also takes blocks that hold nothing yet: it asks grad_is_fresh and then writes
+ * instead of adding, which saves clearing the block. All others find their blocks cleared. */
 typedef stet_status op_kernel(tape *t, node *n);
 typedef struct op_desc {
     const char *name;

@@ -1,8 +1,9 @@
 /* tensor/tensor.h - numbers, shapes, and the letters of the project.
  *
- * B texts in a batch, T tokens (all texts together, no padding), V input rows (distinct words of the
- * batch), D embedding size, H hidden size or channels, F filters, K classes, S substitutes of a word.
- * Matrices are row-major; a tensor of higher rank is seen by most ops as (product of all but the last, last).
+ * B texts in a batch, T tokens (all texts together, no padding), V input rows (distinct words of
+ * the batch), D embedding size, H hidden size or channels, F filters, K classes, S substitutes of a
+ * word. Matrices are row-major; a tensor of higher rank is seen by most ops as (product of all but
+ * the last, last).
  *
  * `real` is float. The tests compile the same sources once more with real = double, so that every
  * gradient can be compared with finite differences of the very code that ships. */
