@@ -54,8 +54,8 @@ stet_status tape_status(const tape *t);
 node *tape_input(tape *t, shape s, real *value,
                  real *grad); /* both borrowed; grad NULL: constant */
 node *tape_constant(tape *t, shape s, const real *value);
-/* d loss / d every input that has a gradient block, added to it. `loss` has one element; its seed
- * is 1. */
+/* d loss / d every input that has a gradient block, added to it. `loss` has one element; its seed is
+ * 1. Gradients of results are scratch: ops hand their blocks on. */
 stet_status tape_backward(tape *t, node *loss);
 
 /* For ops: make a node (args copied to the arena), infer its shape, allocate its value, run its
