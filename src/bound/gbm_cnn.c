@@ -11,7 +11,8 @@ static ALWAYS_INLINE real modulus(real x)
     return x < 0 ? -x : x;
 }
 
-/* max |w[l]| over first <= l < end. x - x is 0 unless x is NaN or infinite, and then NaN. */
+/* max |w[l]| over first <= l < end. x - x is 0 unless x is NaN or infinite; then it is NaN, and
+ * what cannot be bounded is infinite. */
 static ALWAYS_INLINE real greatest(const real *w, size_t first, size_t end)
 {
     real best = 0, fault = 0;
@@ -20,19 +21,118 @@ static ALWAYS_INLINE real greatest(const real *w, size_t first, size_t end)
         best = a > best ? a : best;
         fault += a - a;
     }
-    return best + fault;
+    return fault == 0 ? best : (real)INFINITY;
 }
 
-static real widened(real m)
+/* ---- the compact form --------------------------------------------------------------------- */
+
+static ALWAYS_INLINE void row_forward(const real *RESTRICT w, size_t D, const size_t k,
+                                      real *RESTRICT m)
 {
-    return isnan(m) ? (real)INFINITY : m;
+    for (size_t c = 0; c < D; c++)
+        m[c] = greatest(w + c * k, 0, k);
+}
+
+/* The usual kernel sizes are compiled with the size known: only so does the loop become vectors. */
+#define SIZES(X) X(2) X(3) X(4) X(5)
+#define DEFINE(K)                                                                                  \
+    SIMD_CLONES static void forward_##K(const real *RESTRICT w, size_t D, real *RESTRICT m)        \
+    {                                                                                              \
+        row_forward(w, D, K, m);                                                                   \
+    }
+SIZES(DEFINE)
+#undef DEFINE
+
+static void forward(const real *w, size_t D, size_t k, real *m)
+{
+    switch (k) {
+#define CASE(K)                                                                                    \
+    case K:                                                                                        \
+        forward_##K(w, D, m);                                                                      \
+        break;
+        SIZES(CASE)
+#undef CASE
+    default:
+        row_forward(w, D, k, m);
+    }
+}
+
+/* n channels one by one: the first tap that is as great as m gets all of m_. */
+static void backward_exact(const real *w, size_t n, size_t k, const real *m, const real *m_,
+                           real *dw)
+{
+    for (size_t c = 0; c < n; c++)
+        for (size_t l = 0; l < k && m[c] > 0; l++)
+            if (modulus(w[c * k + l]) == m[c]) {
+                dw[c * k + l] += w[c * k + l] < 0 ? -m_[c] : m_[c];
+                break;
+            }
+}
+
+enum { CHUNK = 512 };
+
+/* n channels, n k <= CHUNK. Where no channel has two equal taps, and that is nearly everywhere,
+ * every tap can be looked at by itself. */
+SIMD_CLONES
+static void backward(const real *RESTRICT w, size_t n, size_t k, const real *RESTRICT m,
+                     const real *RESTRICT m_, real *RESTRICT dw)
+{
+    real peak[CHUNK], share[CHUNK];
+    for (size_t c = 0; c < n; c++)
+        for (size_t l = 0; l < k; l++) {
+            peak[c * k + l] = m[c];
+            share[c * k + l] = m_[c];
+        }
+    unsigned hits = 0;
+    for (size_t i = 0; i < n * k; i++)
+        hits += modulus(w[i]) == peak[i];
+    if (hits != n) {
+        backward_exact(w, n, k, m, m_, dw);
+        return;
+    }
+    for (size_t i = 0; i < n * k; i++) {
+        const real by = modulus(w[i]) == peak[i] ? share[i] : 0;
+        dw[i] += w[i] < 0 ? -by : by;
+    }
+}
+
+typedef struct job {
+    const conv_weights *w;
+    real *m;
+    const real *m_;
+    real *dw; /* NULL: forward */
+} job;
+
+enum { FILTERS = 16 }; /* of a piece */
+
+static void piece(void *ctx, size_t i, int worker)
+{
+    (void)worker;
+    const job *j = ctx;
+    const size_t D = j->w->D, k = j->w->k, first = i * FILTERS;
+    const size_t last = first + FILTERS < j->w->F ? first + FILTERS : j->w->F;
+    for (size_t f = first; !j->dw && f < last; f++)
+        forward(j->w->w + f * D * k, D, k, j->m + f * D);
+    const size_t step = k <= CHUNK ? CHUNK / k : 1;
+    for (size_t c = first * D; j->dw && c < last * D; c += step) {
+        const size_t n = last * D - c < step ? last * D - c : step;
+        (k <= CHUNK ? backward : backward_exact)(j->w->w + c * k, n, k, j->m + c, j->m_ + c,
+                                                 j->dw + c * k);
+    }
 }
 
 void gbm_conv(const conv_weights *w, real *m)
 {
-    for (size_t i = 0; i < w->F * w->D; i++)
-        m[i] = widened(greatest(w->w + i * w->k, 0, w->k));
+    pool_run((w->F + FILTERS - 1) / FILTERS, piece, &(job){.w = w, .m = m});
 }
+
+void gbm_conv_back(const conv_weights *w, const real *m, const real *m_, real *dw)
+{
+    pool_run((w->F + FILTERS - 1) / FILTERS, piece,
+             &(job){.w = w, .m = (real *)m, .m_ = m_, .dw = dw});
+}
+
+/* ---- every position ----------------------------------------------------------------------- */
 
 stet_status gbm_conv_full(const conv_weights *w, size_t N, real *m)
 {
@@ -44,101 +144,7 @@ stet_status gbm_conv_full(const conv_weights *w, size_t N, real *m)
             /* tap l of window t = p - l, which begins at 0 .. N - k */
             const size_t first = p > N - w->k ? p - (N - w->k) : 0, end = p < w->k ? p + 1 : w->k;
             for (size_t c = 0; c < w->D; c++)
-                m[(f * N + p) * w->D + c] =
-                    widened(greatest(w->w + (f * w->D + c) * w->k, first, end));
+                m[(f * N + p) * w->D + c] = greatest(w->w + (f * w->D + c) * w->k, first, end);
         }
     return STET_OK;
-}
-
-/* ---- the regulariser ---------------------------------------------------------------------- */
-
-/* Common kernel sizes are compiled with the size known, so that the taps need no loop. */
-#define FOR_TAPS(k, call)                                                                          \
-    switch (k) {                                                                                   \
-    case 2:                                                                                        \
-        call(2);                                                                                   \
-        break;                                                                                     \
-    case 3:                                                                                        \
-        call(3);                                                                                   \
-        break;                                                                                     \
-    case 4:                                                                                        \
-        call(4);                                                                                   \
-        break;                                                                                     \
-    case 5:                                                                                        \
-        call(5);                                                                                   \
-        break;                                                                                     \
-    default:                                                                                       \
-        call(k);                                                                                   \
-    }
-
-static ALWAYS_INLINE double row_sum(const real *w, size_t D, const size_t k)
-{
-    enum { PARTS = 8 };
-    double part[PARTS] = {0}, sum = 0;
-    for (size_t c = 0; c < D; c++)
-        part[c % PARTS] += (double)greatest(w + c * k, 0, k);
-    for (int i = 0; i < PARTS; i++)
-        sum += part[i];
-    return sum;
-}
-
-static ALWAYS_INLINE void row_back(const real *RESTRICT w, size_t D, const size_t k, real by,
-                                   real *RESTRICT dw)
-{
-    for (size_t c = 0; c < D; c++) {
-        size_t at = 0;
-        for (size_t l = 1; l < k; l++)
-            at = modulus(w[c * k + l]) > modulus(w[c * k + at]) ? l : at;
-        const real v = w[c * k + at];
-        dw[c * k + at] += v > 0 ? by : v < 0 ? -by : 0;
-    }
-}
-
-typedef struct job {
-    const conv_weights *w;
-    real *row;
-    const real *row_;
-    real *dw;
-} job;
-
-SIMD_CLONES
-static void sum_piece(const job *j, size_t f)
-{
-    const conv_weights *w = j->w;
-#define CALL(size) j->row[f] = (real)row_sum(w->w + f * w->D * w->k, w->D, (size))
-    FOR_TAPS(w->k, CALL)
-#undef CALL
-}
-
-SIMD_CLONES
-static void back_piece(const job *j, size_t f)
-{
-    const conv_weights *w = j->w;
-    const size_t at = f * w->D * w->k;
-#define CALL(size) row_back(w->w + at, w->D, (size), j->row_[f], j->dw + at)
-    FOR_TAPS(w->k, CALL)
-#undef CALL
-}
-
-enum { FILTERS = 16 }; /* of a piece */
-
-static void piece(void *ctx, size_t i, int worker)
-{
-    (void)worker;
-    const job *j = ctx;
-    for (size_t f = i * FILTERS; f < j->w->F && f < (i + 1) * FILTERS; f++)
-        if (j->dw)
-            back_piece(j, f);
-        else
-            sum_piece(j, f);
-}
-
-void gbm_conv_rows(const conv_weights *w, real *row)
-{
-    pool_run((w->F + FILTERS - 1) / FILTERS, piece, &(job){.w = w, .row = row});
-}
-
-void gbm_conv_rows_back(const conv_weights *w, const real *row_, real *dw)
-{
-    pool_run((w->F + FILTERS - 1) / FILTERS, piece, &(job){.w = w, .row_ = row_, .dw = dw});
 }

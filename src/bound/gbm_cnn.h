@@ -18,12 +18,11 @@ typedef struct conv_weights {
 
 /* m (F, D): the compact form. A weight that is not finite gives a bound of infinity. */
 void gbm_conv(const conv_weights *w, real *m);
+/* dw (F, D, k) += m_ . dm / dw: the sign of the first tap of greatest modulus. `m` as gbm_conv gave
+ * it. */
+void gbm_conv_back(const conv_weights *w, const real *m, const real *m_, real *dw);
+
 /* m (F, N, D): exact, for texts of N words. STET_EUSAGE when N < k: such texts are padded first. */
 stet_status gbm_conv_full(const conv_weights *w, size_t N, real *m);
-
-/* row (F): sums of the compact form's rows; NaN where a weight is not finite. */
-void gbm_conv_rows(const conv_weights *w, real *row);
-/* dw (F, D, k) += row_[f] d row_f / dw: the sign of the first tap of greatest modulus. */
-void gbm_conv_rows_back(const conv_weights *w, const real *row_, real *dw);
 
 #endif

@@ -1,37 +1,25 @@
 /* bound/gbm_lstm.c - see gbm_lstm.h and docs/gbm.md.
  *
- * Names as in the paper, with its errors corrected: T_q pre-activations, P_q the factors of the rows of dc',
- * A^c and B^c together as J (one row over v, one over h), E and G the factors of dh'. A tilde in the text is a suffix
- * `_` here: x_ is d loss / d x. At a tie the branch written with >= is taken, forward and backward alike. */
+ * Names as in the paper, with its errors corrected: T_q pre-activations, P_q the factors of the
+ * rows of dc', A^c and B^c together as J (one row over v, one over h), E and G the factors of dh'.
+ * A tilde in the text is a suffix
+ * `_` here: x_ is d loss / d x. At a tie the branch written with >= is taken, forward and backward
+ * alike. */
 #include "bound/gbm_lstm.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/pool.h"
-#include "base/simd.h"
-
-enum { GI, GF, GG, GO, GATES };
-enum { LANES = 16 };
-
-typedef struct iv {
-    real lo, hi;
-} iv;
-
-/* A row of weights over one of the two inputs, with what is kept along it. */
-typedef struct segment {
-    const real *w[GATES], *centre, *radius;
-    size_t n;
-    real *j_lo, *j_hi; /* range of dc'_i / dx_j */
-} segment;
+#include "bound/lstm_rows.h"
 
 /* Everything of one unit that is not a row. */
 typedef struct unit {
-    segment seg[2]; /* over v, over h */
-    iv C;           /* box of the previous cell */
-    real mid[GATES];       /* pre-activations at the centre */
+    segment seg[2];  /* over v, over h */
+    iv C;            /* box of the previous cell */
+    real mid[GATES]; /* pre-activations at the centre */
     iv T[GATES], act[GATES], slope[GATES];
-    iv P[GO];              /* of gates i f g */
+    iv P[GO]; /* of gates i f g */
     iv c_ia, c_mv, c;
     bool lo_from_mv, hi_from_mv;
     iv tau, dtau, E, G, h;
@@ -39,38 +27,9 @@ typedef struct unit {
 
 /* ---- small pieces ------------------------------------------------------------------------- */
 
-static real sigmoid(real x)
-{
-    return (real)(1 / (1 + exp(-(double)x)));
-}
-
 static real max2(real a, real b)
 {
     return a > b ? a : b;
-}
-
-/* Product of [p] >= 0 and [x]. */
-static iv imul_pos(iv p, iv x)
-{
-    return (iv){ x.lo >= 0 ? p.lo * x.lo : p.hi * x.lo, x.hi >= 0 ? p.hi * x.hi : p.lo * x.hi };
-}
-
-static void imul_pos_back(iv y_, iv p, iv x, iv *p_, iv *x_)
-{
-    if (x.hi >= 0) {
-        p_->hi += y_.hi * x.hi;
-        x_->hi += y_.hi * p.hi;
-    } else {
-        p_->lo += y_.hi * x.hi;
-        x_->hi += y_.hi * p.lo;
-    }
-    if (x.lo >= 0) {
-        p_->lo += y_.lo * x.lo;
-        x_->lo += y_.lo * p.lo;
-    } else {
-        p_->hi += y_.lo * x.lo;
-        x_->lo += y_.lo * p.hi;
-    }
 }
 
 /* First and second derivative of a gate's activation. */
@@ -89,7 +48,7 @@ static real d2(int gate, real x)
 /* The derivative is a bell: least at the end far from 0, greatest at the point near 0. */
 static iv bell(int gate, iv t)
 {
-    return (iv){ d1(gate, max2(-t.lo, t.hi)), d1(gate, max2(0, max2(t.lo, -t.hi))) };
+    return (iv){d1(gate, max2(-t.lo, t.hi)), d1(gate, max2(0, max2(t.lo, -t.hi)))};
 }
 
 static void bell_back(int gate, iv y_, iv t, iv *t_)
@@ -104,71 +63,6 @@ static void bell_back(int gate, iv y_, iv t, iv *t_)
         t_->hi += y_.hi * d2(gate, t.hi);
 }
 
-static ALWAYS_INLINE real sum_lanes(const real part[LANES])
-{
-    real s = 0;
-    for (int k = 0; k < LANES; k++)
-        s += part[k];
-    return s;
-}
-
-/* ---- rows, forward ------------------------------------------------------------------------ */
-
-/* w.centre and |w|.radius: centre and radius of the pre-activation. */
-SIMD_CLONES
-static void row_range(const real *RESTRICT w, const real *RESTRICT centre, const real *RESTRICT radius, size_t n, real out[2])
-{
-    real m[LANES] = { 0 }, r[LANES] = { 0 };
-    size_t j = 0;
-    for (; j + LANES <= n; j += LANES)
-        for (size_t k = 0; k < LANES; k++) {
-            m[k] += w[j + k] * centre[j + k];
-            r[k] += (w[j + k] < 0 ? -w[j + k] : w[j + k]) * radius[j + k];
-        }
-    for (size_t k = 0; j < n; j++, k++) {
-        m[k] += w[j] * centre[j];
-        r[k] += (w[j] < 0 ? -w[j] : w[j]) * radius[j];
-    }
-    out[0] = sum_lanes(m);
-    out[1] = sum_lanes(r);
-}
-
-/* J = sum of w_q [P_q] over the gates i f g; returns |J|.radius. */
-SIMD_CLONES
-static real row_jacobian(const segment *s, const iv P[GO])
-{
-    const real *RESTRICT wi = s->w[GI], *RESTRICT wf = s->w[GF], *RESTRICT wg = s->w[GG], *RESTRICT radius = s->radius;
-    real *RESTRICT lo = s->j_lo, *RESTRICT hi = s->j_hi;
-    const iv pi = P[GI], pf = P[GF], pg = P[GG];
-    for (size_t j = 0; j < s->n; j++) {
-        hi[j] = (wi[j] >= 0 ? wi[j] * pi.hi : wi[j] * pi.lo) + (wf[j] >= 0 ? wf[j] * pf.hi : wf[j] * pf.lo) +
-                (wg[j] >= 0 ? wg[j] * pg.hi : wg[j] * pg.lo);
-        lo[j] = (wi[j] >= 0 ? wi[j] * pi.lo : wi[j] * pi.hi) + (wf[j] >= 0 ? wf[j] * pf.lo : wf[j] * pf.hi) +
-                (wg[j] >= 0 ? wg[j] * pg.lo : wg[j] * pg.hi);
-    }
-    real part[LANES] = { 0 };
-    for (size_t j = 0; j < s->n; j++)
-        part[j % LANES] += (hi[j] >= -lo[j] ? hi[j] : -lo[j]) * radius[j];
-    return sum_lanes(part);
-}
-
-/* Entry j of M: the larger end of w_o [E] + [G] [J]. */
-static ALWAYS_INLINE real entry(real w, real j_lo, real j_hi, iv E, iv G)
-{
-    const real hi = (w >= 0 ? w * E.hi : w * E.lo) + (j_hi >= 0 ? G.hi * j_hi : G.lo * j_hi);
-    const real lo = (w >= 0 ? w * E.lo : w * E.hi) + (j_lo >= 0 ? G.lo * j_lo : G.hi * j_lo);
-    return hi >= -lo ? hi : -lo;
-}
-
-SIMD_CLONES
-static void row_entries(const segment *s, iv E, iv G, real *RESTRICT m, real *RESTRICT jhat)
-{
-    for (size_t j = 0; m && j < s->n; j++)
-        m[j] = entry(s->w[GO][j], s->j_lo[j], s->j_hi[j], E, G);
-    for (size_t j = 0; jhat && j < s->n; j++)
-        jhat[j] = s->j_hi[j] >= -s->j_lo[j] ? s->j_hi[j] : -s->j_lo[j];
-}
-
 /* ---- one unit, forward -------------------------------------------------------------------- */
 
 typedef struct cell {
@@ -181,8 +75,8 @@ typedef struct cell {
 static void unit_open(const cell *c, size_t i, real *rows, unit *u)
 {
     const lstm_weights *w = c->w;
-    const size_t n[2] = { w->D, w->H };
-    const real *matrix[2] = { w->w_ih, w->w_hh };
+    const size_t n[2] = {w->D, w->H};
+    const real *matrix[2] = {w->w_ih, w->w_hh};
     for (int s = 0; s < 2; s++) {
         segment *g = &u->seg[s];
         for (int q = 0; q < GATES; q++)
@@ -194,20 +88,19 @@ static void unit_open(const cell *c, size_t i, real *rows, unit *u)
         g->j_hi = rows + n[s];
         rows += 2 * n[s];
     }
-    u->C = (iv){ c->c_lo[i], c->c_hi[i] };
+    u->C = (iv){c->c_lo[i], c->c_hi[i]};
 }
 
 static void unit_gates(const lstm_weights *w, size_t i, unit *u)
 {
     for (int q = 0; q < GATES; q++) {
         real v[2], h[2];
-        row_range(u->seg[0].w[q], u->seg[0].centre, u->seg[0].radius, u->seg[0].n, v);
-        row_range(u->seg[1].w[q], u->seg[1].centre, u->seg[1].radius, u->seg[1].n, h);
+        row_range(u->seg[0].w[q], &u->seg[0], v);
+        row_range(u->seg[1].w[q], &u->seg[1], h);
         const size_t at = (size_t)q * w->H + i;
         u->mid[q] = v[0] + h[0] + w->b_ih[at] + w->b_hh[at];
-        u->T[q] = (iv){ u->mid[q] - (v[1] + h[1]), u->mid[q] + (v[1] + h[1]) };
-        u->act[q] = q == GG ? (iv){ (real)tanh((double)u->T[q].lo), (real)tanh((double)u->T[q].hi) }
-                            : (iv){ sigmoid(u->T[q].lo), sigmoid(u->T[q].hi) };
+        u->T[q] = (iv){u->mid[q] - (v[1] + h[1]), u->mid[q] + (v[1] + h[1])};
+        u->act[q] = q == GG ? iv_tanh(u->T[q]) : iv_sigmoid(u->T[q]);
         u->slope[q] = bell(q, u->T[q]);
     }
 }
@@ -215,98 +108,29 @@ static void unit_gates(const lstm_weights *w, size_t i, unit *u)
 /* The next cell: interval arithmetic, and value at the centre plus derivative times radius. */
 static void unit_cell(unit *u, real row_radius, gbm_cell_mode mode)
 {
-    const iv fc = imul_pos(u->act[GF], u->C), ig = imul_pos(u->act[GI], u->act[GG]);
-    u->c_ia = (iv){ fc.lo + ig.lo, fc.hi + ig.hi };
-    const real centre = (u->C.lo + u->C.hi) / 2, radius = (u->C.hi - u->C.lo) / 2;
-    const real c0 = sigmoid(u->mid[GF]) * centre + sigmoid(u->mid[GI]) * (real)tanh((double)u->mid[GG]);
-    const real around = row_radius + u->act[GF].hi * radius;
-    u->c_mv = (iv){ c0 - around, c0 + around };
+    u->c_ia = iv_add(iv_mul_pos(u->act[GF], u->C), iv_mul_pos(u->act[GI], u->act[GG]));
+    const real c0 =
+        sigmoid_of(u->mid[GF]) * iv_mid(u->C) + sigmoid_of(u->mid[GI]) * tanh_of(u->mid[GG]);
+    const real around = row_radius + u->act[GF].hi * iv_rad(u->C);
+    u->c_mv = (iv){c0 - around, c0 + around};
     u->lo_from_mv = mode == GBM_CELL_MV || (mode == GBM_CELL_BOTH && u->c_mv.lo >= u->c_ia.lo);
     u->hi_from_mv = mode == GBM_CELL_MV || (mode == GBM_CELL_BOTH && u->c_mv.hi <= u->c_ia.hi);
-    u->c = (iv){ u->lo_from_mv ? u->c_mv.lo : u->c_ia.lo, u->hi_from_mv ? u->c_mv.hi : u->c_ia.hi };
+    u->c = (iv){u->lo_from_mv ? u->c_mv.lo : u->c_ia.lo, u->hi_from_mv ? u->c_mv.hi : u->c_ia.hi};
 }
 
 static void unit_forward(const cell *c, size_t i, real *rows, unit *u)
 {
     unit_open(c, i, rows, u);
     unit_gates(c->w, i, u);
-    u->P[GF] = imul_pos(u->slope[GF], u->C);
-    u->P[GI] = imul_pos(u->slope[GI], u->act[GG]);
-    u->P[GG] = (iv){ u->act[GI].lo * u->slope[GG].lo, u->act[GI].hi * u->slope[GG].hi };
+    u->P[GF] = iv_mul_pos(u->slope[GF], u->C);
+    u->P[GI] = iv_mul_pos(u->slope[GI], u->act[GG]);
+    u->P[GG] = (iv){u->act[GI].lo * u->slope[GG].lo, u->act[GI].hi * u->slope[GG].hi};
     unit_cell(u, row_jacobian(&u->seg[0], u->P) + row_jacobian(&u->seg[1], u->P), c->mode);
-    u->tau = (iv){ (real)tanh((double)u->c.lo), (real)tanh((double)u->c.hi) };
+    u->tau = iv_tanh(u->c);
     u->dtau = bell(GG, u->c);
-    u->E = imul_pos(u->slope[GO], u->tau);
-    u->G = (iv){ u->act[GO].lo * u->dtau.lo, u->act[GO].hi * u->dtau.hi };
-    u->h = imul_pos(u->act[GO], u->tau);
-}
-
-/* ---- rows, backward ----------------------------------------------------------------------- */
-
-/* What a row's entries send back: to [E] and [G], summed over j. */
-typedef struct row_sums {
-    iv E, G;
-} row_sums;
-
-/* Through the entries of one segment: into dw_o, j_lo_ and j_hi_. `K` and `Khat` may be NULL. */
-SIMD_CLONES
-static row_sums entries_back(const segment *s, iv E, iv G, real k, const real *K, const real *Khat, real mv_, real *RESTRICT dw_o,
-                             real *RESTRICT j_lo_, real *RESTRICT j_hi_)
-{
-    real e_lo[LANES] = { 0 }, e_hi[LANES] = { 0 }, g_lo[LANES] = { 0 }, g_hi[LANES] = { 0 };
-    const real *RESTRICT w_o = s->w[GO], *RESTRICT jl = s->j_lo, *RESTRICT jh = s->j_hi, *RESTRICT radius = s->radius;
-    for (size_t from = 0; from < s->n; from += LANES) {
-        const size_t lanes = s->n - from < LANES ? s->n - from : LANES;
-        for (size_t l = 0; l < lanes; l++) {
-            const size_t j = from + l;
-            const real w = w_o[j], lo_j = jl[j], hi_j = jh[j], weight = K ? k + K[j] : k;
-            const bool p = w >= 0, jp = hi_j >= 0, jn = lo_j >= 0;
-            const real hi = w * (p ? E.hi : E.lo) + hi_j * (jp ? G.hi : G.lo);
-            const real lo = w * (p ? E.lo : E.hi) + lo_j * (jn ? G.lo : G.hi);
-            const bool up = hi >= -lo;
-            const real hi_ = up ? weight : 0, lo_ = up ? 0 : -weight;
-            dw_o[j] = hi_ * (p ? E.hi : E.lo) + lo_ * (p ? E.lo : E.hi);
-            e_hi[l] += w * (p ? hi_ : lo_);
-            e_lo[l] += w * (p ? lo_ : hi_);
-            g_hi[l] += (jp ? hi_ * hi_j : 0) + (jn ? 0 : lo_ * lo_j);
-            g_lo[l] += (jp ? 0 : hi_ * hi_j) + (jn ? lo_ * lo_j : 0);
-            /* |J| itself: in the mean-value radius, and where the loss asks for it */
-            const real hat_ = mv_ * radius[j] + (Khat ? Khat[j] : 0);
-            const bool upper = hi_j >= -lo_j;
-            j_hi_[j] = hi_ * (jp ? G.hi : G.lo) + (upper ? hat_ : 0);
-            j_lo_[j] = lo_ * (jn ? G.lo : G.hi) - (upper ? 0 : hat_);
-        }
-    }
-    return (row_sums){ { sum_lanes(e_lo), sum_lanes(e_hi) }, { sum_lanes(g_lo), sum_lanes(g_hi) } };
-}
-
-/* J = sum w_q [P_q]: into dw_q (added to) and P_q. */
-SIMD_CLONES
-static iv jacobian_back(const real *RESTRICT w, size_t n, iv P, const real *RESTRICT j_lo_, const real *RESTRICT j_hi_, real *RESTRICT dw)
-{
-    real lo[LANES] = { 0 }, hi[LANES] = { 0 };
-    for (size_t from = 0; from < n; from += LANES) {
-        const size_t lanes = n - from < LANES ? n - from : LANES;
-        for (size_t l = 0; l < lanes; l++) {
-            const size_t j = from + l;
-            const bool p = w[j] >= 0;
-            dw[j] = j_hi_[j] * (p ? P.hi : P.lo) + j_lo_[j] * (p ? P.lo : P.hi);
-            hi[l] += w[j] * (p ? j_hi_[j] : j_lo_[j]);
-            lo[l] += w[j] * (p ? j_lo_[j] : j_hi_[j]);
-        }
-    }
-    return (iv){ sum_lanes(lo), sum_lanes(hi) };
-}
-
-/* T = w.centre +- |w|.radius; then everything of the row goes to the caller's gradient. */
-SIMD_CLONES
-static void range_back(const real *RESTRICT w, const segment *s, real dm, real dr, const real *RESTRICT dw, real scale, real *RESTRICT out)
-{
-    const real *RESTRICT centre = s->centre, *RESTRICT radius = s->radius;
-    for (size_t j = 0; j < s->n; j++) {
-        const real sign = w[j] > 0 ? 1 : w[j] < 0 ? -1 : 0;
-        out[j] += scale * (dw[j] + dm * centre[j] + sign * dr * radius[j]);
-    }
+    u->E = iv_mul_pos(u->slope[GO], u->tau);
+    u->G = (iv){u->act[GO].lo * u->dtau.lo, u->act[GO].hi * u->dtau.hi};
+    u->h = iv_mul_pos(u->act[GO], u->tau);
 }
 
 /* ---- one unit, backward ------------------------------------------------------------------- */
@@ -317,26 +141,27 @@ typedef struct unit_adjoint {
     iv T[GATES], act[GATES], slope[GATES], P[GO];
 } unit_adjoint;
 
-/* Through dh' = slope_o tau, act_o dtau and the cell: returns the adjoint of the mean-value form's radius. */
+/* Through dh' = slope_o tau, act_o dtau and the cell: returns the adjoint of the mean-value form's
+ * radius. */
 static real cell_back(const unit *u, iv E_, iv G_, unit_adjoint *a)
 {
-    iv tau_ = { 0, 0 }, c_ = { 0, 0 };
+    iv tau_ = {0, 0}, c_ = {0, 0};
     a->act[GO].hi += G_.hi * u->dtau.hi;
     a->act[GO].lo += G_.lo * u->dtau.lo;
-    imul_pos_back(E_, u->slope[GO], u->tau, &a->slope[GO], &tau_);
+    iv_mul_pos_back(E_, u->slope[GO], u->tau, &a->slope[GO], &tau_);
     c_.lo += tau_.lo * d1(GG, u->c.lo);
     c_.hi += tau_.hi * d1(GG, u->c.hi);
-    bell_back(GG, (iv){ G_.lo * u->act[GO].lo, G_.hi * u->act[GO].hi }, u->c, &c_);
+    bell_back(GG, (iv){G_.lo * u->act[GO].lo, G_.hi * u->act[GO].hi}, u->c, &c_);
 
-    const iv ia_ = { u->lo_from_mv ? 0 : c_.lo, u->hi_from_mv ? 0 : c_.hi };
-    const iv mv_ = { u->lo_from_mv ? c_.lo : 0, u->hi_from_mv ? c_.hi : 0 };
-    iv ignored = { 0, 0 }; /* the box C is constant */
-    imul_pos_back(ia_, u->act[GF], u->C, &a->act[GF], &ignored);
-    imul_pos_back(ia_, u->act[GI], u->act[GG], &a->act[GI], &a->act[GG]);
+    const iv ia_ = {u->lo_from_mv ? 0 : c_.lo, u->hi_from_mv ? 0 : c_.hi};
+    const iv mv_ = {u->lo_from_mv ? c_.lo : 0, u->hi_from_mv ? c_.hi : 0};
+    iv ignored = {0, 0}; /* the box C is constant */
+    iv_mul_pos_back(ia_, u->act[GF], u->C, &a->act[GF], &ignored);
+    iv_mul_pos_back(ia_, u->act[GI], u->act[GG], &a->act[GI], &a->act[GG]);
     const real c0_ = mv_.lo + mv_.hi, around_ = mv_.hi - mv_.lo;
-    a->act[GF].hi += around_ * (u->C.hi - u->C.lo) / 2;
-    const real f = sigmoid(u->mid[GF]), i = sigmoid(u->mid[GI]), g = (real)tanh((double)u->mid[GG]);
-    a->mid[GF] += c0_ * (u->C.lo + u->C.hi) / 2 * f * (1 - f);
+    a->act[GF].hi += around_ * iv_rad(u->C);
+    const real f = sigmoid_of(u->mid[GF]), i = sigmoid_of(u->mid[GI]), g = tanh_of(u->mid[GG]);
+    a->mid[GF] += c0_ * iv_mid(u->C) * f * (1 - f);
     a->mid[GI] += c0_ * g * i * (1 - i);
     a->mid[GG] += c0_ * i * (1 - g * g);
     return around_;
@@ -344,9 +169,9 @@ static real cell_back(const unit *u, iv E_, iv G_, unit_adjoint *a)
 
 static void factors_back(const unit *u, unit_adjoint *a)
 {
-    iv ignored = { 0, 0 };
-    imul_pos_back(a->P[GF], u->slope[GF], u->C, &a->slope[GF], &ignored);
-    imul_pos_back(a->P[GI], u->slope[GI], u->act[GG], &a->slope[GI], &a->act[GG]);
+    iv ignored = {0, 0};
+    iv_mul_pos_back(a->P[GF], u->slope[GF], u->C, &a->slope[GF], &ignored);
+    iv_mul_pos_back(a->P[GI], u->slope[GI], u->act[GG], &a->slope[GI], &a->act[GG]);
     a->act[GI].lo += a->P[GG].lo * u->slope[GG].lo;
     a->act[GI].hi += a->P[GG].hi * u->slope[GG].hi;
     a->slope[GG].lo += a->P[GG].lo * u->act[GI].lo;
@@ -365,10 +190,10 @@ typedef struct job {
     const lstm_gbm_loss *loss;
     const lstm_grads *grad;
     real scale;
-    real *rows;     /* (threads, row_count) */
+    real *rows; /* (threads, row_count) */
     size_t row_count;
-    real *value;    /* (H) */
-    double *parts;  /* (H, 3) */
+    real *value;   /* (H) */
+    double *parts; /* (H, 3) */
 } job;
 
 static const real *row_of(const real *matrix, size_t i, size_t n)
@@ -376,12 +201,20 @@ static const real *row_of(const real *matrix, size_t i, size_t n)
     return matrix ? matrix + i * n : NULL;
 }
 
+/* How the rows of unit i enter the loss. */
+static void weights_of(const lstm_gbm_loss *k, size_t i, const unit *u, row_weights out[2])
+{
+    const size_t D = u->seg[0].n, H = u->seg[1].n;
+    out[0] = (row_weights){k->kv, row_of(k->Kv, i, D), row_of(k->Kahat, i, D)};
+    out[1] = (row_weights){k->kh, row_of(k->Kh, i, H), row_of(k->Kbhat, i, H)};
+}
+
 static void unit_backward(const job *j, size_t i, const unit *u, real *scratch)
 {
     const lstm_gbm_loss *k = j->loss;
     const size_t H = j->c.w->H;
-    unit_adjoint a = { 0 };
-    real *dw[2] = { scratch, scratch + u->seg[0].n }, *j_lo_[2], *j_hi_[2];
+    unit_adjoint a = {0};
+    real *dw[2] = {scratch, scratch + u->seg[0].n}, *j_lo_[2], *j_hi_[2];
     real *rest = dw[1] + u->seg[1].n;
     for (int s = 0; s < 2; s++) {
         j_lo_[s] = rest;
@@ -389,15 +222,16 @@ static void unit_backward(const job *j, size_t i, const unit *u, real *scratch)
         rest += 2 * u->seg[s].n;
     }
     const real kc = k->kc + (k->Kc ? k->Kc[i] : 0);
-    const real scalar_k[2] = { k->kv, k->kh };
-    const real *K[2] = { row_of(k->Kv, i, u->seg[0].n), row_of(k->Kh, i, u->seg[1].n) };
-    const real *Khat[2] = { row_of(k->Kahat, i, u->seg[0].n), row_of(k->Kbhat, i, u->seg[1].n) };
-    real *grad[2] = { j->grad->w_ih, j->grad->w_hh };
+    row_weights weight[2];
+    weights_of(k, i, u, weight);
+    real *grad[2] = {j->grad->w_ih, j->grad->w_hh};
 
-    /* The mean-value radius feeds |J|, so E and G must be known before J: the entries are walked twice. */
-    iv E_ = { 0, 0 }, G_ = { 0, 0 };
+    /* The mean-value radius feeds |J|, so E and G must be known before J: the entries are walked
+     * twice. */
+    iv E_ = {0, 0}, G_ = {0, 0};
     for (int s = 0; s < 2; s++) {
-        const row_sums r = entries_back(&u->seg[s], u->E, u->G, scalar_k[s], K[s], Khat[s], 0, dw[s], j_lo_[s], j_hi_[s]);
+        const row_sums r =
+            row_entries_back(&u->seg[s], u->E, u->G, &weight[s], 0, dw[s], j_lo_[s], j_hi_[s]);
         E_.lo += r.E.lo, E_.hi += r.E.hi;
         G_.lo += r.G.lo, G_.hi += r.G.hi;
     }
@@ -406,7 +240,8 @@ static void unit_backward(const job *j, size_t i, const unit *u, real *scratch)
     const real around_ = cell_back(u, E_, G_, &a);
     if (around_ != 0)
         for (int s = 0; s < 2; s++)
-            entries_back(&u->seg[s], u->E, u->G, scalar_k[s], K[s], Khat[s], around_, dw[s], j_lo_[s], j_hi_[s]);
+            row_entries_back(&u->seg[s], u->E, u->G, &weight[s], around_, dw[s], j_lo_[s],
+                             j_hi_[s]);
 
     /* dw of gate o is final but for its range; those of i f g come from J. */
     real *direct[GATES][2];
@@ -416,7 +251,8 @@ static void unit_backward(const job *j, size_t i, const unit *u, real *scratch)
         for (int s = 0; s < 2; s++) {
             direct[q][s] = rest;
             rest += u->seg[s].n;
-            const iv p_ = jacobian_back(u->seg[s].w[q], u->seg[s].n, u->P[q], j_lo_[s], j_hi_[s], direct[q][s]);
+            const iv p_ = row_jacobian_back(u->seg[s].w[q], u->seg[s].n, u->P[q], j_lo_[s],
+                                            j_hi_[s], direct[q][s]);
             a.P[q].lo += p_.lo;
             a.P[q].hi += p_.hi;
         }
@@ -425,7 +261,8 @@ static void unit_backward(const job *j, size_t i, const unit *u, real *scratch)
         const real dm = a.mid[q] + a.T[q].lo + a.T[q].hi, dr = a.T[q].hi - a.T[q].lo;
         const size_t at = (size_t)q * H + i;
         for (int s = 0; s < 2; s++)
-            range_back(u->seg[s].w[q], &u->seg[s], dm, dr, direct[q][s], j->scale, grad[s] + at * u->seg[s].n);
+            row_range_back(u->seg[s].w[q], &u->seg[s], dm, dr, direct[q][s], j->scale,
+                           grad[s] + at * u->seg[s].n);
         j->grad->b_ih[at] += j->scale * dm;
         j->grad->b_hh[at] += j->scale * dm;
     }
@@ -436,30 +273,21 @@ static void unit_backward(const job *j, size_t i, const unit *u, real *scratch)
 static void store(const lstm_gbm *o, size_t i, const unit *u)
 {
     const size_t D = u->seg[0].n, H = u->seg[1].n;
-    row_entries(&u->seg[0], u->E, u->G, o->mv ? o->mv + i * D : NULL, o->ahat ? o->ahat + i * D : NULL);
-    row_entries(&u->seg[1], u->E, u->G, o->mh ? o->mh + i * H : NULL, o->bhat ? o->bhat + i * H : NULL);
+    row_entries(&u->seg[0], u->E, u->G, o->mv ? o->mv + i * D : NULL,
+                o->ahat ? o->ahat + i * D : NULL);
+    row_entries(&u->seg[1], u->E, u->G, o->mh ? o->mh + i * H : NULL,
+                o->bhat ? o->bhat + i * H : NULL);
     const struct {
         real *to, v;
-    } scalars[] = { { o->mc, u->G.hi * u->act[GF].hi }, { o->fmax, u->act[GF].hi }, { o->h_lo, u->h.lo }, { o->h_hi, u->h.hi },
-                    { o->c_lo, u->c.lo }, { o->c_hi, u->c.hi } };
+    } scalars[] = {{o->mc, u->G.hi * u->act[GF].hi},
+                   {o->fmax, u->act[GF].hi},
+                   {o->h_lo, u->h.lo},
+                   {o->h_hi, u->h.hi},
+                   {o->c_lo, u->c.lo},
+                   {o->c_hi, u->c.hi}};
     for (size_t k = 0; k < sizeof scalars / sizeof *scalars; k++)
         if (scalars[k].to)
             scalars[k].to[i] = scalars[k].v;
-}
-
-/* Sum of entries times their weights; and the plain sum. */
-static real weighted(const segment *s, const unit *u, real k, const real *K, const real *Khat, double *plain)
-{
-    double sum = 0, all = 0;
-    for (size_t j = 0; j < s->n; j++) {
-        const real m = entry(s->w[GO][j], s->j_lo[j], s->j_hi[j], u->E, u->G);
-        all += (double)m;
-        sum += (double)m * (double)(K ? k + K[j] : k);
-        if (Khat)
-            sum += (double)Khat[j] * (double)max2(s->j_hi[j], -s->j_lo[j]);
-    }
-    *plain = all;
-    return (real)sum;
 }
 
 static void unit_piece(void *ctx, size_t i, int worker)
@@ -473,33 +301,38 @@ static void unit_piece(void *ctx, size_t i, int worker)
     if (!j->loss)
         return;
     const lstm_gbm_loss *k = j->loss;
-    const size_t D = u.seg[0].n, H = u.seg[1].n;
+    real *scratch = rows + 2 * (u.seg[0].n + u.seg[1].n);
+    row_weights weight[2];
+    weights_of(k, i, &u, weight);
     double *part = j->parts + 3 * i;
     const real mc = u.G.hi * u.act[GF].hi;
     part[2] = (double)mc;
-    j->value[i] = weighted(&u.seg[0], &u, k->kv, row_of(k->Kv, i, D), row_of(k->Kahat, i, D), &part[0]) +
-                  weighted(&u.seg[1], &u, k->kh, row_of(k->Kh, i, H), row_of(k->Kbhat, i, H), &part[1]) +
-                  (k->kc + (k->Kc ? k->Kc[i] : 0)) * mc + (k->Kfmax ? k->Kfmax[i] * u.act[GF].hi : 0);
+    j->value[i] =
+        (k->kc + (k->Kc ? k->Kc[i] : 0)) * mc + (k->Kfmax ? k->Kfmax[i] * u.act[GF].hi : 0);
+    for (int s = 0; s < 2; s++)
+        j->value[i] += row_value(&u.seg[s], u.E, u.G, &weight[s], scratch, &part[s]);
     if (j->grad)
-        unit_backward(j, i, &u, rows + 2 * (D + H));
+        unit_backward(j, i, &u, scratch);
 }
 
 static stet_status check_box(const char *name, const real *lo, const real *hi, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (!(lo[i] <= hi[i]))
-            return error_set(STET_EUSAGE, "box %s, coordinate %zu: [%g, %g] is no interval", name, i, (double)lo[i], (double)hi[i]);
+            return error_set(STET_EUSAGE, "box %s, coordinate %zu: [%g, %g] is no interval", name,
+                             i, (double)lo[i], (double)hi[i]);
     return STET_OK;
 }
 
-static stet_status open_cell(const lstm_weights *w, const lstm_boxes *x, gbm_cell_mode mode, arena *a, cell *c)
+static stet_status open_cell(const lstm_weights *w, const lstm_boxes *x, gbm_cell_mode mode,
+                             arena *a, cell *c)
 {
     TRY(check_box("v", x->v_lo, x->v_hi, w->D));
     TRY(check_box("h", x->h_lo, x->h_hi, w->H));
     TRY(check_box("c", x->c_lo, x->c_hi, w->H));
-    *c = (cell){ .w = w, .mode = mode, .c_lo = x->c_lo, .c_hi = x->c_hi };
-    const real *lo[2] = { x->v_lo, x->h_lo }, *hi[2] = { x->v_hi, x->h_hi };
-    const size_t n[2] = { w->D, w->H };
+    *c = (cell){.w = w, .mode = mode, .c_lo = x->c_lo, .c_hi = x->c_hi};
+    const real *lo[2] = {x->v_lo, x->h_lo}, *hi[2] = {x->v_hi, x->h_hi};
+    const size_t n[2] = {w->D, w->H};
     for (int s = 0; s < 2; s++) {
         real *centre = arena_new(a, real, n[s]), *radius = arena_new(a, real, n[s]);
         if (!centre || !radius)
@@ -514,10 +347,11 @@ static stet_status open_cell(const lstm_weights *w, const lstm_boxes *x, gbm_cel
     return STET_OK;
 }
 
-static stet_status run(job *j, const lstm_weights *w, const lstm_boxes *x, gbm_cell_mode mode, arena *a)
+static stet_status run(job *j, const lstm_weights *w, const lstm_boxes *x, gbm_cell_mode mode,
+                       arena *a)
 {
     TRY(open_cell(w, x, mode, a, &j->c));
-    j->row_count = (2 + (j->grad ? 6 : 0)) * (w->D + w->H);
+    j->row_count = (2 + (j->grad ? 6 : 1)) * (w->D + w->H);
     j->rows = arena_new(a, real, (size_t)stet_threads() * j->row_count);
     j->value = arena_new(a, real, w->H);
     j->parts = arena_new(a, double, 3 * w->H);
@@ -535,10 +369,11 @@ static void widen(real *m, size_t n)
             m[i] = (real)INFINITY;
 }
 
-stet_status gbm_lstm(const lstm_weights *w, const lstm_boxes *x, gbm_cell_mode mode, const lstm_gbm *out)
+stet_status gbm_lstm(const lstm_weights *w, const lstm_boxes *x, gbm_cell_mode mode,
+                     const lstm_gbm *out)
 {
-    arena a = { 0 };
-    job j = { .out = out };
+    arena a = {0};
+    job j = {.out = out};
     const stet_status st = run(&j, w, x, mode, &a);
     arena_deinit(&a);
     TRY(st);
@@ -551,20 +386,23 @@ stet_status gbm_lstm(const lstm_weights *w, const lstm_boxes *x, gbm_cell_mode m
     return STET_OK;
 }
 
-stet_status gbm_lstm_sum(const lstm_weights *w, const lstm_boxes *x, gbm_cell_mode mode, const lstm_gbm_loss *loss, real scale,
-                         const lstm_grads *grad, arena *scratch, real *value, double by_part[3])
+stet_status gbm_lstm_sum(const lstm_weights *w, const lstm_boxes *x, gbm_cell_mode mode,
+                         const lstm_gbm_loss *loss, real scale, const lstm_grads *grad,
+                         arena *scratch, real *value, real *by_unit, double by_part[3])
 {
     const arena_mark mark = arena_save(scratch);
-    job j = { .loss = loss, .grad = grad, .scale = scale };
+    job j = {.loss = loss, .grad = grad, .scale = scale};
     const stet_status st = run(&j, w, x, mode, scratch);
     if (st == STET_OK) {
-        double sum = 0, part[3] = { 0, 0, 0 };
+        double sum = 0, part[3] = {0, 0, 0};
         for (size_t i = 0; i < w->H; i++) {
             sum += (double)j.value[i];
             for (int p = 0; p < 3; p++)
                 part[p] += j.parts[3 * i + (size_t)p];
         }
         *value = (real)sum;
+        if (by_unit)
+            memcpy(by_unit, j.value, w->H * sizeof *by_unit);
         if (by_part)
             memcpy(by_part, part, sizeof part);
     }

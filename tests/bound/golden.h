@@ -42,7 +42,8 @@ static inline void check_numbers(const char *what, const json_t *want, const rea
     CHECK(n > 0);
     for (size_t i = 0; i < n; i++)
         if (!(fabs((double)w[i] - (double)got[i]) <= tol * (1 + fabs((double)w[i]))))
-            test_fail(__FILE__, __LINE__, "%s[%zu]: %.17g, golden %.17g", what, i, (double)got[i], (double)w[i]);
+            test_fail(__FILE__, __LINE__, "%s[%zu]: %.17g, golden %.17g", what, i, (double)got[i],
+                      (double)w[i]);
 }
 
 #endif

@@ -20,7 +20,7 @@ TEST(golden_matrices_and_gradient)
         char size[8], name[8];
         snprintf(size, sizeof size, "%zu", k);
         snprintf(name, sizeof name, "W%zu", k);
-        real w[MAX], m[MAX], row[8], ones[8], dw[MAX] = {0};
+        real w[MAX], m[MAX], ones[MAX], dw[MAX] = {0};
         CHECK_EQ(numbers(json_object_get(params, name), w), F * D * k);
         const conv_weights cw = {F, D, k, w};
         gbm_conv(&cw, m);
@@ -29,12 +29,12 @@ TEST(golden_matrices_and_gradient)
         CHECK_OK(gbm_conv_full(&cw, N, m));
         check_numbers("full", json_object_get(json_object_get(file, "full"), size), m,
                       value_tolerance);
-        gbm_conv_rows(&cw, row);
-        for (size_t f = 0; f < F; f++) {
-            sum += (double)row[f];
-            ones[f] = 1;
+        gbm_conv(&cw, m);
+        for (size_t e = 0; e < F * D; e++) {
+            sum += (double)m[e];
+            ones[e] = 1;
         }
-        gbm_conv_rows_back(&cw, ones, dw);
+        gbm_conv_back(&cw, m, ones, dw);
         check_numbers("gradient", json_object_get(json_object_get(file, "grad"), name), dw,
                       gradient_tolerance);
     }
@@ -115,49 +115,62 @@ TEST(the_full_form_is_the_largest_derivative_there_is)
 TEST(gradients_equal_finite_differences)
 {
     enum { F = 40, D = 30 };
-    static real w[F * D * 7], dw[F * D * 7], row[F], weight[F];
+    static real w[F * D * 7], dw[F * D * 7], m[F * D], weight[F * D];
     double worst = 0;
     for (size_t n = 0; n < 200; n++) {
         rng r = rng_stream(4, STREAM_TEST, n);
         const size_t k = 1 + n % 7;
         for (size_t i = 0; i < F * D * k; i++)
             w[i] = rng_normal(&r);
-        for (size_t f = 0; f < F; f++)
-            weight[f] = rng_range(&r, -1, 1);
+        for (size_t i = 0; i < F * D; i++)
+            weight[i] = rng_range(&r, -1, 1);
         const conv_weights cw = {F, D, k, w};
         memset(dw, 0, sizeof dw);
-        gbm_conv_rows_back(&cw, weight, dw);
+        gbm_conv(&cw, m);
+        gbm_conv_back(&cw, m, weight, dw);
         double size = 0;
+        for (size_t i = 0; i < F * D * k; i++)
+            size += fabs(dw[i]);
+        CHECK(size > 1); /* the term of the published code has gradient 0 */
         for (int probe = 0; probe < 5; probe++) {
             const size_t i = rng_below(&r, F * D * k);
             double side[2] = {0, 0};
             const double at = w[i], h = 1e-6;
             for (int s = 0; s < 2; s++) {
                 w[i] = at + (s ? h : -h);
-                gbm_conv_rows(&cw, row);
-                for (size_t f = 0; f < F; f++)
-                    side[s] += row[f] * weight[f];
+                gbm_conv(&cw, m);
+                for (size_t e = 0; e < F * D; e++)
+                    side[s] += m[e] * weight[e];
             }
             w[i] = at;
             const double error = fabs((side[1] - side[0]) / (2 * h) - dw[i]);
             worst = fmax(worst, error);
             CHECK_LE(error, 1e-6);
         }
-        for (size_t i = 0; i < F * D * k; i++)
-            size += fabs(dw[i]);
-        CHECK(size > 1); /* the term of the published code has gradient 0 */
     }
     fprintf(stderr, "  worst error %.2g\n", worst);
 }
 #endif
 
+TEST(of_equal_taps_the_first_gets_the_gradient)
+{
+    const real w[6] = {1, -1, 1, 0.5f, -2, 2}, m_[2] = {3, 5};
+    const conv_weights cw = {1, 2, 3, w};
+    real m[2], dw[6] = {0};
+    gbm_conv(&cw, m);
+    gbm_conv_back(&cw, m, m_, dw);
+    const real want[6] = {3, 0, 0, 0, -5, 0};
+    for (int i = 0; i < 6; i++)
+        CHECK(dw[i] == want[i]);
+}
+
 TEST(odd_input_is_defined)
 {
-    real w[2 * 3 * 3] = {0}, m[6], row[2], dw[18] = {0};
-    const real one[2] = {1, 1};
+    real w[2 * 3 * 3] = {0}, m[6], dw[18] = {0};
+    const real ones[6] = {1, 1, 1, 1, 1, 1};
     const conv_weights cw = {2, 3, 3, w};
     gbm_conv(&cw, m); /* zero weights: nothing depends on the words, and no direction is better */
-    gbm_conv_rows_back(&cw, one, dw);
+    gbm_conv_back(&cw, m, ones, dw);
     for (int i = 0; i < 6; i++)
         CHECK(m[i] == 0);
     for (int i = 0; i < 18; i++)
@@ -166,22 +179,20 @@ TEST(odd_input_is_defined)
     w[9] = (real)NAN;
     gbm_conv(&cw, m);
     CHECK(isinf(m[1]) && isinf(m[3]) && m[0] == 0);
-    gbm_conv_rows(&cw, row);
-    CHECK(!isfinite(row[0]) && !isfinite(row[1]));
     CHECK_FAILS(gbm_conv_full(&cw, 2, m), STET_EUSAGE, "shorter than the kernel");
 }
 
 TEST(threads_do_not_change_a_bit)
 {
     enum { F = 50, D = 33, k = 5 };
-    static real w[F * D * k], row[2][F], dw[2][F * D * k];
+    static real w[F * D * k], m[2][F * D], dw[2][F * D * k];
     rng r = rng_stream(5, STREAM_TEST, 0);
     for (size_t i = 0; i < F * D * k; i++)
         w[i] = (real)rng_normal(&r);
     for (int threads = 1; threads <= 2; threads++) {
         stet_set_threads(threads);
-        gbm_conv_rows(&(conv_weights){F, D, k, w}, row[threads - 1]);
-        gbm_conv_rows_back(&(conv_weights){F, D, k, w}, row[threads - 1], dw[threads - 1]);
+        gbm_conv(&(conv_weights){F, D, k, w}, m[threads - 1]);
+        gbm_conv_back(&(conv_weights){F, D, k, w}, m[0], m[0], dw[threads - 1]);
     }
-    CHECK(memcmp(row[0], row[1], sizeof row[0]) == 0 && memcmp(dw[0], dw[1], sizeof dw[0]) == 0);
+    CHECK(memcmp(m[0], m[1], sizeof m[0]) == 0 && memcmp(dw[0], dw[1], sizeof dw[0]) == 0);
 }

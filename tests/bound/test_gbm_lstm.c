@@ -47,7 +47,9 @@ static void random_problem(problem *p, size_t D, size_t H, double scale, double 
 
 static gbm_cell_mode mode_of(const char *name)
 {
-    return strcmp(name, "ia") == 0 ? GBM_CELL_IA : strcmp(name, "mv") == 0 ? GBM_CELL_MV : GBM_CELL_BOTH;
+    return strcmp(name, "ia") == 0   ? GBM_CELL_IA
+           : strcmp(name, "mv") == 0 ? GBM_CELL_MV
+                                     : GBM_CELL_BOTH;
 }
 
 TEST(golden_cells)
@@ -56,8 +58,10 @@ TEST(golden_cells)
     json_t *file = golden("lstm_cell.json"), *cases = json_object_get(file, "cases");
     CHECK(json_array_size(cases) >= 4);
     for (size_t n = 0; n < json_array_size(cases); n++) {
-        const json_t *c = json_array_get(cases, n), *params = json_object_get(c, "params"), *boxes = json_object_get(c, "boxes");
-        const size_t D = (size_t)json_integer_value(json_object_get(c, "d0")), H = (size_t)json_integer_value(json_object_get(c, "d"));
+        const json_t *c = json_array_get(cases, n), *params = json_object_get(c, "params"),
+                     *boxes = json_object_get(c, "boxes");
+        const size_t D = (size_t)json_integer_value(json_object_get(c, "d0")),
+                     H = (size_t)json_integer_value(json_object_get(c, "d"));
         memset(&p, 0, sizeof p);
         static const char gates[] = "ifgo";
         for (size_t q = 0; q < 4; q++) {
@@ -76,7 +80,15 @@ TEST(golden_cells)
         const gbm_cell_mode mode = mode_of(json_string_value(json_object_get(c, "c_mode")));
 
         real mv[64], mh[64], mc[8], ahat[64], bhat[64], hl[8], hh[8], cl[8], ch[8];
-        const lstm_gbm out = {.mv = mv, .mh = mh, .mc = mc, .ahat = ahat, .bhat = bhat, .h_lo = hl, .h_hi = hh, .c_lo = cl, .c_hi = ch};
+        const lstm_gbm out = {.mv = mv,
+                              .mh = mh,
+                              .mc = mc,
+                              .ahat = ahat,
+                              .bhat = bhat,
+                              .h_lo = hl,
+                              .h_hi = hh,
+                              .c_lo = cl,
+                              .c_hi = ch};
         CHECK_OK(gbm_lstm(&p.w, &p.x, mode, &out));
         const json_t *in = json_object_get(c, "intermediates");
         check_numbers("Mv", json_object_get(in, "Mv"), mv, value_tolerance);
@@ -94,7 +106,7 @@ TEST(golden_cells)
         const lstm_gbm_loss loss = {.kv = k[0], .kh = k[1], .kc = k[2]};
         const lstm_grads grad = {dw_ih, dw_hh, db_ih, db_hh};
         arena a = {0};
-        CHECK_OK(gbm_lstm_sum(&p.w, &p.x, mode, &loss, 1, &grad, &a, &value, NULL));
+        CHECK_OK(gbm_lstm_sum(&p.w, &p.x, mode, &loss, 1, &grad, &a, &value, NULL, NULL));
         arena_deinit(&a);
         CHECK_NEAR(value, json_number_value(json_object_get(c, "loss")), 10 * value_tolerance);
         for (size_t q = 0; q < 4; q++) {
@@ -114,7 +126,7 @@ TEST(golden_cells)
 static real value_of(const problem *p, gbm_cell_mode mode, const lstm_gbm_loss *loss, arena *a)
 {
     real v;
-    CHECK_OK(gbm_lstm_sum(&p->w, &p->x, mode, loss, 1, NULL, a, &v, NULL));
+    CHECK_OK(gbm_lstm_sum(&p->w, &p->x, mode, loss, 1, NULL, a, &v, NULL, NULL));
     return v;
 }
 
@@ -129,18 +141,21 @@ static void move(problem *p, const real *d_ih, const real *d_hh, const real *d_b
         p->b_ih[i] += by * d_b[i];
 }
 
-/* 200 random cells, a random direction in weight space each, every mode, with matrix weights on every part. */
+/* 200 random cells, a random direction in weight space each, every mode, with matrix weights on
+ * every part. */
 TEST(gradients_equal_finite_differences)
 {
     static problem p;
     static real g_ih[4 * MAX_H * MAX_D], g_hh[4 * MAX_H * MAX_H], g_bi[4 * MAX_H], g_bh[4 * MAX_H];
     static real d_ih[4 * MAX_H * MAX_D], d_hh[4 * MAX_H * MAX_H], d_b[4 * MAX_H];
-    static real Kv[MAX_H * MAX_D], Kh[MAX_H * MAX_H], Kc[MAX_H], Ka[MAX_H * MAX_D], Kb[MAX_H * MAX_H], Kf[MAX_H];
+    static real Kv[MAX_H * MAX_D], Kh[MAX_H * MAX_H], Kc[MAX_H], Ka[MAX_H * MAX_D],
+        Kb[MAX_H * MAX_H], Kf[MAX_H];
     arena a = {0};
     double worst = 0;
     for (int n = 0; n < 200; n++) {
         rng r = rng_stream(5, STREAM_TEST, (uint64_t)n);
-        const size_t D = n % 20 ? 1 + rng_below(&r, 40) : MAX_D, H = n % 20 ? 1 + rng_below(&r, 24) : MAX_H;
+        const size_t D = n % 20 ? 1 + rng_below(&r, 40) : MAX_D,
+                     H = n % 20 ? 1 + rng_below(&r, 24) : MAX_H;
         random_problem(&p, D, H, rng_range(&r, 0.3, 2), rng_range(&r, 0.01, 1), &r);
         struct {
             real *v;
@@ -150,8 +165,14 @@ TEST(gradients_equal_finite_differences)
             for (size_t i = 0; i < weights[k].n; i++)
                 weights[k].v[i] = (real)rng_double(&r);
         const bool matrices = n % 2;
-        const lstm_gbm_loss loss = {.kv = 1, .kh = 0.7, .kc = 0.4, .Kv = matrices ? Kv : NULL, .Kh = matrices ? Kh : NULL,
-                                    .Kc = matrices ? Kc : NULL, .Kahat = matrices ? Ka : NULL, .Kbhat = matrices ? Kb : NULL,
+        const lstm_gbm_loss loss = {.kv = 1,
+                                    .kh = 0.7,
+                                    .kc = 0.4,
+                                    .Kv = matrices ? Kv : NULL,
+                                    .Kh = matrices ? Kh : NULL,
+                                    .Kc = matrices ? Kc : NULL,
+                                    .Kahat = matrices ? Ka : NULL,
+                                    .Kbhat = matrices ? Kb : NULL,
                                     .Kfmax = matrices ? Kf : NULL};
         const gbm_cell_mode mode = (gbm_cell_mode)(n % 3);
         memset(g_ih, 0, sizeof g_ih);
@@ -160,7 +181,7 @@ TEST(gradients_equal_finite_differences)
         memset(g_bh, 0, sizeof g_bh);
         const lstm_grads grad = {g_ih, g_hh, g_bi, g_bh};
         real v;
-        CHECK_OK(gbm_lstm_sum(&p.w, &p.x, mode, &loss, 1, &grad, &a, &v, NULL));
+        CHECK_OK(gbm_lstm_sum(&p.w, &p.x, mode, &loss, 1, &grad, &a, &v, NULL, NULL));
         double slope = 0;
         for (size_t i = 0; i < 4 * H * D; i++)
             slope += g_ih[i] * (d_ih[i] = rng_normal(&r) / 30);
@@ -169,7 +190,8 @@ TEST(gradients_equal_finite_differences)
         for (size_t i = 0; i < 4 * H; i++)
             slope += g_bi[i] * (d_b[i] = rng_normal(&r) / 30);
         CHECK(slope != 0); /* the published code's gradient is zero; ours must not be */
-        /* A kink inside the step spoils a difference; with thousands of weights one is sometimes near, so the step shrinks. */
+        /* A kink inside the step spoils a difference; with thousands of weights one is sometimes
+         * near, so the step shrinks. */
         double error = INFINITY;
         for (double e = 1e-6; error > 1e-5 && e > 5e-9; e /= 10) {
             real side[2];
@@ -199,7 +221,8 @@ TEST(sampled_derivatives_stay_below_their_bounds)
 {
     static problem p;
     enum { D = 12, H = 8, CELLS = 60, POINTS = 80 };
-    static real mv[H * D], mh[H * H], mc[H], ahat[H * D], bhat[H * H], fmax_[H], hl[H], hh[H], cl[H], ch[H];
+    static real mv[H * D], mh[H * H], mc[H], ahat[H * D], bhat[H * H], fmax_[H], hl[H], hh[H],
+        cl[H], ch[H];
     double tight_v = 0, sum_v = 0;
     size_t samples = 0;
     for (int n = 0; n < CELLS; n++) {
@@ -212,10 +235,13 @@ TEST(sampled_derivatives_stay_below_their_bounds)
             double v[D], h[H], c[H];
             const bool corner = k % 2; /* corners are where bounds break first */
             for (int j = 0; j < D; j++)
-                v[j] = p.v[0][j] + (p.v[1][j] - p.v[0][j]) * (corner ? (double)rng_below(&r, 2) : rng_double(&r));
+                v[j] = p.v[0][j] + (p.v[1][j] - p.v[0][j]) *
+                                       (corner ? (double)rng_below(&r, 2) : rng_double(&r));
             for (int j = 0; j < H; j++) {
-                h[j] = p.h[0][j] + (p.h[1][j] - p.h[0][j]) * (corner ? (double)rng_below(&r, 2) : rng_double(&r));
-                c[j] = p.c[0][j] + (p.c[1][j] - p.c[0][j]) * (corner ? (double)rng_below(&r, 2) : rng_double(&r));
+                h[j] = p.h[0][j] + (p.h[1][j] - p.h[0][j]) *
+                                       (corner ? (double)rng_below(&r, 2) : rng_double(&r));
+                c[j] = p.c[0][j] + (p.c[1][j] - p.c[0][j]) *
+                                       (corner ? (double)rng_below(&r, 2) : rng_double(&r));
             }
             for (int i = 0; i < H; i++) {
                 double T[4];
@@ -227,7 +253,8 @@ TEST(sampled_derivatives_stay_below_their_bounds)
                     for (int j = 0; j < H; j++)
                         T[q] += p.w_hh[row * H + (size_t)j] * h[j];
                 }
-                const double in = sig(T[0]), f = sig(T[1]), g = tanh(T[2]), o = sig(T[3]), cn = f * c[i] + in * g, t = tanh(cn);
+                const double in = sig(T[0]), f = sig(T[1]), g = tanh(T[2]), o = sig(T[3]),
+                             cn = f * c[i] + in * g, t = tanh(cn);
                 const double dT[4] = {in * (1 - in) * g, f * (1 - f) * c[i], in * (1 - g * g), 0};
                 const double slack = 1e-9;
                 CHECK_LE(cl[i] - slack, cn);
@@ -238,7 +265,8 @@ TEST(sampled_derivatives_stay_below_their_bounds)
                     double dc = 0, w[4];
                     for (int q = 0; q < 4; q++) {
                         const size_t row = (size_t)(q * H + i);
-                        w[q] = j < D ? p.w_ih[row * D + (size_t)j] : p.w_hh[row * H + (size_t)(j - D)];
+                        w[q] =
+                            j < D ? p.w_ih[row * D + (size_t)j] : p.w_hh[row * H + (size_t)(j - D)];
                         dc += dT[q] * w[q];
                     }
                     const double dh = o * (1 - o) * w[3] * t + o * (1 - t * t) * dc;
@@ -260,7 +288,8 @@ TEST(sampled_derivatives_stay_below_their_bounds)
         }
     }
     CHECK_LE(1e6, 2 * samples);
-    fprintf(stderr, "  %zu derivatives, sampled maximum / bound of Mv %.2f\n", samples, tight_v / sum_v);
+    fprintf(stderr, "  %zu derivatives, sampled maximum / bound of Mv %.2f\n", samples,
+            tight_v / sum_v);
 }
 #endif
 
@@ -275,7 +304,8 @@ TEST(odd_input_is_defined)
     const lstm_gbm out = {.mv = mv, .mh = mh, .mc = mc};
     memset(p.w_ih, 0, sizeof p.w_ih);
     memset(p.w_hh, 0, sizeof p.w_hh);
-    CHECK_OK(gbm_lstm(&p.w, &p.x, GBM_CELL_BOTH, &out)); /* zero weights: nothing depends on v and h */
+    CHECK_OK(
+        gbm_lstm(&p.w, &p.x, GBM_CELL_BOTH, &out)); /* zero weights: nothing depends on v and h */
     for (int i = 0; i < 20; i++)
         CHECK(mv[i] == 0);
     for (int i = 0; i < 4; i++)
@@ -302,16 +332,19 @@ TEST(odd_input_is_defined)
 TEST(threads_do_not_change_a_bit)
 {
     static problem p;
-    static real a1[4 * MAX_H * MAX_D], a2[4 * MAX_H * MAX_D], u[4 * MAX_H * MAX_H], b[4 * MAX_H], b2[4 * MAX_H];
+    static real a1[4 * MAX_H * MAX_D], a2[4 * MAX_H * MAX_D], u[4 * MAX_H * MAX_H], b[4 * MAX_H],
+        b2[4 * MAX_H];
     rng r = rng_stream(2, STREAM_TEST, 0);
     random_problem(&p, 100, 32, 1, 0.3, &r);
     const lstm_gbm_loss loss = {.kv = 1, .kh = 1, .kc = 1};
     arena mem = {0};
     real v1, v2;
     stet_set_threads(1);
-    CHECK_OK(gbm_lstm_sum(&p.w, &p.x, GBM_CELL_BOTH, &loss, 1, &(lstm_grads){a1, u, b, b2}, &mem, &v1, NULL));
+    CHECK_OK(gbm_lstm_sum(&p.w, &p.x, GBM_CELL_BOTH, &loss, 1, &(lstm_grads){a1, u, b, b2}, &mem,
+                          &v1, NULL, NULL));
     stet_set_threads(2);
-    CHECK_OK(gbm_lstm_sum(&p.w, &p.x, GBM_CELL_BOTH, &loss, 1, &(lstm_grads){a2, u, b, b2}, &mem, &v2, NULL));
+    CHECK_OK(gbm_lstm_sum(&p.w, &p.x, GBM_CELL_BOTH, &loss, 1, &(lstm_grads){a2, u, b, b2}, &mem,
+                          &v2, NULL, NULL));
     CHECK(v1 == v2 && memcmp(a1, a2, sizeof a1) == 0);
     arena_deinit(&mem);
 }

@@ -1,0 +1,88 @@
+/* bound/interval.h - intervals of numbers, in round-to-nearest: what regularisers and statements
+ * "up to rounding" need. Certificates widen on top of it (certify/). A product takes the sign of
+ * both factors into account: lo times lo and hi times hi is wrong as soon as one sign is mixed. */
+#ifndef BOUND_INTERVAL_H
+#define BOUND_INTERVAL_H
+
+#include <math.h>
+
+#include "tensor/tensor.h"
+
+typedef struct iv {
+    real lo, hi; /* lo <= hi */
+} iv;
+
+static inline real iv_mid(iv x)
+{
+    return (x.lo + x.hi) / 2;
+}
+
+static inline real iv_rad(iv x)
+{
+    return (x.hi - x.lo) / 2;
+}
+
+static inline iv iv_add(iv a, iv b)
+{
+    return (iv){a.lo + b.lo, a.hi + b.hi};
+}
+
+/* Product of [p] >= 0 and [x]. */
+static inline iv iv_mul_pos(iv p, iv x)
+{
+    return (iv){x.lo >= 0 ? p.lo * x.lo : p.hi * x.lo, x.hi >= 0 ? p.hi * x.hi : p.lo * x.hi};
+}
+
+/* From the adjoint of that product to those of its factors, which are added to. */
+static inline void iv_mul_pos_back(iv y_, iv p, iv x, iv *p_, iv *x_)
+{
+    if (x.hi >= 0) {
+        p_->hi += y_.hi * x.hi;
+        x_->hi += y_.hi * p.hi;
+    } else {
+        p_->lo += y_.hi * x.hi;
+        x_->hi += y_.hi * p.lo;
+    }
+    if (x.lo >= 0) {
+        p_->lo += y_.lo * x.lo;
+        x_->lo += y_.lo * p.lo;
+    } else {
+        p_->hi += y_.lo * x.lo;
+        x_->lo += y_.lo * p.hi;
+    }
+}
+
+/* What both contain; the caller knows that they meet. */
+static inline iv iv_cap(iv a, iv b)
+{
+    return (iv){a.lo > b.lo ? a.lo : b.lo, a.hi < b.hi ? a.hi : b.hi};
+}
+
+/* The smallest interval with x and 0. */
+static inline iv iv_with_zero(iv x)
+{
+    return (iv){x.lo < 0 ? x.lo : 0, x.hi > 0 ? x.hi : 0};
+}
+
+static inline real sigmoid_of(real x)
+{
+    return (real)(1 / (1 + exp(-(double)x)));
+}
+
+static inline real tanh_of(real x)
+{
+    return (real)tanh((double)x);
+}
+
+/* Images under the two activations, which only grow. */
+static inline iv iv_sigmoid(iv x)
+{
+    return (iv){sigmoid_of(x.lo), sigmoid_of(x.hi)};
+}
+
+static inline iv iv_tanh(iv x)
+{
+    return (iv){tanh_of(x.lo), tanh_of(x.hi)};
+}
+
+#endif
