@@ -3,6 +3,7 @@
 
 #include <complex.h>
 
+#include "alloc_fail.h"
 #include "base/json.h"
 #include "model/hippo.h"
 
@@ -115,7 +116,18 @@ TEST(odd_and_empty_states_are_refused)
     CHECK_FAILS(hippo_legs(0, x, x, x), STET_EUSAGE, "positive even");
 }
 
-/* golden vectors ----------------------------------------------------------------------------- */
+static stet_status make_once(void *out)
+{
+    return hippo_legs(8, out, (double *)out + 4, (double *)out + 12);
+}
+
+TEST(running_out_of_memory_is_reported)
+{
+    double x[20];
+    CHECK_LE(1, ALLOC_FAIL_LOOP(make_once, x));
+}
+
+/* golden values ----------------------------------------------------------------------------- */
 
 static double number(const json_t *list, size_t i, size_t part)
 {

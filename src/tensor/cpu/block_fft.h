@@ -28,15 +28,6 @@ typedef struct vcomplex {
     vreal re, im;
 } vcomplex;
 
-/* 64 values in the order of time, of which those from `lo` below `hi` exist and the others are
- * zero. They lie far apart in memory, so a transform also asks for the values `ahead` of its own.
- */
-typedef struct fft_strip {
-    real *v; /* value i is the line at v + i step */
-    ptrdiff_t step, ahead;
-    int lo, hi;
-} fft_strip;
-
 /* root[v]: node v splits x^2m - root^2; its children are 2v and 2v + 1. */
 typedef struct fft_roots {
     real re[FFT_BLOCK], im[FFT_BLOCK];
@@ -93,23 +84,13 @@ static ALWAYS_INLINE void fft_merge_three(vcomplex x[8], const fft_roots *w, int
         fft_merge(&x[i], &x[i + 4], w, v);
 }
 
-static ALWAYS_INLINE vreal fft_read(const fft_strip *x, int i)
-{
-    static const vreal zero = {0};
-    const real *at = x->v + i * x->step;
-    vreal v;
-    __builtin_prefetch(at + x->ahead, 0);
-    memcpy(&v, i >= x->lo && i < x->hi ? at : (const real *)&zero, sizeof v);
-    return v;
-}
-
-static ALWAYS_INLINE void fft_forward(const fft_roots *w, const fft_strip *x,
+static ALWAYS_INLINE void fft_forward(const fft_roots *w, const vreal *RESTRICT x,
                                       vcomplex *RESTRICT out)
 {
     for (int j = 0; j < 8; j++) {
         vcomplex v[8];
         for (int i = 0; i < 4; i++) { /* the first level meets real numbers only */
-            const vreal a = fft_read(x, j + 8 * i), b = fft_read(x, j + 8 * i + 32);
+            const vreal a = x[j + 8 * i], b = x[j + 8 * i + 32];
             const vreal re = w->re[1] * b, im = w->im[1] * b;
             v[i] = (vcomplex){a + re, im};
             v[i + 4] = (vcomplex){a - re, -im};
@@ -126,24 +107,8 @@ static ALWAYS_INLINE void fft_forward(const fft_roots *w, const fft_strip *x,
     }
 }
 
-static ALWAYS_INLINE void fft_write(const fft_strip *y, int i, vreal v, bool add)
-{
-    real *at = y->v + i * y->step;
-    __builtin_prefetch(at + y->ahead, 1);
-    if (i < y->lo || i >= y->hi)
-        return;
-    if (add) {
-        vreal old;
-        memcpy(&old, at, sizeof old);
-        v += old;
-    }
-    memcpy(at, &v, sizeof v);
-}
-
-/* 64 times the polynomial of a spectrum, which is used up: its real part and what the block before
- * left in `high` are written to y, or added there; its imaginary part is left in `high`. */
-static ALWAYS_INLINE void fft_inverse(const fft_roots *w, vcomplex *RESTRICT x,
-                                      vreal *RESTRICT high, const fft_strip *y, bool add)
+/* 64 times the polynomial of a spectrum, in its place. */
+static ALWAYS_INLINE void fft_inverse(const fft_roots *w, vcomplex *x)
 {
     for (int q = 0; q < 8; q++)
         fft_merge_three(x + 8 * q, w, 8 + q);
@@ -152,10 +117,8 @@ static ALWAYS_INLINE void fft_inverse(const fft_roots *w, vcomplex *RESTRICT x,
         for (int i = 0; i < 8; i++)
             v[i] = x[8 * i + j];
         fft_merge_three(v, w, 1);
-        for (int i = 0; i < 8; i++) {
-            fft_write(y, j + 8 * i, v[i].re + high[j + 8 * i], add);
-            high[j + 8 * i] = v[i].im;
-        }
+        for (int i = 0; i < 8; i++)
+            x[8 * i + j] = v[i];
     }
 }
 
@@ -171,11 +134,9 @@ static ALWAYS_INLINE void fft_mul_add(vcomplex *sum, const vcomplex *x, const vc
  * leads from out[p] to out[p + 1]. Two results at a time share their loads. `then` will be written
  * next. */
 static ALWAYS_INLINE void fft_mul(const vcomplex *x, const vcomplex *y, size_t n, vcomplex *out,
-                                  ptrdiff_t step, bool add, const fft_strip *then)
+                                  ptrdiff_t step, bool add)
 {
     for (size_t f = 0; f < FFT_BLOCK; f++) {
-        if (then)
-            __builtin_prefetch(then->v + (ptrdiff_t)f * then->step, 1);
         for (size_t p = n; p > 0;) {
             const bool two = p > 1;
             p -= two ? 2 : 1;

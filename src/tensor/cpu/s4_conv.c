@@ -51,11 +51,15 @@ static line line_of(const conv_job *job, size_t piece)
     return (line){first, left < LINE ? left : LINE};
 }
 
-/* One text of a (T, H) array in this line: row t starts at v + t stride. */
+/* One text of a (T, H) array in this line: row t starts at v + t stride. Rows are far apart, so
+ * each is asked for AHEAD of its turn; texts follow each other, which makes that right beyond the
+ * end too. */
 typedef struct rows {
     real *v;
     size_t stride, len, lanes;
 } rows;
+
+enum { AHEAD = FFT_BLOCK };
 
 static rows rows_of(const conv_job *job, real *v, size_t text, line c)
 {
@@ -64,77 +68,70 @@ static rows rows_of(const conv_job *job, real *v, size_t text, line c)
                   job->seq->start[text + 1] - start, c.lanes};
 }
 
-/* The line of a text in memory of our own, where every line is whole. */
-static rows staged(rows r, vreal *x)
+static ALWAYS_INLINE void read_row(rows r, size_t t, vreal *x)
 {
-    return (rows){(real *)x, LINE, r.len, LINE};
+    const real *from = r.v + t * r.stride;
+    __builtin_prefetch(from + AHEAD * r.stride, 0);
+    line_load(x, from, r.lanes);
 }
 
-static ALWAYS_INLINE void copy_in(rows r, bool reverse, vreal *x)
+static ALWAYS_INLINE void write_row(vreal y, rows r, size_t t, bool add)
+{
+    real *to = r.v + t * r.stride;
+    __builtin_prefetch(to + AHEAD * r.stride, 1);
+    if (add) {
+        vreal old;
+        line_load(&old, to, r.lanes);
+        y += old;
+    }
+    line_store(&y, to, r.lanes);
+}
+
+static ALWAYS_INLINE void read_text(rows r, bool reverse, vreal *x)
 {
     for (size_t t = 0; t < r.len; t++)
-        line_load(&x[reverse ? r.len - 1 - t : t], r.v + t * r.stride, r.lanes);
+        read_row(r, t, &x[reverse ? r.len - 1 - t : t]);
 }
 
-static ALWAYS_INLINE void copy_out(const vreal *y, rows r, bool reverse, bool add)
+static ALWAYS_INLINE void write_text(const vreal *y, rows r, bool reverse, bool add)
 {
-    for (size_t t = 0; t < r.len; t++) {
-        vreal sum = {0};
-        if (add)
-            line_load(&sum, r.v + t * r.stride, r.lanes);
-        sum += y[reverse ? r.len - 1 - t : t];
-        line_store(&sum, r.v + t * r.stride, r.lanes);
-    }
+    for (size_t t = 0; t < r.len; t++)
+        write_row(y[reverse ? r.len - 1 - t : t], r, t, add);
 }
 
 /* by spectra --------------------------------------------------------------------------------- */
 
-/* Block b of a text in the order of time. Reversed, the last word is at the end of the last block,
- * and the zeros that fill it up come first. */
-static ALWAYS_INLINE fft_strip strip_of(rows r, size_t b, bool reverse)
+/* Memory is walked upwards in both directions of time. Reversed, the last word of a text is at the
+ * end of its last block, and the zeros that fill it up come first. */
+static ALWAYS_INLINE void to_spectra(const fft_roots *w, rows r, bool reverse, vcomplex *xf)
 {
-    const ptrdiff_t stride = (ptrdiff_t)r.stride, blocks = (ptrdiff_t)block_count(r.len);
-    const ptrdiff_t first = (reverse ? blocks - 1 - (ptrdiff_t)b : (ptrdiff_t)b) * FFT_BLOCK;
-    const ptrdiff_t left = (ptrdiff_t)r.len - first;
-    const int here = left < FFT_BLOCK ? (int)left : FFT_BLOCK;
-    if (!reverse)
-        return (fft_strip){r.v + first * stride, stride, FFT_BLOCK * stride, 0, here};
-    return (fft_strip){r.v + (first + FFT_BLOCK - 1) * stride, -stride, -FFT_BLOCK * stride,
-                       FFT_BLOCK - here, FFT_BLOCK};
-}
-
-static ALWAYS_INLINE void to_spectra(const fft_roots *w, rows r, bool reverse, vreal *stage,
-                                     vcomplex *xf)
-{
-    if (r.lanes < LINE) {
-        copy_in(r, false, stage);
-        r = staged(r, stage);
-    }
     const size_t blocks = block_count(r.len);
-    for (size_t i = 0; i < blocks; i++) { /* upwards in memory, on to the next text */
-        const size_t b = reverse ? blocks - 1 - i : i;
-        fft_strip x = strip_of(r, b, reverse);
-        x.ahead = FFT_BLOCK * (ptrdiff_t)r.stride;
-        fft_forward(w, &x, xf + b * FFT_STRIDE);
-    }
-}
-
-/* xf times kf, transformed back to rows; xf is used up. */
-static ALWAYS_INLINE void convolve(const conv_job *job, vcomplex *xf, const scratch *s, rows r,
-                                   bool reverse, bool add)
-{
-    const rows to = r.lanes < LINE ? staged(r, s->y) : r;
-    const size_t blocks = block_count(r.len);
-    const fft_strip first = strip_of(to, 0, reverse);
-    vreal high[FFT_BLOCK];
-    memset(high, 0, sizeof high);
-    fft_mul(xf, s->kf, blocks, xf, FFT_STRIDE, false, &first);
+    vreal x[FFT_BLOCK];
     for (size_t b = 0; b < blocks; b++) {
-        const fft_strip y = strip_of(to, b, reverse);
-        fft_inverse(&job->roots, xf + b * FFT_STRIDE, high, &y, add && r.lanes == LINE);
+        const size_t left = r.len - b * FFT_BLOCK, here = left < FFT_BLOCK ? left : FFT_BLOCK;
+        for (size_t i = 0; i < here; i++)
+            read_row(r, b * FFT_BLOCK + i, &x[reverse ? FFT_BLOCK - 1 - i : i]);
+        for (size_t i = here; i < FFT_BLOCK; i++)
+            x[reverse ? FFT_BLOCK - 1 - i : i] = (vreal){0};
+        fft_forward(w, x, xf + (reverse ? blocks - 1 - b : b) * FFT_STRIDE);
     }
-    if (r.lanes < LINE)
-        copy_out(s->y, r, false, add);
+}
+
+static ALWAYS_INLINE void from_spectra(const fft_roots *w, vcomplex *xf, rows r, bool reverse,
+                                       bool add)
+{
+    const size_t blocks = block_count(r.len);
+    for (size_t b = 0; b < blocks; b++)
+        fft_inverse(w, xf + b * FFT_STRIDE);
+    for (size_t b = 0; b < blocks; b++) {
+        const size_t left = r.len - b * FFT_BLOCK, here = left < FFT_BLOCK ? left : FFT_BLOCK;
+        const size_t from = reverse ? blocks - 1 - b : b;
+        const vcomplex *low = xf + from * FFT_STRIDE, *high = low - FFT_STRIDE;
+        for (size_t i = 0; i < here; i++) {
+            const size_t at = reverse ? FFT_BLOCK - 1 - i : i;
+            write_row(from ? low[at].re + high[at].im : low[at].re, r, b * FFT_BLOCK + i, add);
+        }
+    }
 }
 
 /* The kernel, and its spectrum scaled for the way back. */
@@ -150,22 +147,22 @@ static ALWAYS_INLINE void read_kernel(const conv_job *job, line c, const scratch
     }
     for (size_t l = 0; l < longest; l++)
         s->y[l] = s->k[l] / FFT_BLOCK;
-    to_spectra(&job->roots, (rows){(real *)s->y, LINE, longest, LINE}, false, NULL, s->kf);
+    to_spectra(&job->roots, (rows){(real *)s->y, LINE, longest, LINE}, false, s->kf);
 }
 
+/* Block b of dkf counts time from its end, and so do its entries. */
 static ALWAYS_INLINE void add_kernel_grad(const conv_job *job, line c, const scratch *s)
 {
     const node *kernel = job->n->in[IN_K], *d = job->n->in[IN_D];
     const size_t longest = job->seq->max_len, blocks = block_count(longest);
-    const rows dk = {(real *)s->y, LINE, blocks * FFT_BLOCK, LINE};
-    vreal high[FFT_BLOCK];
-    memset(high, 0, sizeof high);
-    for (size_t b = 0; b < blocks; b++) {
-        const fft_strip y = strip_of(dk, b, true);
-        fft_inverse(&job->roots, s->dkf + (blocks - 1 - b) * FFT_STRIDE, high, &y, false);
-    }
-    for (size_t l = 0; l < longest; l++)
-        s->dk[l] += s->y[l] / FFT_BLOCK;
+    for (size_t b = 0; b < blocks; b++)
+        fft_inverse(&job->roots, s->dkf + b * FFT_STRIDE);
+    for (size_t b = 0; b < blocks; b++)
+        for (size_t i = 0; i < FFT_BLOCK; i++) {
+            const vcomplex *x = s->dkf + b * FFT_STRIDE + FFT_BLOCK - 1 - i;
+            const vreal sum = b + 1 < blocks ? x->re + (x + FFT_STRIDE)->im : x->re;
+            s->dk[b * FFT_BLOCK + i] += sum / FFT_BLOCK;
+        }
     for (size_t lane = 0; lane < c.lanes; lane++) {
         if (d->needs_grad)
             d->grad[c.first + lane] += s->dk[0][lane];
@@ -187,12 +184,13 @@ static SIMD_CLONES void forward_line(void *ctx, size_t piece, int worker)
         const rows u = rows_of(job, job->n->in[IN_U]->value, b, c),
                    y = rows_of(job, job->n->value, b, c);
         if (u.len <= job->direct_max) {
-            copy_in(u, false, s->x);
+            read_text(u, false, s->x);
             toeplitz_mul(s->x, s->k, u.len, s->y);
-            copy_out(s->y, y, false, false);
+            write_text(s->y, y, false, false);
         } else {
-            to_spectra(&job->roots, u, false, s->x, s->xf);
-            convolve(job, s->xf, s, y, false, false);
+            to_spectra(&job->roots, u, false, s->xf);
+            fft_mul(s->xf, s->kf, block_count(u.len), s->xf, FFT_STRIDE, false);
+            from_spectra(&job->roots, s->xf, y, false, false);
         }
     }
 }
@@ -200,27 +198,29 @@ static SIMD_CLONES void forward_line(void *ctx, size_t piece, int worker)
 static ALWAYS_INLINE void backward_direct(const conv_job *job, const scratch *s, rows u, rows dy,
                                           rows du)
 {
-    copy_in(dy, true, s->e);
-    copy_in(u, false, s->x);
+    read_text(dy, true, s->e);
+    read_text(u, false, s->x);
     toeplitz_mul(s->e, s->x, u.len, s->y);
     for (size_t l = 0; l < u.len; l++)
         s->dk[l] += s->y[u.len - 1 - l];
     if (!du.v)
         return;
     toeplitz_mul(s->e, s->k, u.len, s->y);
-    copy_out(s->y, du, true, !job->fresh_du);
+    write_text(s->y, du, true, !job->fresh_du);
 }
 
 static ALWAYS_INLINE void backward_spectra(const conv_job *job, const scratch *s, rows u, rows dy,
                                            rows du)
 {
     const size_t blocks = block_count(u.len);
-    to_spectra(&job->roots, dy, true, s->x, s->ef);
-    to_spectra(&job->roots, u, false, s->x, s->xf);
+    to_spectra(&job->roots, dy, true, s->ef);
+    to_spectra(&job->roots, u, false, s->xf);
     /* Block p of the product is block blocks - 1 - p of dK. */
-    fft_mul(s->ef, s->xf, blocks, s->dkf + (blocks - 1) * FFT_STRIDE, -FFT_STRIDE, true, NULL);
-    if (du.v)
-        convolve(job, s->ef, s, du, true, !job->fresh_du);
+    fft_mul(s->ef, s->xf, blocks, s->dkf + (blocks - 1) * FFT_STRIDE, -FFT_STRIDE, true);
+    if (!du.v)
+        return;
+    fft_mul(s->ef, s->kf, blocks, s->ef, FFT_STRIDE, false);
+    from_spectra(&job->roots, s->ef, du, true, !job->fresh_du);
 }
 
 static SIMD_CLONES void backward_line(void *ctx, size_t piece, int worker)

@@ -81,8 +81,8 @@ typedef struct mode { /* the recurrence of one state */
 typedef struct scratch { /* of one worker */
     param *param;        /* (n) */
     mode *mode;          /* (n) */
-    mode *grad;          /* (n): gradients of e, f, g, c and the adjoint of z */
-    vcomplex *z;         /* (SEGMENT, n): recomputed states */
+    mode *grad;          /* (n): gradients of e, f, g, c and of z_0 */
+    vcomplex *z, *adj;   /* (SEGMENT + 1, n + 1): states of a segment and adjoints */
     vdouble *k;          /* (L): the kernel or its gradient */
 } scratch;
 
@@ -152,43 +152,37 @@ static ALWAYS_INLINE rank_one discretise(const scratch *s, size_t n, vdouble del
 
 /* forward ------------------------------------------------------------------------------------ */
 
-static ALWAYS_INLINE vdouble re_dot(const mode *m, size_t n) /* Re(g.z) */
+static ALWAYS_INLINE vcomplex after(const mode *m, vcomplex z, vdouble gz) /* e z - f Re(g.z) */
 {
-    vdouble sum = {0};
-    for (size_t i = 0; i < n; i++)
-        sum += re_mul(m[i].g, m[i].z);
-    return sum;
+    return (vcomplex){m->e.re * z.re - m->e.im * z.im - m->f.re * gz,
+                      m->e.re * z.im + m->e.im * z.re - m->f.im * gz};
 }
 
-/* One step of every state; *gz is Re(g.z) before and after; the result is Re(c.z) after. */
-static ALWAYS_INLINE vdouble advance(mode *RESTRICT m, size_t n, vdouble *gz)
+/* K_l for all l, and the state of every SEGMENT-th step. */
+static ALWAYS_INLINE void run_recurrence(mode *RESTRICT m, size_t n, size_t len,
+                                         vdouble *RESTRICT k, vcomplex *RESTRICT saved)
 {
-    const vdouble k = *gz;
-    vdouble next = {0}, cz = {0};
+    vdouble gz = {0}, cz = {0};
     for (size_t i = 0; i < n; i++) {
-        const vcomplex z = m[i].z;
-        const vcomplex to = {m[i].e.re * z.re - m[i].e.im * z.im - m[i].f.re * k,
-                             m[i].e.re * z.im + m[i].e.im * z.re - m[i].f.im * k};
-        m[i].z = to;
-        next += re_mul(m[i].g, to);
-        cz += re_mul(m[i].c, to);
+        gz += re_mul(m[i].g, m[i].z);
+        cz += re_mul(m[i].c, m[i].z);
     }
-    *gz = next;
-    return cz;
-}
-
-static ALWAYS_INLINE void run_recurrence(const scratch *s, size_t n, size_t len, vcomplex *saved)
-{
-    vdouble gz = re_dot(s->mode, n), cz = {0};
-    for (size_t i = 0; i < n; i++)
-        cz += re_mul(s->mode[i].c, s->mode[i].z);
-    for (size_t l = 0; l < len; l++) {
-        if (l)
-            cz = advance(s->mode, n, &gz);
-        s->k[l] = 2 * cz;
+    for (size_t l = 0;; l++) {
+        k[l] = 2 * cz;
         if (saved && l % SEGMENT == 0)
             for (size_t i = 0; i < n; i++)
-                saved[l / SEGMENT * n + i] = s->mode[i].z;
+                saved[l / SEGMENT * n + i] = m[i].z;
+        if (l + 1 == len)
+            return;
+        vdouble next = {0};
+        cz = (vdouble){0};
+        for (size_t i = 0; i < n; i++) {
+            const vcomplex to = after(&m[i], m[i].z, gz);
+            m[i].z = to;
+            next += re_mul(m[i].g, to);
+            cz += re_mul(m[i].c, to);
+        }
+        gz = next;
     }
 }
 
@@ -199,7 +193,8 @@ static SIMD_CLONES void forward_block(void *ctx, size_t block, int worker)
     const size_t n = job->states, len = job->len, first = block * BLOCK;
     const vdouble delta = read_params(job, block, s);
     discretise(s, n, delta);
-    run_recurrence(s, n, len, job->saved ? job->saved + block * job->segments * n : NULL);
+    run_recurrence(s->mode, n, len, s->k,
+                   job->saved ? job->saved + block * job->segments * n : NULL);
     for (size_t lane = 0; lane < BLOCK && first + lane < job->channels; lane++)
         for (size_t l = 0; l < len; l++)
             job->n->value[(first + lane) * len + l] = (real)s->k[l][lane];
@@ -218,10 +213,15 @@ static bool make_scratch(tape *t, kernel_job *job, bool backward)
         scratch *s = &job->scratch[i];
         *s = (scratch){.param = arena_new(t->mem, param, n),
                        .mode = arena_new(t->mem, mode, n),
-                       .grad = backward ? arena_new(t->mem, mode, n) : NULL,
-                       .z = backward ? arena_new(t->mem, vcomplex, SEGMENT * n) : NULL,
                        .k = arena_new(t->mem, vdouble, job->len)};
-        if (!s->param || !s->mode || !s->k || (backward && (!s->grad || !s->z)))
+        if (!s->param || !s->mode || !s->k)
+            return false;
+        if (!backward)
+            continue;
+        s->grad = arena_new(t->mem, mode, n);
+        s->z = arena_new(t->mem, vcomplex, (SEGMENT + 1) * (n + 1));
+        s->adj = arena_new(t->mem, vcomplex, (SEGMENT + 1) * (n + 1));
+        if (!s->grad || !s->z || !s->adj)
             return false;
     }
     return job->scratch;
@@ -258,54 +258,106 @@ stet_status cpu_s4_kernel_fwd(tape *t, node *n)
 
 /* backward ----------------------------------------------------------------------------------- */
 
-/* One step back: the adjoint of the state after step l, in grad[].z, becomes that of the state
- * before it, to which K_l adds `dk` = 2 dK_l; *fz is -Re(conj(f).adjoint) before and after. */
-static ALWAYS_INLINE void retreat(const mode *RESTRICT m, mode *RESTRICT grad, size_t n,
-                                  const vcomplex *RESTRICT z, vdouble gz, vdouble dk, vdouble *fz)
+/* What a step leaves to all states: Re(g.z), its gradient, and 2 dK. */
+typedef struct step {
+    vdouble gz, dgz, dk;
+} step;
+
+/* States of a segment from its first one. Rows are n + 1 apart: a power of two would crowd one
+ * cache set. */
+static ALWAYS_INLINE void replay(const mode *RESTRICT m, size_t n, size_t steps,
+                                 vcomplex *RESTRICT z, step *RESTRICT st)
 {
-    const vdouble dgz = *fz;
-    vdouble next = {0};
-    for (size_t i = 0; i < n; i++) {
-        mode *d = &grad[i];
-        const vcomplex adj = d->z, zi = z[i];
-        d->e = add(d->e, mul_conj(zi, adj));
-        d->f = add(d->f, scaled(-gz, adj));
-        d->g = add(d->g, scaled(dgz, conj_of(zi)));
-        d->c = add(d->c, scaled(dk, conj_of(zi)));
-        vcomplex to = mul_conj(m[i].e, adj);
-        to = add(to, scaled(dgz, conj_of(m[i].g)));
-        to = add(to, scaled(dk, conj_of(m[i].c)));
-        d->z = to;
-        next -= re_mul_conj(m[i].f, to);
+    vdouble gz = {0};
+    for (size_t i = 0; i < n; i++)
+        gz += re_mul(m[i].g, z[i]);
+    for (size_t l = 0;; l++, z += n + 1) {
+        st[l].gz = gz;
+        if (l + 1 == steps)
+            return;
+        gz = (vdouble){0};
+        for (size_t i = 0; i < n; i++) {
+            const vcomplex to = after(&m[i], z[i], st[l].gz);
+            z[n + 1 + i] = to;
+            gz += re_mul(m[i].g, to);
+        }
     }
-    *fz = next;
 }
 
-/* Segment by segment from the last: states forwards from the saved one, then adjoints back. */
+/* Adjoints of the states of a segment from that of the state after it, which is row `steps`; *dgz
+ * is -Re(conj(f).adjoint) of that and then of the first state. */
+static ALWAYS_INLINE void retreat(const mode *RESTRICT m, size_t n, size_t steps, vcomplex *adj,
+                                  vdouble *dgz, step *RESTRICT st)
+{
+    for (size_t l = steps; l-- > 0;) {
+        vcomplex *RESTRICT here = adj + l * (n + 1);
+        const vcomplex *RESTRICT from = here + n + 1;
+        const vdouble k = *dgz, dk = st[l].dk;
+        vdouble next = {0};
+        for (size_t i = 0; i < n; i++) {
+            const vcomplex x = from[i];
+            const vcomplex to = {
+                m[i].e.re * x.re + m[i].e.im * x.im + k * m[i].g.re + dk * m[i].c.re,
+                m[i].e.re * x.im - m[i].e.im * x.re - k * m[i].g.im - dk * m[i].c.im};
+            here[i] = to;
+            next -= re_mul_conj(m[i].f, to);
+        }
+        st[l].dgz = k;
+        *dgz = next;
+    }
+}
+
+/* Gradients of the coefficients of `count` states, whose sums stay in registers. */
+static ALWAYS_INLINE void collect(mode *RESTRICT grad, size_t count, size_t n, size_t steps,
+                                  const vcomplex *RESTRICT z, const vcomplex *RESTRICT adj,
+                                  const step *RESTRICT st)
+{
+    mode d[2];
+    for (size_t i = 0; i < count; i++)
+        d[i] = grad[i];
+    for (size_t l = 0; l < steps; l++, z += n + 1, adj += n + 1) {
+        const vdouble gz = st[l].gz, dgz = st[l].dgz, dk = st[l].dk;
+        for (size_t i = 0; i < count; i++) {
+            const vcomplex x = z[i], y = adj[i];
+            d[i].e.re = d[i].e.re + x.re * y.re + x.im * y.im; /* conj(x) y */
+            d[i].e.im = d[i].e.im + x.re * y.im - x.im * y.re;
+            d[i].f.re -= gz * y.re;
+            d[i].f.im -= gz * y.im;
+            d[i].g.re += dgz * x.re;
+            d[i].g.im -= dgz * x.im;
+            d[i].c.re += dk * x.re;
+            d[i].c.im -= dk * x.im;
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        grad[i] = d[i];
+}
+
+/* Segment by segment from the last. */
 static ALWAYS_INLINE void reverse_recurrence(const scratch *s, size_t n, size_t len,
                                              const vcomplex *saved)
 {
-    vdouble gz[SEGMENT], fz = {0};
+    step st[SEGMENT];
+    vdouble dgz = {0};
     memset(s->grad, 0, n * sizeof *s->grad);
+    memset(s->adj, 0, n * sizeof *s->adj);
     for (size_t end = len; end;) {
-        const size_t begin = (end - 1) / SEGMENT * SEGMENT;
-        for (size_t i = 0; i < n; i++)
-            s->mode[i].z = saved[begin / SEGMENT * n + i];
-        gz[0] = re_dot(s->mode, n);
-        for (size_t l = begin; l < end; l++) {
-            vcomplex *z = s->z + (l - begin) * n;
-            for (size_t i = 0; i < n; i++)
-                z[i] = s->mode[i].z;
-            if (l + 1 < end) {
-                gz[l + 1 - begin] = gz[l - begin];
-                advance(s->mode, n, &gz[l + 1 - begin]);
-            }
-        }
-        for (; end > begin; end--) {
-            const size_t l = end - 1 - begin;
-            retreat(s->mode, s->grad, n, s->z + l * n, gz[l], 2 * s->k[end - 1], &fz);
-        }
+        const size_t begin = (end - 1) / SEGMENT * SEGMENT, steps = end - begin, row = n + 1;
+        memcpy(s->z, saved + begin / SEGMENT * n, n * sizeof *s->z);
+        memcpy(s->adj + steps * row, s->adj, n * sizeof *s->adj);
+        for (size_t l = 0; l < steps; l++)
+            st[l].dk = 2 * s->k[begin + l];
+        replay(s->mode, n, steps, s->z, st);
+        retreat(s->mode, n, steps, s->adj, &dgz, st);
+        size_t i = 0;
+        for (; i + 2 <= n; i += 2)
+            collect(s->grad + i, 2, n, steps, s->z + i, s->adj + row + i, st);
+        if (i < n)
+            collect(s->grad + i, 1, n, steps, s->z + i, s->adj + row + i, st);
+        end = begin;
     }
+    for (size_t i = 0; i < n; i++)
+        s->grad[i].z = s->adj[i];
 }
 
 /* From the gradients of e, f, g and z_0 to those of Lambda, P, B (left in grad[].e, .f, .z) and
