@@ -131,6 +131,7 @@ const double *search_prob(const search *s, size_t row); /* (K); valid until the 
 double search_p(const search *s, size_t row);           /* of class y: attacks make it small */
 double search_margin(const search *s, size_t row);      /* log odds of y against the best other class: <= 0 has turned */
 bool search_turned(const search *s, size_t row);        /* another class is the answer */
+int most_probable(const double *prob, size_t k);        /* the first of equals */
 /* Count queries as a framework does; OVER_BUDGET when there are not that many left. */
 stet_status search_spend(search *s, size_t n);
 void search_found(search *s, const pick *x, bool success);
@@ -148,6 +149,9 @@ void constraint_window(size_t n, size_t i, size_t width, size_t *from, size_t *t
 /* TextAttack's greedy loop: positions in order, each takes its best candidate if that lowers P(y), constraints are
  * checked before the victim is asked; ends at the first success. Leaves the outcome in the search. */
 stet_status walk_improving(search *s, const size_t *order, size_t n);
+
+/* Every combination, if there are no more than `cap`: leaves the worst one, and s->complete. */
+stet_status search_everything(search *s, uint64_t cap);
 
 /* Positions 0..n-1 by falling value, equal ones in their order; NULL: out of memory. */
 size_t *order_falling(arena *mem, const double *value, size_t n);

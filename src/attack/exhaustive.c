@@ -39,11 +39,10 @@ static bool next(const search *s, pick *x)
     return false;
 }
 
-static stet_status run(search *s, const void *config)
+stet_status search_everything(search *s, uint64_t cap)
 {
-    const exhaustive_cfg *cfg = config;
-    if (combinations(s, (uint64_t)cfg->cap) > (uint64_t)cfg->cap)
-        return search_spend(s, 1);
+    if (combinations(s, cap) > cap)
+        return STET_OK;
     pick *x = search_text(s), *kept = arena_new(s->mem, pick, (size_t)AT_ONCE * (s->n + 1));
     size_t *rows = arena_new(s->mem, size_t, AT_ONCE);
     if (!x || !kept || !rows)
@@ -69,6 +68,12 @@ static stet_status run(search *s, const void *config)
     }
     s->complete = true;
     return STET_OK;
+}
+
+static stet_status run(search *s, const void *config)
+{
+    TRY(search_spend(s, 1));
+    return search_everything(s, (uint64_t)((const exhaustive_cfg *)config)->cap);
 }
 
 const attack_desc attack_exhaustive = {

@@ -4,14 +4,14 @@
  * One sweep asks every candidate of every position on the current text, orders the positions by what their best candidate
  * gains, and tries all prefixes of that order, so that one sweep changes as many words as pay together; then the next
  * sweep starts from the best of them. Where no prefix and no single swap helps, a beam of the best pairs is tried, then
- * the search starts again from random texts. A success is trimmed: changes that it does not need are taken back. */
+ * the search starts again from random texts; a small space is at last searched as a whole. A success is trimmed: changes that it does not need are taken back. */
 #include <math.h>
 #include <string.h>
 
 #include "attack/attacks.h"
 
 typedef struct greedy_cfg {
-    int64_t restarts, sweeps, beam;
+    int64_t restarts, sweeps, beam, exact;
     bool trim;
 } greedy_cfg;
 
@@ -19,6 +19,7 @@ static const stet_opt opts[] = {
     STET_OPT_INT("greedy-restarts", greedy_cfg, restarts, "6", 0, 10000, "N", "random starts after the first descent"),
     STET_OPT_INT("greedy-sweeps", greedy_cfg, sweeps, "50", 1, 10000, "N", "sweeps of a descent, at most"),
     STET_OPT_INT("greedy-beam", greedy_cfg, beam, "8", 0, 1000, "N", "swaps whose pairs are tried where single ones do not help"),
+    STET_OPT_INT("greedy-exact", greedy_cfg, exact, "4096", 0, 1e8, "N", "where all else failed, try everything if it is no more than this"),
     {STET_OPT_FIELD("greedy-trim", STET_T_FLAG, greedy_cfg, trim), .def = "yes", .help = "take back changes that a success does not need"},
     STET_OPT_END,
 };
@@ -233,8 +234,10 @@ static stet_status run(search *s, const void *config)
         TRY(start_again(&d));
         TRY(descend(&d, cfg));
     }
-    if (!s->success)
+    if (!s->success) {
         search_found(s, d.x, false);
+        TRY(search_everything(s, (uint64_t)cfg->exact));
+    }
     const stet_status st = s->success && cfg->trim ? trim(s, d.rows) : STET_OK;
     return st == OVER_BUDGET ? STET_OK : st; /* untrimmed, but a success */
 }

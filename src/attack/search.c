@@ -245,14 +245,18 @@ double search_margin(const search *s, size_t row)
     return log(p[s->y] + tiny) - log(other + tiny);
 }
 
+int most_probable(const double *prob, size_t k)
+{
+    size_t best = 0;
+    for (size_t c = 1; c < k; c++)
+        if (prob[c] > prob[best])
+            best = c;
+    return (int)best;
+}
+
 bool search_turned(const search *s, size_t row)
 {
-    const double *p = search_prob(s, row);
-    size_t best = 0;
-    for (size_t c = 1; c < s->n_classes; c++)
-        if (p[c] > p[best])
-            best = c;
-    return (int)best != s->y;
+    return most_probable(search_prob(s, row), s->n_classes) != s->y;
 }
 
 stet_status search_spend(search *s, size_t n)

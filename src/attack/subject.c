@@ -139,9 +139,8 @@ static stet_status evaluate(const attack_job *j, attack_worker *w, adversarial *
     const search *s = &w->s;
     const size_t K = s->n_classes;
     stet_edit *edits = arena_new(&w->mem, stet_edit, s->n + 1);
-    uint32_t *want = arena_new(&w->mem, uint32_t, s->n + 1), *got = arena_new(&w->mem, uint32_t, j->max_len);
-    float *p = arena_new(&w->mem, float, K);
-    if (!edits || !want || !got || !p)
+    uint32_t *want = arena_new(&w->mem, uint32_t, s->n + 1);
+    if (!edits || !want)
         return STET_ENOMEM;
     for (size_t i = 0; i < s->n; i++)
         want[i] = search_word(s, i, s->found[i]);
@@ -152,6 +151,10 @@ static stet_status evaluate(const attack_job *j, attack_worker *w, adversarial *
         v->reread = true;
         return s->v->ask(s->v, edits, start, 1, prob);
     }
+    uint32_t *got = arena_new(&w->mem, uint32_t, j->max_len);
+    float *p = arena_new(&w->mem, float, K);
+    if (!got || !p)
+        return STET_ENOMEM;
     size_t n;
     TRY(stet_model_read(j->a->model, v->text, strlen(v->text), got, &n));
     v->reread = n == s->n && memcmp(got, want, n * sizeof *got) == 0;
@@ -181,9 +184,7 @@ static stet_status check(const attack_job *j, attack_worker *w, adversarial *v, 
     const double claimed = search_p(s, row);
     TRY(evaluate(j, w, v, prob));
     v->p = prob[s->y];
-    for (size_t c = 1; c < s->n_classes; c++)
-        if (prob[c] > prob[v->answer])
-            v->answer = (int)c;
+    v->answer = most_probable(prob, s->n_classes);
     const bool holds = v->answer != s->y;
     if (j->a->model && fabs(v->p - claimed) > rounding)
         return error_set(STET_EINTERNAL, "text %zu: %s says P = %.6f, a full evaluation says %.6f", r->index, j->d->name, claimed, v->p);
@@ -265,14 +266,9 @@ static stet_status search_one(const attack_job *j, attack_worker *w, record *r, 
     s->y = stet_dataset_label(j->a->data, r->index);
     TRY(search_start(s, &w->text));
     v->p = search_p(s, 0);
-    v->answer = s->y;
-    if (search_turned(s, 0)) {
+    v->answer = most_probable(search_prob(s, 0), s->n_classes);
+    if (v->answer != s->y) {
         r->outcome = OUTCOME_WRONG;
-        const double *p = search_prob(s, 0);
-        v->answer = 0;
-        for (size_t c = 1; c < s->n_classes; c++)
-            if (p[c] > p[v->answer])
-                v->answer = (int)c;
         return STET_OK;
     }
     const stet_status st = j->d->run(s, j->set.cfg);

@@ -40,11 +40,8 @@ static double importance(const search *s, size_t row, int rule)
     if (rule == RULE_TEXTATTACK)
         return 1 - hidden[s->y];
     double value = clean[s->y] - hidden[s->y];
-    size_t b = 0;
-    for (size_t c = 1; c < s->n_classes; c++)
-        if (hidden[c] > hidden[b])
-            b = c;
-    if ((int)b != s->y)
+    const int b = most_probable(hidden, s->n_classes);
+    if (b != s->y)
         value += hidden[b] - clean[b];
     return value;
 }

@@ -1,0 +1,337 @@
+/* Whole runs: threads, resuming, the check of successes, programs as victims, and input that is not as hoped. */
+#include <unistd.h>
+
+#include "alloc_fail.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "model/small_model.h"
+#include "stet/attack.h"
+#include "test.h"
+
+enum { TEXTS = 60 };
+
+typedef struct world {
+    stet_model *m;
+    stet_dataset *data;
+    stet_subst *subst;
+} world;
+
+/* Random texts that the model gets right, every word with up to three substitutes, one of them outside the vocabulary. */
+static void make(world *w, int kind, size_t longest)
+{
+    w->m = small_model(kind, 2, 7);
+    rng r = rng_stream(3, STREAM_TEST, 1);
+    static char text[TEXTS][512];
+    stet_str texts[TEXTS];
+    int labels[TEXTS];
+    for (int i = 0; i < TEXTS; i++) {
+        const size_t n = 2 + rng_below(&r, longest - 1);
+        text[i][0] = '\0';
+        for (size_t k = 0; k < n; k++)
+            snprintf(text[i] + strlen(text[i]), sizeof text[i] - strlen(text[i]), "%sw%d", k ? " " : "", (int)rng_below(&r, 30));
+        if (i == 5)
+            strcpy(text[i], " "); /* nothing to read */
+        if (i == 6)
+            strcpy(text[i], "unheard of"); /* nothing to change */
+        texts[i] = (stet_str){text[i], strlen(text[i])};
+        CHECK_OK(stet_model_predict(w->m, text[i], strlen(text[i]), NULL, &labels[i]));
+        if (i % 10 == 9)
+            labels[i] = 1 - labels[i]; /* the model is wrong on these */
+    }
+    static const char *const names[] = {"no", "yes"};
+    CHECK_OK(stet_dataset_new(texts, labels, TEXTS, names, 2, &w->data));
+    stet_subst_builder *b;
+    CHECK_OK(stet_subst_builder_new(&b));
+    for (int i = 0; i < 24; i++) {
+        char word[8], one[8], two[8];
+        snprintf(word, sizeof word, "w%d", i);
+        snprintf(one, sizeof one, "w%d", (i + 11) % 40);
+        snprintf(two, sizeof two, "w%d", (i + 23) % 40);
+        const char *subs[] = {one, two, "strange"};
+        CHECK_OK(stet_subst_add_list(b, word, subs, i % 3 == 0 ? 3 : 2));
+    }
+    CHECK_OK(stet_subst_build(b, &w->subst));
+    stet_subst_builder_free(b);
+}
+
+static void unmake(world *w)
+{
+    stet_model_free(w->m);
+    stet_dataset_free(w->data);
+    stet_subst_free(w->subst);
+}
+
+static stet_attack_args args_of(const world *w, const char *attack)
+{
+    stet_attack_args a = STET_ATTACK_DEFAULTS;
+    a.model = w->m, a.data = w->data, a.subst = w->subst, a.attack = attack;
+    return a;
+}
+
+static char *read_all(const char *path)
+{
+    char *data;
+    size_t size;
+    CHECK_OK(file_read_all(path, 1 << 28, &data, &size));
+    return data;
+}
+
+static const char *const all[] = {"pwws", "ga", "pso", "textfooler", "greedy", "exhaustive"};
+
+TEST(accuracy_under_attack_is_what_is_left_of_all)
+{
+    world w;
+    make(&w, 0, 12);
+    for (size_t k = 0; k < 6; k++) {
+        const stet_attack_args a = args_of(&w, all[k]);
+        stet_attack_result r;
+        CHECK_OK(stet_attack_run(&a, &r));
+        CHECK_EQ(r.n, TEXTS);
+        CHECK_EQ(r.correct, TEXTS - 6);
+        CHECK_NEAR(r.clean, 0.9, 1e-12);
+        CHECK_NEAR(r.aua, (double)(r.correct - r.succeeded) / TEXTS, 1e-12);
+        CHECK(r.succeeded > 0 && r.succeeded < r.correct);
+        CHECK(r.candidates_mean > 2 && r.candidates_mean < 3);
+        CHECK_EQ(r.unconfirmed, 0);
+    }
+    unmake(&w);
+}
+
+TEST(no_attack_beats_greedy_and_exhaustive_agrees)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        world w;
+        make(&w, kind, 8);
+        stet_attack_args a = args_of(&w, "exhaustive");
+        stet_attack_result exact, greedy, r;
+        CHECK_OK(stet_attack_run(&a, &exact));
+        CHECK_EQ(exact.decided, exact.correct);
+        a.attack = "greedy";
+        CHECK_OK(stet_attack_run(&a, &greedy));
+        CHECK_EQ(greedy.succeeded, exact.succeeded); /* such spaces are small enough to try everything */
+        for (size_t k = 0; k < 4; k++)
+            for (const char *const *p = stet_attack_profiles(); *p; p++) {
+                a.attack = all[k];
+                a.profile = *p;
+                CHECK_OK(stet_attack_run(&a, &r));
+                CHECK(r.succeeded <= exact.succeeded);
+                CHECK(r.succeeded <= greedy.succeeded);
+            }
+        unmake(&w);
+    }
+}
+
+TEST(threads_and_resuming_change_nothing)
+{
+    world w;
+    make(&w, 0, 20);
+    for (size_t k = 0; k < 5; k++) {
+        char one[512], two[512];
+        snprintf(one, sizeof one, "%s/one-%zu.jsonl", test_dir(), k);
+        snprintf(two, sizeof two, "%s/two-%zu.jsonl", test_dir(), k);
+        stet_attack_args a = args_of(&w, all[k]);
+        stet_attack_result r1, r2;
+        stet_set_threads(1);
+        a.log = one;
+        CHECK_OK(stet_attack_run(&a, &r1));
+        stet_set_threads(2);
+        a.log = two;
+        CHECK_OK(stet_attack_run(&a, &r2));
+        char *whole = read_all(one), *other = read_all(two);
+        CHECK_STR(whole, other);
+        mem_free(other);
+
+        /* A crash in the middle of a line. */
+        CHECK_EQ(truncate(two, (off_t)(strlen(whole) * 2 / 3)), 0);
+        CHECK_OK(stet_attack_run(&a, &r2));
+        CHECK(r2.resumed > 0 && r2.resumed < TEXTS);
+        other = read_all(two);
+        CHECK_STR(whole, other);
+        CHECK_EQ(r1.succeeded, r2.succeeded);
+        CHECK_NEAR(r1.queries_mean, r2.queries_mean, 0);
+        CHECK_NEAR(r1.changed_mean, r2.changed_mean, 0);
+        CHECK_NEAR(r1.candidates_mean, r2.candidates_mean, 0);
+        mem_free(whole);
+        mem_free(other);
+    }
+    unmake(&w);
+}
+
+TEST(a_log_of_other_settings_is_refused)
+{
+    world w;
+    make(&w, 0, 8);
+    char path[512];
+    snprintf(path, sizeof path, "%s/a.jsonl", test_dir());
+    stet_attack_args a = args_of(&w, "ga");
+    a.log = path;
+    stet_attack_result r;
+    CHECK_OK(stet_attack_run(&a, &r));
+    a.seed = 2;
+    CHECK_FAILS(stet_attack_run(&a, &r), STET_EFORMAT, "other settings");
+    a.attack = "pwws"; /* another attack may share the file */
+    CHECK_OK(stet_attack_run(&a, &r));
+    CHECK_EQ(r.resumed, 0);
+    CHECK_OK(file_write_all(path, "{\"attack\": 7}\n", 14));
+    CHECK_FAILS(stet_attack_run(&a, &r), STET_EFORMAT, "a.jsonl:1");
+    unmake(&w);
+}
+
+TEST(stop_words_limits_and_budgets_hold)
+{
+    world w;
+    make(&w, 0, 12);
+    char stop[512], log[512];
+    snprintf(stop, sizeof stop, "%s/stop", test_dir());
+    snprintf(log, sizeof log, "%s/log", test_dir());
+    CHECK_OK(file_write_all(stop, "w1\nw2\nw3\nw4\n", 12));
+    static const char *const settings[] = {"max-change=0.2", "budget=40", NULL};
+    for (size_t k = 0; k < 6; k++) {
+        stet_attack_args a = args_of(&w, all[k]);
+        a.stop = stop;
+        a.settings = settings;
+        a.log = log;
+        stet_attack_result r;
+        CHECK_OK(stet_attack_run(&a, &r));
+    }
+    stream *f;
+    CHECK_OK(stream_open(log, &f));
+    json_t *o;
+    stet_status st = STET_OK;
+    size_t seen = 0;
+    while (json_next_line(f, &o, &st)) {
+        const json_t *changes = json_object_get(o, "changes"), *c;
+        size_t i;
+        CHECK(json_integer_value(json_object_get(o, "queries")) <= 41);
+        json_array_foreach(changes, i, c)
+        {
+            const char *from = json_string_value(json_object_get(c, "from"));
+            CHECK(strlen(from) != 2 || from[1] < '1' || from[1] > '4');
+            seen++;
+        }
+        json_decref(o);
+    }
+    CHECK_OK(st);
+    CHECK(seen > 0);
+    stream_close(f);
+    unmake(&w);
+}
+
+TEST(a_page_marks_the_changes)
+{
+    world w;
+    make(&w, 0, 8);
+    char path[512];
+    snprintf(path, sizeof path, "%s/a.html", test_dir());
+    stet_attack_args a = args_of(&w, "greedy");
+    a.html = path;
+    stet_attack_result r;
+    CHECK_OK(stet_attack_run(&a, &r));
+    char *page = read_all(path);
+    CHECK(strstr(page, "<del>w") && strstr(page, "<ins>w") && strstr(page, "prefers-color-scheme"));
+    mem_free(page);
+    unmake(&w);
+}
+
+/* ---- programs ----------------------------------------------------------------------------- */
+
+static stet_attack_args program_args(const world *w, const char *command)
+{
+    stet_attack_args a = args_of(w, "pwws");
+    a.model = NULL;
+    a.command = command;
+    a.timeout = 0.5;
+    return a;
+}
+
+TEST(a_program_can_be_the_victim)
+{
+    world w;
+    make(&w, 0, 6);
+    /* Says yes to a text with w1. */
+    stet_attack_args a = program_args(&w, "sed -u -E 's/^.\"texts\":.(.*)..$/\\1/; s/\"[^\"]*\\bw1\\b[^\"]*\"/[0.1,0.9]/g;"
+                                          " s/\"[^\"]*\"/[0.8,0.2]/g; s/^(.*)$/{\"probabilities\":[\\1]}/'");
+    a.timeout = 10;
+    stet_attack_result r;
+    CHECK_OK(stet_attack_run(&a, &r));
+    CHECK_EQ(r.errors, 0);
+    CHECK_EQ(r.n, TEXTS);
+    CHECK(r.correct > 0 && r.succeeded > 0);
+    unmake(&w);
+}
+
+TEST(a_program_that_fails_costs_a_clear_error)
+{
+    world w;
+    make(&w, 0, 4);
+    static const struct {
+        const char *command, *says;
+    } bad[] = {
+        {"exit 3", "ended without an answer"},
+        {"exec sleep 100", "did not answer within"},
+        {"cat", "expected {\"probabilities\""},
+        {"while read x; do echo nonsense; done", "answer"},
+        {"while read x; do echo '{\"probabilities\":[[2,2]]}'; done", "sum to 1"},
+        {"while read x; do echo '{\"probabilities\":[[-1,2]]}'; done", "not a number"},
+        {"while read x; do echo '{\"probabilities\":[[1]]}'; done", "expected 2 probabilities"},
+        {"/no/such/program 2>/dev/null", "ended without an answer"},
+    };
+    size_t index[8] = {0, 1, 2, 3, 4, 7, 8, 10};
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        stet_attack_args a = program_args(&w, bad[k].command);
+        a.timeout = 0.2;
+        a.index = index;
+        a.n_index = 8;
+        stet_attack_result r;
+        CHECK_FAILS(stet_attack_run(&a, &r), STET_EIO, bad[k].says);
+        a.n_index = 2; /* too few to give up: counted, not hidden */
+        CHECK_OK(stet_attack_run(&a, &r));
+        CHECK_EQ(r.errors, 2);
+        CHECK_EQ(r.n, 0);
+    }
+    unmake(&w);
+}
+
+TEST(what_does_not_fit_together_is_told)
+{
+    world w;
+    make(&w, 0, 4);
+    stet_attack_result r;
+    stet_attack_args a = args_of(&w, "pwsw");
+    CHECK_FAILS(stet_attack_run(&a, &r), STET_EUSAGE, "did you mean 'pwws'");
+    a = args_of(&w, "pwws");
+    a.profile = "openatack";
+    CHECK_FAILS(stet_attack_run(&a, &r), STET_EUSAGE, "did you mean 'openattack'");
+    a = args_of(&w, "pwws");
+    static const char *const other[] = {"ga-population=3", NULL};
+    a.settings = other;
+    CHECK_FAILS(stet_attack_run(&a, &r), STET_EUSAGE, "no setting 'ga-population'");
+    a = args_of(&w, "pwws");
+    a.command = "cat";
+    CHECK_FAILS(stet_attack_run(&a, &r), STET_EUSAGE, "either a model or a command");
+    a = args_of(&w, "pwws");
+    a.stop = "/no/such/file";
+    CHECK_FAILS(stet_attack_run(&a, &r), STET_EIO, "/no/such/file");
+    unmake(&w);
+}
+
+static stet_status run_small(void *ctx)
+{
+    const world *w = ctx;
+    static const size_t index[] = {0, 1};
+    stet_attack_args a = args_of(w, "greedy");
+    a.index = index;
+    a.n_index = 2;
+    stet_attack_result r;
+    return stet_attack_run(&a, &r);
+}
+
+TEST(a_run_survives_every_failed_allocation)
+{
+    world w;
+    make(&w, 0, 4);
+    stet_set_threads(1);
+    CHECK_OK(stet_model_compile(w.m));
+    CHECK_LE(10, ALLOC_FAIL_LOOP(run_small, &w));
+    unmake(&w);
+}
