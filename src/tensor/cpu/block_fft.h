@@ -61,7 +61,7 @@ static ALWAYS_INLINE void fft_merge(vcomplex *a, vcomplex *b, const fft_roots *w
     *b = (vcomplex){w->re[v] * re + w->im[v] * im, w->re[v] * im - w->im[v] * re};
 }
 
-/* Two levels below the children of v: its eight values are four of each child. */
+/* Eight values of node v: four of each of its children, two of each grandchild. */
 static ALWAYS_INLINE void fft_split_children(vcomplex x[8], const fft_roots *w, int v)
 {
     for (int i = 0; i < 2; i++) {
@@ -84,6 +84,7 @@ static ALWAYS_INLINE void fft_merge_three(vcomplex x[8], const fft_roots *w, int
         fft_merge(&x[i], &x[i + 4], w, v);
 }
 
+/* The spectrum of 64 real values. */
 static ALWAYS_INLINE void fft_forward(const fft_roots *w, const vreal *RESTRICT x,
                                       vcomplex *RESTRICT out)
 {
@@ -131,8 +132,8 @@ static ALWAYS_INLINE void fft_mul_add(vcomplex *sum, const vcomplex *x, const vc
 }
 
 /* out[p] = sum of x[i] y[p - i] over i <= p for the blocks p < n, or added to what is there; `step`
- * leads from out[p] to out[p + 1]. Two results at a time share their loads. `then` will be written
- * next. */
+ * leads from out[p] to out[p + 1]. Two results at a time share their loads; as they are made from
+ * the last down, out may be x. */
 static ALWAYS_INLINE void fft_mul(const vcomplex *x, const vcomplex *y, size_t n, vcomplex *out,
                                   ptrdiff_t step, bool add)
 {

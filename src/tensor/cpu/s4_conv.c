@@ -30,7 +30,7 @@ typedef struct conv_job {
     node *n;
     const seq_index *seq;
     size_t channels, len, direct_max;
-    bool fresh_du;
+    bool want_dk; /* of the kernel or of d */
     fft_roots roots;
     scratch *scratch;
 } conv_job;
@@ -38,6 +38,11 @@ typedef struct conv_job {
 static size_t block_count(size_t len)
 {
     return (len + FFT_BLOCK - 1) / FFT_BLOCK;
+}
+
+static size_t block_len(size_t len, size_t b) /* of block b */
+{
+    return len - b * FFT_BLOCK < FFT_BLOCK ? len - b * FFT_BLOCK : FFT_BLOCK;
 }
 
 /* A line of channels: the first and how many there are. */
@@ -87,18 +92,6 @@ static ALWAYS_INLINE void write_row(vreal y, rows r, size_t t, bool add)
     line_store(&y, to, r.lanes);
 }
 
-static ALWAYS_INLINE void read_text(rows r, bool reverse, vreal *x)
-{
-    for (size_t t = 0; t < r.len; t++)
-        read_row(r, t, &x[reverse ? r.len - 1 - t : t]);
-}
-
-static ALWAYS_INLINE void write_text(const vreal *y, rows r, bool reverse, bool add)
-{
-    for (size_t t = 0; t < r.len; t++)
-        write_row(y[reverse ? r.len - 1 - t : t], r, t, add);
-}
-
 /* by spectra --------------------------------------------------------------------------------- */
 
 /* Memory is walked upwards in both directions of time. Reversed, the last word of a text is at the
@@ -108,7 +101,7 @@ static ALWAYS_INLINE void to_spectra(const fft_roots *w, rows r, bool reverse, v
     const size_t blocks = block_count(r.len);
     vreal x[FFT_BLOCK];
     for (size_t b = 0; b < blocks; b++) {
-        const size_t left = r.len - b * FFT_BLOCK, here = left < FFT_BLOCK ? left : FFT_BLOCK;
+        const size_t here = block_len(r.len, b);
         for (size_t i = 0; i < here; i++)
             read_row(r, b * FFT_BLOCK + i, &x[reverse ? FFT_BLOCK - 1 - i : i]);
         for (size_t i = here; i < FFT_BLOCK; i++)
@@ -124,12 +117,12 @@ static ALWAYS_INLINE void from_spectra(const fft_roots *w, vcomplex *xf, rows r,
     for (size_t b = 0; b < blocks; b++)
         fft_inverse(w, xf + b * FFT_STRIDE);
     for (size_t b = 0; b < blocks; b++) {
-        const size_t left = r.len - b * FFT_BLOCK, here = left < FFT_BLOCK ? left : FFT_BLOCK;
+        const size_t here = block_len(r.len, b);
         const size_t from = reverse ? blocks - 1 - b : b;
-        const vcomplex *low = xf + from * FFT_STRIDE, *high = low - FFT_STRIDE;
+        const vcomplex *low = xf + from * FFT_STRIDE, *high = from ? low - FFT_STRIDE : NULL;
         for (size_t i = 0; i < here; i++) {
             const size_t at = reverse ? FFT_BLOCK - 1 - i : i;
-            write_row(from ? low[at].re + high[at].im : low[at].re, r, b * FFT_BLOCK + i, add);
+            write_row(high ? low[at].re + high[at].im : low[at].re, r, b * FFT_BLOCK + i, add);
         }
     }
 }
@@ -172,6 +165,22 @@ static ALWAYS_INLINE void add_kernel_grad(const conv_job *job, line c, const scr
     }
 }
 
+/* term by term ------------------------------------------------------------------------------- */
+
+static ALWAYS_INLINE void read_text(rows r, bool reverse, vreal *x)
+{
+    for (size_t t = 0; t < r.len; t++)
+        read_row(r, t, &x[reverse ? r.len - 1 - t : t]);
+    for (size_t t = r.len; t < toeplitz_room(r.len); t++)
+        x[t] = (vreal){0};
+}
+
+static ALWAYS_INLINE void write_text(const vreal *y, rows r, bool reverse, bool add)
+{
+    for (size_t t = 0; t < r.len; t++)
+        write_row(y[reverse ? r.len - 1 - t : t], r, t, add);
+}
+
 /* the op ------------------------------------------------------------------------------------- */
 
 static SIMD_CLONES void forward_line(void *ctx, size_t piece, int worker)
@@ -195,18 +204,21 @@ static SIMD_CLONES void forward_line(void *ctx, size_t piece, int worker)
     }
 }
 
+/* du.v is NULL where du is not wanted. */
 static ALWAYS_INLINE void backward_direct(const conv_job *job, const scratch *s, rows u, rows dy,
                                           rows du)
 {
     read_text(dy, true, s->e);
-    read_text(u, false, s->x);
-    toeplitz_mul(s->e, s->x, u.len, s->y);
-    for (size_t l = 0; l < u.len; l++)
-        s->dk[l] += s->y[u.len - 1 - l];
-    if (!du.v)
-        return;
-    toeplitz_mul(s->e, s->k, u.len, s->y);
-    write_text(s->y, du, true, !job->fresh_du);
+    if (du.v) {
+        toeplitz_mul(s->e, s->k, u.len, s->y);
+        write_text(s->y, du, true, true);
+    }
+    if (job->want_dk) {
+        read_text(u, false, s->x);
+        toeplitz_mul(s->e, s->x, u.len, s->y);
+        for (size_t l = 0; l < u.len; l++)
+            s->dk[l] += s->y[u.len - 1 - l];
+    }
 }
 
 static ALWAYS_INLINE void backward_spectra(const conv_job *job, const scratch *s, rows u, rows dy,
@@ -214,13 +226,14 @@ static ALWAYS_INLINE void backward_spectra(const conv_job *job, const scratch *s
 {
     const size_t blocks = block_count(u.len);
     to_spectra(&job->roots, dy, true, s->ef);
-    to_spectra(&job->roots, u, false, s->xf);
-    /* Block p of the product is block blocks - 1 - p of dK. */
-    fft_mul(s->ef, s->xf, blocks, s->dkf + (blocks - 1) * FFT_STRIDE, -FFT_STRIDE, true);
-    if (!du.v)
-        return;
-    fft_mul(s->ef, s->kf, blocks, s->ef, FFT_STRIDE, false);
-    from_spectra(&job->roots, s->ef, du, true, !job->fresh_du);
+    if (job->want_dk) { /* block p of the product is block blocks - 1 - p of dK */
+        to_spectra(&job->roots, u, false, s->xf);
+        fft_mul(s->ef, s->xf, blocks, s->dkf + (blocks - 1) * FFT_STRIDE, -FFT_STRIDE, true);
+    }
+    if (du.v) {
+        fft_mul(s->ef, s->kf, blocks, s->ef, FFT_STRIDE, false);
+        from_spectra(&job->roots, s->ef, du, true, true);
+    }
 }
 
 static SIMD_CLONES void backward_line(void *ctx, size_t piece, int worker)
@@ -241,7 +254,8 @@ static SIMD_CLONES void backward_line(void *ctx, size_t piece, int worker)
         else
             backward_spectra(job, s, x, dy, du);
     }
-    add_kernel_grad(job, c, s);
+    if (job->want_dk)
+        add_kernel_grad(job, c, s);
 }
 
 static bool make_scratch(tape *t, conv_job *job)
@@ -267,14 +281,14 @@ static bool make_scratch(tape *t, conv_job *job)
     return job->scratch;
 }
 
-static stet_status run(tape *t, node *n, size_t direct_max, pool_fn *fn, bool fresh_du)
+static stet_status run(tape *t, node *n, size_t direct_max, pool_fn *fn)
 {
     conv_job job = {.n = n,
                     .seq = ((const s4_conv_args *)n->args)->seq,
                     .channels = shape_cols(n->shape),
                     .len = shape_cols(n->in[IN_K]->shape),
                     .direct_max = direct_max,
-                    .fresh_du = fresh_du};
+                    .want_dk = n->in[IN_K]->needs_grad || n->in[IN_D]->needs_grad};
     fft_roots_init(&job.roots);
     const arena_mark mark = arena_save(t->mem);
     if (!make_scratch(t, &job))
@@ -286,12 +300,12 @@ static stet_status run(tape *t, node *n, size_t direct_max, pool_fn *fn, bool fr
 
 stet_status s4_conv_forward(tape *t, node *n, size_t direct_max)
 {
-    return run(t, n, direct_max, forward_line, false);
+    return run(t, n, direct_max, forward_line);
 }
 
 stet_status s4_conv_backward(tape *t, node *n, size_t direct_max)
 {
-    return run(t, n, direct_max, backward_line, grad_is_fresh(n->in[IN_U]));
+    return run(t, n, direct_max, backward_line);
 }
 
 stet_status cpu_s4_conv_fwd(tape *t, node *n)

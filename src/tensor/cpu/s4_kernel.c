@@ -7,7 +7,7 @@
  *     z_0 = 2 dh B - 2 gain Re(g.B) dh P,   z_{l+1} = e z_l - f Re(g.z_l),   K_l = 2 Re(C.z_l)
  *
  * which is ten multiply-adds for a state and a step. Eight channels run side by side in the lanes
- * of a vector, in double: 512 steps would cost float half of its digits, and the whole is cheap.
+ * of a vector, in double, so that hundreds of steps cost the result no digit.
  *
  * Backward keeps the state of every SEGMENT-th step, recomputes the steps between, and walks them
  * in reverse; from the gradients of e, f, g and z_0 the chain to the parameters is O(n). */
