@@ -1,0 +1,48 @@
+#!/bin/sh
+# Attack a small model as a user would: table, JSON, log, page, resume, a program as the victim, and bad input.
+. "$(dirname "$0")/cli_test.sh"
+cd "$TMP" || exit 1
+
+i=0
+while [ $i -lt 40 ]; do
+    printf '1\tthis film is good and fine number%d\n0\tthis film is bad and poor number%d\n' $i $i
+    i=$((i + 1))
+done >data.tsv
+for w in this film is good fine great bad poor awful and; do
+    printf '%s' $w
+    for k in 1 2 3 4 5 6; do printf ' 0.%d' $(((${#w} * k * 7 + $(printf '%d' "'$w") * k) % 10)); done
+    echo
+done >vectors.txt
+echo '{"good": ["fine", "awful"], "bad": ["poor", "great"], "poor": ["great"]}' >sets.json
+echo film >stop.txt
+"$STET" train --data data.tsv --vectors vectors.txt --synonyms sets.json --lr 0.02 --batch 8 --epochs 6 -o cnn -q >/dev/null || fail "training"
+
+output "AUA" "$STET" attack cnn --data data.tsv --synonyms sets.json --stop stop.txt -q
+output '"candidates_mean":' "$STET" attack cnn --data data.tsv --synonyms sets.json --attack pwws --limit 20 --json -q
+output '"profile":"gbm-paper"' "$STET" attack cnn --data data.tsv --synonyms sets.json --attack ga --profile gbm-paper --json -q
+for profile in openattack textattack gbm-paper original; do
+    output "textfooler" "$STET" attack cnn --data data.tsv --synonyms sets.json --profile $profile --similarity mean --tagger builtin -q
+done
+
+# One and two threads, and a log cut in the middle: the same bytes.
+for t in 1 2; do
+    output "greedy" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack ga,greedy --threads $t --log log$t.jsonl --html page.html -q
+done
+cmp -s log1.jsonl log2.jsonl || fail "the log depends on the threads"
+[ -s page-ga.html ] && [ -s page-greedy.html ] || fail "the pages are missing"
+head -c 3000 log1.jsonl >cut.jsonl
+output "ga" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack ga,greedy --log cut.jsonl -q
+cmp -s log1.jsonl cut.jsonl || fail "a resumed log differs"
+expect 3 "other settings" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack ga --seed 2 --log log1.jsonl
+
+printf '#!/bin/sh\nsed -u -E %s\n' "'s/^.\"texts\":.(.*)..\$/\\1/; s/\"[^\"]*good[^\"]*\"/[0.1,0.9]/g; s/\"[^\"]*\"/[0.8,0.2]/g; s/^(.*)\$/{\"probabilities\":[\\1]}/'" >victim.sh
+output "pwws" "$STET" attack --victim-cmd "sh victim.sh" --data data.tsv --synonyms sets.json --attack pwws -q
+expect 1 "without an answer" "$STET" attack --victim-cmd "exit 1" --data data.tsv --synonyms sets.json --attack pwws -q
+expect 1 "did not answer within" "$STET" attack --victim-cmd "exec sleep 60" --victim-timeout 0.05 --data data.tsv --synonyms sets.json --attack pwws -q
+
+expect 2 "did you mean 'pwws'" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack pwsw
+expect 2 "option of attack 'ga'" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack pwws --ga-population 4
+expect 2 "either a model folder" "$STET" attack --data data.tsv --synonyms sets.json
+expect 2 "--synonyms" "$STET" attack cnn --data data.tsv
+expect 4 "below the required" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack greedy --require 1 -q
+exit $failed
