@@ -3,7 +3,7 @@
  * A window's response is the sum over its taps l of w[:, :, l] x, x being the row of the word under
  * the tap. Words repeat, so every distinct row is projected on all taps once, by one product
  * P = rows W^T (V, k F); a window is then a sum of k gathered stretches of P. Bias and ReLU are
- * monotone, so they come after the maximum. Filters are padded with zeros to whole vectors.
+ * monotone, so they come after the maximum.
  *
  * The gradient of a maximum reaches one window: for each text and filter with a positive response,
  * k rows of the input. Nothing else is touched. */
@@ -15,16 +15,25 @@
 #include "tensor/op_args.h"
 #include "tensor/tape.h"
 
-/* Vectors of filters pooled at a time; filters and columns of the input in a backward piece. */
-enum { MAX_VECS = 8, FILTERS = 16, COLUMNS = 64 };
+/* Filters and columns of the input in a backward piece. */
+enum { FILTERS = 16, COLUMNS = 64 };
 
-/* Integers as wide as the numbers, for masks and positions. */
-#ifdef STET_DOUBLE
-typedef int64_t int_lane;
-#else
-typedef int32_t int_lane;
-#endif
-typedef int_lane int_lanes __attribute__((vector_size(sizeof(lanes))));
+/* A text as the pooling kernel sees it: the projection of position t on tap l is at p + row[t] * ld
+ * + l * tap. */
+typedef struct pooled_text {
+    const uint32_t *row;
+    size_t len;
+    const real *p;
+    size_t ld, tap;
+} pooled_text;
+
+/* best[f] = largest response of filter f < n over the windows of k words, at[f] where it is first.
+ * A text shorter than k has one window, whose last taps see zeros. Both have room for a multiple of
+ * PANEL. */
+typedef void pool_kernel(const pooled_text *x, size_t k, size_t n, real *best, uint32_t *at);
+
+#define KERNEL_FILE "tensor/cpu/conv_pool_kernel.h"
+#include "tensor/cpu/each_width.h"
 
 /* A window that won with a positive response: where the gradient goes. */
 typedef struct winner {
@@ -35,13 +44,15 @@ typedef struct winner {
 typedef struct conv {
     const seq_index *seq;
     size_t D, F, k;
-    size_t Fp;   /* F rounded up to whole vectors */
-    size_t cols; /* k Fp rounded up to whole panels */
+    size_t cols; /* k F rounded up to whole panels */
     const real *rows, *w, *b;
-    real *panels;    /* (D, cols), packed: column l Fp + f is w[f, :, l] */
-    real *projected; /* (V, cols) */
-    real *y;         /* (B, F) */
-    uint32_t *won;   /* (B, F): first position of the winning window; NULL: not wanted */
+    real *panels;    /* (D, cols), packed: column l F + f is w[f, :, l] */
+    real *projected; /* (V, cols), and room to read a vector at the end */
+    pool_kernel *pool;
+    real *best;    /* (workers, cols): the maxima of a text */
+    uint32_t *at;  /* (workers, cols): where they are */
+    real *y;       /* (B, F) */
+    uint32_t *won; /* (B, F): first position of the winning window; NULL: not wanted */
     /* backward */
     winner *winners;   /* (F, B): the first n_winners[f] of each row, in the order of texts */
     size_t *n_winners; /* (F) */
@@ -56,8 +67,7 @@ static conv conv_of(const node *n)
     c.F = w->shape.dim[0];
     c.D = w->shape.dim[1];
     c.k = w->shape.dim[2];
-    c.Fp = (c.F + LANES - 1) / LANES * LANES;
-    c.cols = panel_padded(c.k * c.Fp);
+    c.cols = panel_padded(c.k * c.F);
     c.rows = x->value;
     c.w = w->value;
     c.b = n->in[2]->value;
@@ -74,7 +84,7 @@ static void pack_piece(void *ctx, size_t i, int worker)
     const conv *c = ctx;
     const size_t l = i % c->k, f = i / c->k * FILTERS;
     panel_pack(c->D, c->F - f < FILTERS ? c->F - f : FILTERS, c->w + f * c->D * c->k + l, c->k,
-               c->D * c->k, l * c->Fp + f, c->panels);
+               c->D * c->k, l * c->F + f, c->panels);
 }
 
 static size_t filter_groups(const conv *c)
@@ -82,94 +92,22 @@ static size_t filter_groups(const conv *c)
     return (c->F + FILTERS - 1) / FILTERS;
 }
 
-/* Maximum over the windows of one text for VECS vectors of filters, which stay in registers. `k` is
- * a constant in the usual cases, so that the sum is unrolled. A text shorter than k has one window,
- * whose last taps see zeros. */
-static ALWAYS_INLINE void pool_block(const int VECS, const uint32_t *row, size_t len, size_t k,
-                                     const real *p, size_t ld, size_t tap, real *best_out,
-                                     uint32_t *at_out)
-{
-    const size_t windows = len > k ? len - k + 1 : 1;
-    lanes best[MAX_VECS];
-    int_lanes at[MAX_VECS];
-    for (int v = 0; v < VECS; v++) {
-        const real *q = p + (size_t)v * LANES;
-        best[v] = *(const lanes *)(q + row[0] * ld);
-        for (size_t l = 1; l < k && l < len; l++)
-            best[v] += *(const lanes *)(q + row[l] * ld + l * tap);
-        at[v] = (int_lanes){0};
-    }
-    for (size_t t = 1; t < windows; t++) {
-        const int_lanes now = (int_lanes){0} + (int_lane)t;
-        UNROLL
-        for (int v = 0; v < VECS; v++) {
-            const real *q = p + (size_t)v * LANES;
-            lanes s = *(const lanes *)(q + row[t] * ld);
-            for (size_t l = 1; l < k; l++)
-                s += *(const lanes *)(q + row[t + l] * ld + l * tap);
-            const int_lanes better = s > best[v];
-            best[v] = (lanes)(((int_lanes)s & better) | ((int_lanes)best[v] & ~better));
-            at[v] = (now & better) | (at[v] & ~better);
-        }
-    }
-    for (int v = 0; v < VECS; v++) {
-        for (int j = 0; j < LANES; j++) {
-            best_out[v * LANES + j] = best[v][j];
-            at_out[v * LANES + j] = (uint32_t)at[v][j];
-        }
-    }
-}
-
-/* Returns how many filters were done. */
-static ALWAYS_INLINE size_t pool_filters(size_t left, const uint32_t *row, size_t len, size_t k,
-                                         const real *p, size_t ld, size_t tap, real *best,
-                                         uint32_t *at)
-{
-    if (left >= MAX_VECS * LANES) {
-        pool_block(MAX_VECS, row, len, k, p, ld, tap, best, at);
-        return MAX_VECS * LANES;
-    }
-    pool_block(1, row, len, k, p, ld, tap, best, at);
-    return LANES;
-}
-
-SIMD_CLONES static void pool_text(const conv *c, size_t text)
-{
-    const uint32_t *start = c->seq->start + text;
-    const uint32_t *row = c->seq->row + start[0];
-    const size_t len = start[1] - start[0], ld = c->cols;
-    real best[MAX_VECS * LANES];
-    uint32_t at[MAX_VECS * LANES];
-    for (size_t f = 0, done; f < c->F; f += done) {
-        const real *p = c->projected + f;
-        const size_t left = c->Fp - f;
-        switch (c->k) {
-        case 3:
-            done = pool_filters(left, row, len, 3, p, ld, c->Fp, best, at);
-            break;
-        case 4:
-            done = pool_filters(left, row, len, 4, p, ld, c->Fp, best, at);
-            break;
-        case 5:
-            done = pool_filters(left, row, len, 5, p, ld, c->Fp, best, at);
-            break;
-        default:
-            done = pool_filters(left, row, len, c->k, p, ld, c->Fp, best, at);
-            break;
-        }
-        for (size_t j = 0; j < done && f + j < c->F; j++) {
-            const real s = best[j] + c->b[f + j];
-            c->y[text * c->F + f + j] = s < 0 ? 0 : s; /* a NaN stays */
-            if (c->won)
-                c->won[text * c->F + f + j] = at[j];
-        }
-    }
-}
-
+/* Bias and ReLU after the maximum. */
 static void pool_piece(void *ctx, size_t text, int worker)
 {
-    (void)worker;
-    pool_text(ctx, text);
+    const conv *c = ctx;
+    const uint32_t *start = c->seq->start + text;
+    const pooled_text x = {c->seq->row + start[0], start[1] - start[0], c->projected, c->cols,
+                           c->F};
+    real *best = c->best + (size_t)worker * c->cols;
+    uint32_t *at = c->at + (size_t)worker * c->cols;
+    c->pool(&x, c->k, c->F, best, at);
+    for (size_t f = 0; f < c->F; f++) {
+        const real s = best[f] + c->b[f];
+        c->y[text * c->F + f] = s < 0 ? 0 : s; /* a NaN stays */
+        if (c->won)
+            c->won[text * c->F + f] = at[f];
+    }
 }
 
 stet_status cpu_conv_pool_fwd(tape *t, node *n)
@@ -183,9 +121,12 @@ stet_status cpu_conv_pool_fwd(tape *t, node *n)
     const arena_mark scratch = arena_save(t->mem);
     const size_t V = c.seq->n_rows;
     c.panels = arena_znew(t->mem, real, c.D * c.cols);
-    c.projected = arena_new(t->mem, real, V * c.cols);
-    if (!c.panels || !c.projected)
+    c.projected = arena_new(t->mem, real, V * c.cols + PANEL);
+    c.best = arena_new(t->mem, real, (size_t)stet_threads() * c.cols);
+    c.at = arena_new(t->mem, uint32_t, (size_t)stet_threads() * c.cols);
+    if (!c.panels || !c.projected || !c.best || !c.at)
         return STET_ENOMEM;
+    c.pool = FOR_MACHINE(pool);
     pool_run(c.k * filter_groups(&c), pack_piece, &c);
     panel_product(V, c.cols, c.D, c.rows, c.D, c.panels, c.projected, c.cols);
     pool_run(c.seq->n_texts, pool_piece, &c);
@@ -211,28 +152,21 @@ static void list_winners(conv *c, const real *dy)
     }
 }
 
-/* sum (COLUMNS) = the winners' rows under tap l, from column d on, times their gradients. */
+/* sum (n_cols) = the winners' rows under tap l, from column d on, times their gradients. */
 static ALWAYS_INLINE void sum_winners(const conv *c, size_t f, size_t l, size_t d, size_t n_cols,
-                                      real *sum)
+                                      real *RESTRICT sum)
 {
     const winner *list = c->winners + f * c->seq->n_texts;
-    lanes acc[COLUMNS / LANES] = {{0}};
-    memset(sum, 0, COLUMNS * sizeof *sum);
+    for (size_t j = 0; j < n_cols; j++)
+        sum[j] = 0;
     for (size_t i = 0; i < c->n_winners[f]; i++) {
         if (l >= list[i].taps)
             continue;
-        const real g = list[i].g, *x = c->rows + c->seq->row[list[i].token + l] * c->D + d;
-        if (n_cols == COLUMNS) {
-            UNROLL
-            for (int v = 0; v < COLUMNS / LANES; v++)
-                acc[v] += g * *(const lanes *)(x + (size_t)v * LANES);
-        } else {
-            for (size_t j = 0; j < n_cols; j++)
-                sum[j] += g * x[j];
-        }
+        const real g = list[i].g;
+        const real *RESTRICT x = c->rows + c->seq->row[list[i].token + l] * c->D + d;
+        for (size_t j = 0; j < n_cols; j++)
+            sum[j] += g * x[j];
     }
-    for (int v = 0; v < COLUMNS / LANES; v++)
-        *(lanes *)(sum + (size_t)v * LANES) += acc[v];
 }
 
 /* Some columns of the weights of some filters. So few columns of the input, for all its rows, stay

@@ -21,9 +21,8 @@ void lstm_pack(size_t H, const real *w_hh, real *u, real *u_back)
 
 /* forward ------------------------------------------------------------------------------------ */
 
-static ALWAYS_INLINE void activate(size_t H, const real *RESTRICT z, const real *RESTRICT c,
-                                   real *RESTRICT gates, real *RESTRICT h_next,
-                                   real *RESTRICT c_next)
+SIMD_CLONES static void activate(size_t H, const real *RESTRICT z, const real *RESTRICT c,
+                                 real *RESTRICT gates, real *RESTRICT h_next, real *RESTRICT c_next)
 {
     for (size_t j = 0; j < H; j++) {
         const real i = v_sigmoid(z[j]), f = v_sigmoid(z[H + j]);
@@ -38,32 +37,24 @@ static ALWAYS_INLINE void activate(size_t H, const real *RESTRICT z, const real 
     }
 }
 
-SIMD_CLONES static void step_forward(const lstm_cell *cell, size_t n, bool many_regs, bool first,
-                                     const real *const *x, const real *h, const real *c, real *z,
-                                     real *gates, real *const *h_next, real *const *c_next)
-{
-    const size_t H = cell->H, G = cell->G, P = cell->P;
-    for (size_t j = 0; j < G; j += PANEL)
-        panel_rows(n, many_regs, first ? 0 : H, (panel_left){h, P, 1},
-                   (panel_right){cell->u + j * H, PANEL}, (panel_start){x, cell->bias, j, false},
-                   z + j, G);
-    for (size_t r = 0; r < n; r++)
-        activate(H, z + r * G, c + r * P, gates + r * G, h_next[r], c_next[r]);
-}
-
 void lstm_step_forward(const lstm_cell *cell, size_t n, bool first, const real *const *x,
                        const real *h, const real *c, real *z, real *gates, real *const *h_next,
                        real *const *c_next)
 {
-    step_forward(cell, n, panel_many_regs(), first, x, h, c, z, gates, h_next, c_next);
+    const size_t H = cell->H, G = cell->G, P = cell->P;
+    panel_fn *const multiply = panel_kernel();
+    for (size_t j = 0; j < G; j += PANEL)
+        multiply(n, first ? 0 : H, (panel_left){h, P, 1}, (panel_right){cell->u + j * H, PANEL},
+                 (panel_start){x, cell->bias, j, false}, z + j, G);
+    for (size_t r = 0; r < n; r++)
+        activate(H, z + r * G, c + r * P, gates + r * G, h_next[r], c_next[r]);
 }
 
 /* backward ----------------------------------------------------------------------------------- */
 
 /* The old c and the gates give the new c again, so it was not kept. */
-static ALWAYS_INLINE void activate_back(size_t H, const real *RESTRICT gates,
-                                        const real *RESTRICT c, const real *RESTRICT dh,
-                                        real *RESTRICT dc, real *RESTRICT dz)
+SIMD_CLONES static void activate_back(size_t H, const real *RESTRICT gates, const real *RESTRICT c,
+                                      const real *RESTRICT dh, real *RESTRICT dc, real *RESTRICT dz)
 {
     for (size_t j = 0; j < H; j++) {
         const real i = gates[j], f = gates[H + j], g = gates[2 * H + j], o = gates[3 * H + j];
@@ -77,9 +68,8 @@ static ALWAYS_INLINE void activate_back(size_t H, const real *RESTRICT gates,
     }
 }
 
-SIMD_CLONES static void step_backward(const lstm_cell *cell, size_t n, bool many_regs, bool first,
-                                      const real *gates, const real *c, real *dh, real *dc,
-                                      real *dz)
+void lstm_step_backward(const lstm_cell *cell, size_t n, bool first, const real *gates,
+                        const real *c, real *dh, real *dc, real *dz)
 {
     const size_t H = cell->H, G = cell->G, P = cell->P;
     for (size_t r = 0; r < n; r++)
@@ -87,32 +77,18 @@ SIMD_CLONES static void step_backward(const lstm_cell *cell, size_t n, bool many
     if (first)
         return;
     /* one gate at a time: its part of the weights stays in the first cache for all rows */
-    for (size_t k = 0; k < P; k += PANEL) {
-        const real *u = cell->u_back + k * 4 * H;
-        panel_rows(n, many_regs, H, (panel_left){dz, G, 1}, (panel_right){u, PANEL},
-                   (panel_start){.zero = true}, dh + k, P);
-        for (size_t j = H; j < 4 * H; j += H)
-            panel_rows(n, many_regs, H, (panel_left){dz + j, G, 1},
-                       (panel_right){u + j * PANEL, PANEL}, (panel_start){0}, dh + k, P);
-    }
-}
-
-void lstm_step_backward(const lstm_cell *cell, size_t n, bool first, const real *gates,
-                        const real *c, real *dh, real *dc, real *dz)
-{
-    step_backward(cell, n, panel_many_regs(), first, gates, c, dh, dc, dz);
-}
-
-SIMD_CLONES static void outer_products(const lstm_cell *cell, size_t n, bool many_regs,
-                                       const real *dz, const real *h, real *du)
-{
-    for (size_t k = 0; k < cell->P; k += PANEL)
-        panel_rows(4 * cell->H, many_regs, n, (panel_left){dz, 1, cell->G},
-                   (panel_right){h + k, cell->P}, (panel_start){0}, du + k, cell->P);
+    panel_fn *const multiply = panel_kernel();
+    for (size_t k = 0; k < P; k += PANEL)
+        for (size_t j = 0; j < 4 * H; j += H)
+            multiply(n, H, (panel_left){dz + j, G, 1},
+                     (panel_right){cell->u_back + k * 4 * H + j * PANEL, PANEL},
+                     (panel_start){.zero = j == 0}, dh + k, P);
 }
 
 void lstm_recurrent_gradient(const lstm_cell *cell, size_t n, const real *dz, const real *h,
                              real *du)
 {
-    outer_products(cell, n, panel_many_regs(), dz, h, du);
+    for (size_t k = 0; k < cell->P; k += PANEL)
+        panel_kernel()(4 * cell->H, n, (panel_left){dz, 1, cell->G}, (panel_right){h + k, cell->P},
+                       (panel_start){0}, du + k, cell->P);
 }
