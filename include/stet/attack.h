@@ -6,8 +6,9 @@
  *     if (stet_attack_run(&a, &r) == STET_OK)
  *         printf("accuracy %.3f, under attack %.3f\n", r.clean, r.aua);
  *
- * Texts are attacked on all threads; each has its own random stream (seed, index), so results depend neither on the
- * number of threads nor on where an interrupted run was resumed. docs/attacks.md describes attacks, profiles and files. */
+ * Texts are attacked on all threads; each has its own random stream (seed, index), so results
+ * depend neither on the number of threads nor on where an interrupted run was resumed.
+ * docs/attacks.md describes attacks, profiles and files. */
 #ifndef STET_ATTACK_H
 #define STET_ATTACK_H
 
@@ -18,12 +19,13 @@
 extern "C" {
 #endif
 
-/* Another measure of how alike two texts are, from -1 to 1: words a[0..n) against b[0..n), ids of the model's vocabulary.
- * Called from any thread. */
+/* Another measure of how alike two texts are, from -1 to 1: words a[0..n) against b[0..n), ids of
+ * the model's vocabulary. Called from any thread. */
 typedef double stet_similarity_fn(void *user, const uint32_t *a, const uint32_t *b, size_t n);
 
 typedef struct stet_attack_args {
-    /* The classifier: a model, or a program that speaks the protocol of docs/attacks.md; exactly one. */
+    /* The classifier: a model, or a program that speaks the protocol of docs/attacks.md; exactly
+     * one. */
     stet_model *model; /* compiled when needed */
     const char *command;
     double timeout;           /* seconds a program may take for one answer */
@@ -33,46 +35,53 @@ typedef struct stet_attack_args {
     const size_t *index;      /* which of its texts, ascending; NULL: all */
     size_t n_index;
     const stet_subst *subst;
-    const char *stop;          /* words that stay, one a line; NULL: none */
-    const stet_tagger *tagger; /* for constraints on parts of speech; NULL: there are none */
+    const char *stop;               /* words that stay, one a line; NULL: none */
+    const stet_tagger *tagger;      /* for constraints on parts of speech; NULL: there are none */
     stet_similarity_fn *similarity; /* replaces the built-in one; NULL: none given */
     void *similarity_user;
 
-    const char *attack;           /* stet_attack_name() */
-    const char *profile;          /* "openattack", "textattack", "gbm-paper" or "original" */
-    const char *const *settings;  /* "name=value", NULL at the end, on top of the profile; or NULL */
+    const char *attack;          /* stet_attack_name() */
+    const char *profile;         /* "openattack", "textattack", "gbm-paper" or "original" */
+    const char *const *settings; /* "name=value", NULL at the end, on top of the profile; or NULL */
     uint64_t seed;
 
-    const char *log;  /* journal, one JSON line a text; finished texts in it are not attacked again. NULL: none */
+    const char *log;  /* journal, one JSON line a text; finished texts in it are not attacked again.
+                         NULL: none */
     const char *html; /* page with the changed words marked; NULL: none */
 } stet_attack_args;
-#define STET_ATTACK_DEFAULTS { .timeout = 30, .attack = "pwws", .profile = "openattack", .seed = 1 }
+#define STET_ATTACK_DEFAULTS                                                                       \
+    {                                                                                              \
+        .timeout = 30, .attack = "pwws", .profile = "openattack", .seed = 1                        \
+    }
 
 typedef struct stet_attack_result {
     size_t n, correct, succeeded, errors; /* texts; right before; turned; victim failed on them */
-    size_t unconfirmed; /* turned by rounding alone: counted as not turned */
-    size_t decided;     /* exhaustive: texts whose every variant was seen */
-    size_t resumed;     /* taken from the log */
-    double clean, aua, success_rate;   /* correct/n, (correct - succeeded)/n, succeeded/correct */
-    double queries_mean;               /* over attacked texts, as the frameworks count them */
-    double evaluations_mean;           /* variants really computed, over attacked texts */
+    size_t unconfirmed;                   /* turned by rounding alone: counted as not turned */
+    size_t decided;                       /* exhaustive: texts whose every variant was seen */
+    size_t resumed;                       /* taken from the log */
+    double clean, aua, success_rate; /* correct/n, (correct - succeeded)/n, succeeded/correct */
+    double queries_mean;             /* over attacked texts, as the frameworks count them */
+    double evaluations_mean;         /* variants really computed, over attacked texts */
     double queries_success_mean, queries_failure_mean;
-    double changed_mean;               /* share of words changed, over successes */
-    double candidates_mean;            /* per word that can be attacked, over all texts */
-    double attackable_mean;            /* words of a text that can be attacked */
-    double seconds;                    /* of this call */
+    double changed_mean;    /* share of words changed, over successes */
+    double candidates_mean; /* per word that can be attacked, over all texts */
+    double attackable_mean; /* words of a text that can be attacked */
+    double seconds;         /* of this call */
 } stet_attack_result;
 
-/* STET_EUSAGE for what does not fit together, STET_EFORMAT for a log of other settings, STET_EINTERNAL if a reported
- * success does not stand up to a full evaluation. On STET_EINTR the log holds what was finished. */
+/* STET_EUSAGE for what does not fit together, STET_EFORMAT for a log of other settings,
+ * STET_EINTERNAL if a reported success does not stand up to a full evaluation. On STET_EINTR the
+ * log holds what was finished. */
 STET_API stet_status stet_attack_run(const stet_attack_args *a, stet_attack_result *out);
 
-/* The settings that profile and `settings` come to, as JSON, and what of the profile this program does not have, as
- * one sentence ("" if nothing). New strings for stet_free(); either may be NULL. */
-STET_API stet_status stet_attack_settings(const char *attack, const char *profile, const char *const *settings, char **json,
-                                          char **missing);
+/* The settings that profile and `settings` come to, as JSON, and what of the profile this program
+ * does not have, as one sentence ("" if nothing). New strings for stet_free(); either may be NULL.
+ */
+STET_API stet_status stet_attack_settings(const char *attack, const char *profile,
+                                          const char *const *settings, char **json, char **missing);
 
-/* Attacks by name, with their options; those of stet_attack_common_options() are for every attack. */
+/* Attacks by name, with their options; those of stet_attack_common_options() are for every attack.
+ */
 STET_API size_t stet_attacks(void);
 STET_API const char *stet_attack_name(size_t i);
 STET_API const char *stet_attack_summary(size_t i);

@@ -1,6 +1,6 @@
-/* attack/attack_impl.h - what an attack is and what it sees: a victim that answers, words that may stand at each
- * position, chance, and a budget. Adding one: a file that defines an attack_desc, a line in attacks.c, a test, a section
- * in docs/attacks.md. */
+/* attack/attack_impl.h - what an attack is and what it sees: a victim that answers, words that may
+ * stand at each position, chance, and a budget. Adding one: a file that defines an attack_desc, a
+ * line in attacks.c, a test, a section in docs/attacks.md. */
 #ifndef ATTACK_ATTACK_IMPL_H
 #define ATTACK_ATTACK_IMPL_H
 
@@ -25,15 +25,18 @@ typedef struct attack_text {
 typedef struct victim {
     size_t n_classes; /* K */
     stet_status (*open)(struct victim *v, const attack_text *t);
-    /* (n, K): variant i applies edits[start[i] .. start[i+1]) to the opened text, ascending positions. */
-    stet_status (*ask)(struct victim *v, const stet_edit *edits, const size_t *start, size_t n, double *prob);
+    /* (n, K): variant i applies edits[start[i] .. start[i+1]) to the opened text, ascending
+     * positions. */
+    stet_status (*ask)(struct victim *v, const stet_edit *edits, const size_t *start, size_t n,
+                       double *prob);
     /* The next questions will be near this variant; a hint, may be NULL. */
     stet_status (*near)(struct victim *v, const stet_edit *edits, size_t n);
     void (*free)(struct victim *v);
 } victim;
 
 stet_status victim_of_model(const stet_model *m, victim **out); /* compiled */
-stet_status victim_of_command(const char *command, double timeout, const stet_vocab *v, size_t n_classes, victim **out);
+stet_status victim_of_command(const char *command, double timeout, const stet_vocab *v,
+                              size_t n_classes, victim **out);
 
 /* ---- chance ------------------------------------------------------------------------------- */
 
@@ -41,8 +44,8 @@ stet_status victim_of_command(const char *command, double timeout, const stet_vo
 typedef struct chance {
     double (*next)(struct chance *c); /* [0, 1) */
 } chance;
-size_t chance_below(chance *c, size_t n);                          /* floor(u * n) */
-size_t chance_pick(chance *c, const double *weight, size_t n);     /* as rng_pick */
+size_t chance_below(chance *c, size_t n);                      /* floor(u * n) */
+size_t chance_pick(chance *c, const double *weight, size_t n); /* as rng_pick */
 
 /* ---- settings of every attack ------------------------------------------------------------- */
 
@@ -69,9 +72,15 @@ typedef struct constraints {
 
 /* ---- the search --------------------------------------------------------------------------- */
 
-/* The choice at a position: 0 the original word, k its k-th candidate. A text is an array of n picks. */
+/* The choice at a position: 0 the original word, k its k-th candidate. A text is an array of n
+ * picks. */
 typedef uint16_t pick;
-enum { PICK_ORIGINAL = 0, PICK_MASKED = UINT16_MAX, PICK_DELETED = UINT16_MAX - 1, MAX_CANDIDATES = UINT16_MAX - 2 };
+enum {
+    PICK_ORIGINAL = 0,
+    PICK_MASKED = UINT16_MAX,
+    PICK_DELETED = UINT16_MAX - 1,
+    MAX_CANDIDATES = UINT16_MAX - 2
+};
 
 /* Leaves an attack whose budget is spent; the frame makes a failure of it. */
 #define OVER_BUDGET ((stet_status)64)
@@ -94,8 +103,8 @@ typedef struct search {
     arena *mem; /* of this text */
 
     /* the outcome */
-    pick *found; /* (n) the text that turned the victim, or the last one tried */
-    bool success, complete; /* complete: every variant was seen */
+    pick *found;                   /* (n) the text that turned the victim, or the last one tried */
+    bool success, complete;        /* complete: every variant was seen */
     uint64_t queries, evaluations; /* as the frameworks count; variants computed */
 
     struct search_memory *memory; /* asked and answered, see search.c */
@@ -115,13 +124,15 @@ static inline bool search_free(const search *s, size_t i) /* may position i chan
     return !s->filtered[i] && search_count(s, i) > 0;
 }
 uint32_t search_word(const search *s, size_t i, pick p);
-pick *search_text(search *s);                       /* a new copy of the original; NULL: out of memory */
+pick *search_text(search *s); /* a new copy of the original; NULL: out of memory */
 size_t search_changed(const search *s, const pick *x);
-size_t search_max_changed(const search *s);         /* by common.max_change */
+size_t search_max_changed(const search *s); /* by common.max_change */
 
-/* Ask about a text; its row is fixed at once, the answer is there after search_answer. Equal texts have one row. */
+/* Ask about a text; its row is fixed at once, the answer is there after search_answer. Equal texts
+ * have one row. */
 stet_status search_ask(search *s, const pick *x, size_t *row);
-/* The same for many texts that differ from one in a single position: name that text, then the swaps. */
+/* The same for many texts that differ from one in a single position: name that text, then the
+ * swaps. */
 stet_status search_base(search *s, const pick *x);
 stet_status search_ask_swap(search *s, size_t i, pick p, size_t *row);
 stet_status search_answer(search *s); /* all that was asked, as one batch */
@@ -129,9 +140,10 @@ stet_status search_answer(search *s); /* all that was asked, as one batch */
 stet_status search_near(search *s, const pick *x);
 const double *search_prob(const search *s, size_t row); /* (K); valid until the next search_ask */
 double search_p(const search *s, size_t row);           /* of class y: attacks make it small */
-double search_margin(const search *s, size_t row);      /* log odds of y against the best other class: <= 0 has turned */
-bool search_turned(const search *s, size_t row);        /* another class is the answer */
-int most_probable(const double *prob, size_t k);        /* the first of equals */
+double search_margin(const search *s,
+                     size_t row); /* log odds of y against the best other class: <= 0 has turned */
+bool search_turned(const search *s, size_t row); /* another class is the answer */
+int most_probable(const double *prob, size_t k); /* the first of equals */
 /* Count queries as a framework does; OVER_BUDGET when there are not that many left. */
 stet_status search_spend(search *s, size_t n);
 void search_found(search *s, const pick *x, bool success);
@@ -139,15 +151,18 @@ void search_found(search *s, const pick *x, bool success);
 /* ---- constraints -------------------------------------------------------------------------- */
 
 stet_status constraint_start(search *s); /* of a text just opened */
-/* How alike the text x and x with p at i are around i, on the scale of the settings; 1 without a measure. */
+/* How alike the text x and x with p at i are around i, on the scale of the settings; 1 without a
+ * measure. */
 stet_status constraint_similarity(search *s, const pick *x, size_t i, pick p, double *out);
-/* Does p at i in x have a tag that may stand for the original's? Without a tagger every word does. */
+/* Does p at i in x have a tag that may stand for the original's? Without a tagger every word does.
+ */
 stet_status constraint_tag(search *s, const pick *x, size_t i, pick p, bool *out);
 /* First and one past the last of the `width` words around i in a text of n words. */
 void constraint_window(size_t n, size_t i, size_t width, size_t *from, size_t *to);
 
-/* TextAttack's greedy loop: positions in order, each takes its best candidate if that lowers P(y), constraints are
- * checked before the victim is asked; ends at the first success. Leaves the outcome in the search. */
+/* TextAttack's greedy loop: positions in order, each takes its best candidate if that lowers P(y),
+ * constraints are checked before the victim is asked; ends at the first success. Leaves the outcome
+ * in the search. */
 stet_status walk_improving(search *s, const size_t *order, size_t n);
 
 /* Every combination, if there are no more than `cap`: leaves the worst one, and s->complete. */
@@ -181,7 +196,8 @@ typedef struct attack_settings {
     void *cfg; /* the attack's own */
     const char *missing;
 } attack_settings;
-stet_status attack_settings_make(const attack_desc *d, const char *profile, const char *const *settings, attack_settings *out);
+stet_status attack_settings_make(const attack_desc *d, const char *profile,
+                                 const char *const *settings, attack_settings *out);
 void attack_settings_free(attack_settings *s);
 
 #endif

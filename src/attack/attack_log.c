@@ -1,4 +1,5 @@
-/* attack/attack_log.c - the log of an attack: written a line at a time, read back to go on after a crash. */
+/* attack/attack_log.c - the log of an attack: written a line at a time, read back to go on after a
+ * crash. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -39,7 +40,8 @@ stet_status record_parse(json_t *o, record *r)
     TRY(get_count(o, "queries", &r->queries));
     TRY(get_count(o, "evaluations", &r->evaluations));
     r->outcome = (outcome)k;
-    r->index = index, r->words = words, r->attackable = attackable, r->candidates = candidates, r->changed = changed;
+    r->index = index, r->words = words, r->attackable = attackable, r->candidates = candidates,
+    r->changed = changed;
     r->complete = json_is_true(json_object_get(o, "complete"));
     return STET_OK;
 }
@@ -58,7 +60,8 @@ static record *find(record *r, size_t n, size_t index)
 }
 
 /* A line of an earlier run: a header that must be ours, or a text that is done. */
-static stet_status take_line(const char *attack, const char *header, const char *line, size_t len, record *r, size_t n, bool *began)
+static stet_status take_line(const char *attack, const char *header, const char *line, size_t len,
+                             record *r, size_t n, bool *began)
 {
     json_t *o = NULL;
     TRY(json_read_text("record", line, len, &o));
@@ -71,11 +74,15 @@ static stet_status take_line(const char *attack, const char *header, const char 
         if (json_object_get(o, "settings")) {
             *began = true;
             if (strlen(header) != len || memcmp(header, line, len) != 0)
-                st = error_set(STET_EFORMAT, "the log is of %s with other settings, model or data; give another file", attack);
+                st = error_set(
+                    STET_EFORMAT,
+                    "the log is of %s with other settings, model or data; give another file",
+                    attack);
         } else {
             st = record_parse(o, &got);
         }
-        record *mine = st == STET_OK && !json_object_get(o, "settings") ? find(r, n, got.index) : NULL;
+        record *mine =
+            st == STET_OK && !json_object_get(o, "settings") ? find(r, n, got.index) : NULL;
         if (mine && got.outcome != OUTCOME_ERROR) { /* an error is tried again */
             char *old = mine->line;
             got.line = mem_alloc(len + 2, 1);
@@ -94,7 +101,8 @@ static stet_status take_line(const char *attack, const char *header, const char 
 }
 
 /* Read what is there; *good is the length of its whole lines. */
-static stet_status read_back(const char *path, const char *attack, const char *header, record *r, size_t n, size_t *good, bool *began)
+static stet_status read_back(const char *path, const char *attack, const char *header, record *r,
+                             size_t n, size_t *good, bool *began)
 {
     char *data;
     size_t size, number = 0;
@@ -118,9 +126,11 @@ static stet_status io_error(const char *path)
     return error_set(STET_EIO, "%s: %s", path, strerror(errno));
 }
 
-stet_status attack_log_open(attack_log *j, const char *path, const char *attack, const char *header, record *r, size_t n, size_t *resumed)
+stet_status attack_log_open(attack_log *j, const char *path, const char *attack, const char *header,
+                            record *r, size_t n, size_t *resumed)
 {
-    *j = (attack_log){.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666), .path = path};
+    *j = (attack_log){.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666),
+                      .path = path};
     *resumed = 0;
     if (j->fd < 0)
         return io_error(path);

@@ -1,4 +1,5 @@
-/* attack/attack_run.c - all texts of a data set: on all threads, in blocks, with a log and a summary. */
+/* attack/attack_run.c - all texts of a data set: on all threads, in blocks, with a log and a
+ * summary. */
 #include <string.h>
 #include <time.h>
 
@@ -22,12 +23,16 @@ static double now(void)
 static stet_status check_args(const stet_attack_args *a)
 {
     if (!a->data || !a->subst || !a->attack || !a->profile || !a->model == !a->command)
-        return error_set(STET_EUSAGE, "an attack needs data, substitution sets, and either a model or a command");
+        return error_set(
+            STET_EUSAGE,
+            "an attack needs data, substitution sets, and either a model or a command");
     if (a->model && stet_dataset_classes(a->data) != stet_model_classes(a->model))
-        return error_set(STET_EUSAGE, "the data has %zu classes, the model %zu", stet_dataset_classes(a->data), stet_model_classes(a->model));
+        return error_set(STET_EUSAGE, "the data has %zu classes, the model %zu",
+                         stet_dataset_classes(a->data), stet_model_classes(a->model));
     for (size_t i = 0; i < a->n_index && a->index; i++)
         if (a->index[i] >= stet_dataset_size(a->data) || (i > 0 && a->index[i] <= a->index[i - 1]))
-            return error_set(STET_EUSAGE, "text %zu: indices must ascend and be of this data set", a->index[i]);
+            return error_set(STET_EUSAGE, "text %zu: indices must ascend and be of this data set",
+                             a->index[i]);
     return STET_OK;
 }
 
@@ -76,7 +81,8 @@ static stet_status set_up(attack_job *j)
     if (a->stop)
         TRY(read_stop_words(a->stop, &j->stop));
     if (j->set.common.similarity == SIMILARITY_MEAN && !a->model && !a->similarity)
-        return error_set(STET_EUSAGE, "similarity 'mean' needs the word vectors of a model; a program has none");
+        return error_set(STET_EUSAGE,
+                         "similarity 'mean' needs the word vectors of a model; a program has none");
     j->n = a->index ? a->n_index : stet_dataset_size(a->data);
     j->n_workers = (size_t)stet_threads();
     j->record = mem_zalloc(j->n + 1, sizeof *j->record);
@@ -119,11 +125,13 @@ static stet_status make_header(const attack_job *j, char **out)
     char *settings;
     TRY(stet_attack_settings(a->attack, a->profile, a->settings, &settings, NULL));
     buf b = {0};
-    buf_printf(&b, "{\"attack\":\"%s\",\"version\":1,\"profile\":\"%s\",\"settings\":%s,\"seed\":%llu", a->attack, a->profile, settings,
-               (unsigned long long)a->seed);
+    buf_printf(&b,
+               "{\"attack\":\"%s\",\"version\":1,\"profile\":\"%s\",\"settings\":%s,\"seed\":%llu",
+               a->attack, a->profile, settings, (unsigned long long)a->seed);
     stet_free(settings);
     if (a->model) {
-        buf_printf(&b, ",\"model\":\"%016llx\"", (unsigned long long)stet_model_fingerprint(a->model));
+        buf_printf(&b, ",\"model\":\"%016llx\"",
+                   (unsigned long long)stet_model_fingerprint(a->model));
     } else {
         buf_str(&b, ",\"command\":");
         buf_json_string(&b, a->command, strlen(a->command));
@@ -131,9 +139,12 @@ static stet_status make_header(const attack_job *j, char **out)
     uint64_t stop = 0;
     for (uint32_t i = 0; i < j->stop.n; i++)
         stop = hash_bytes(strmap_text(&j->stop, i), strmap_len(&j->stop, i), stop + 1);
-    buf_printf(&b, ",\"data\":\"%016llx\",\"synonyms\":\"%016llx\",\"stop_words\":\"%016llx\",\"tagger\":%s,\"similarity_given\":%s}",
-               (unsigned long long)stet_dataset_fingerprint(a->data), (unsigned long long)stet_subst_fingerprint(a->subst),
-               (unsigned long long)stop, a->tagger ? "true" : "false", a->similarity ? "true" : "false");
+    buf_printf(&b,
+               ",\"data\":\"%016llx\",\"synonyms\":\"%016llx\",\"stop_words\":\"%016llx\","
+               "\"tagger\":%s,\"similarity_given\":%s}",
+               (unsigned long long)stet_dataset_fingerprint(a->data),
+               (unsigned long long)stet_subst_fingerprint(a->subst), (unsigned long long)stop,
+               a->tagger ? "true" : "false", a->similarity ? "true" : "false");
     const stet_status st = buf_status(&b);
     *out = st == STET_OK ? buf_take(&b) : NULL;
     buf_deinit(&b);
@@ -180,7 +191,8 @@ static void summarise(const attack_job *j, stet_attack_result *out)
         if (success && r->words)
             changed += (double)r->changed / (double)r->words;
     }
-    const double n = (double)(out->n ? out->n : 1), correct = (double)(out->correct ? out->correct : 1);
+    const double n = (double)(out->n ? out->n : 1),
+                 correct = (double)(out->correct ? out->correct : 1);
     const double won = (double)out->succeeded, kept = (double)out->correct - won;
     out->clean = (double)out->correct / n;
     out->aua = kept / n;
@@ -212,7 +224,8 @@ static stet_status finish_block(attack_job *j, size_t n, attack_log *log, size_t
     for (size_t i = 0; i < n; i++) {
         const size_t k = j->todo[j->from + i];
         if (j->status[k] != STET_OK)
-            return error_set(j->status[k], "%s", j->message[k] ? j->message[k] : stet_status_text(j->status[k]));
+            return error_set(j->status[k], "%s",
+                             j->message[k] ? j->message[k] : stet_status_text(j->status[k]));
         *errors_in_a_row = j->record[k].outcome == OUTCOME_ERROR ? *errors_in_a_row + 1 : 0;
     }
     TRY(write_block(j, n, log));
@@ -222,7 +235,9 @@ static stet_status finish_block(attack_job *j, size_t n, attack_log *log, size_t
     const char *line = j->record[j->todo[j->from + n - 1]].line, *error = "";
     if (json_read_text("record", line, strlen(line), &o) == STET_OK)
         error = json_string_value(json_object_get(o, "error"));
-    const stet_status st = error_set(STET_EIO, "%zu texts in a row without an answer, the last one: %s", *errors_in_a_row, error ? error : "");
+    const stet_status st =
+        error_set(STET_EIO, "%zu texts in a row without an answer, the last one: %s",
+                  *errors_in_a_row, error ? error : "");
     json_decref(o);
     return st;
 }
@@ -254,9 +269,11 @@ static stet_status write_page(const attack_job *j, const stet_attack_result *r)
     char title[128], summary[512];
     snprintf(title, sizeof title, "Attack %s", j->d->name);
     snprintf(summary, sizeof summary,
-             "%zu texts, profile %s: accuracy %.1f %%, under attack %.1f %%; %zu of %zu attacks succeeded, changing %.1f %% of the words; "
+             "%zu texts, profile %s: accuracy %.1f %%, under attack %.1f %%; %zu of %zu attacks "
+             "succeeded, changing %.1f %% of the words; "
              "%.1f candidates per attackable word.",
-             r->n, j->a->profile, 100 * r->clean, 100 * r->aua, r->succeeded, r->correct, 100 * r->changed_mean, r->candidates_mean);
+             r->n, j->a->profile, 100 * r->clean, 100 * r->aua, r->succeeded, r->correct,
+             100 * r->changed_mean, r->candidates_mean);
     return page_write(j->a->html, title, summary, j->record, j->n);
 }
 

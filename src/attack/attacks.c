@@ -6,25 +6,36 @@
 #include "base/buf.h"
 #include "base/mem.h"
 
-const attack_desc *const attack_descs[] = {&attack_pwws, &attack_ga, &attack_pso, &attack_textfooler, &attack_greedy, &attack_exhaustive, NULL};
-static const char *const profile_names[] = {"openattack", "textattack", "gbm-paper", "original", NULL};
+const attack_desc *const attack_descs[] = {
+    &attack_pwws,   &attack_ga,         &attack_pso, &attack_textfooler,
+    &attack_greedy, &attack_exhaustive, NULL};
+static const char *const profile_names[] = {"openattack", "textattack", "gbm-paper", "original",
+                                            NULL};
 
 static const stet_opt common_opts[] = {
-    STET_OPT_INT("max-candidates", attack_common, max_candidates, "0", 0, MAX_CANDIDATES, "K", "first K substitutes of a word; 0: all"),
-    STET_OPT_REAL("max-change", attack_common, max_change, "0", 0, 1, "SHARE", "share of words that may change; 0: all"),
-    STET_OPT_REAL("max-result-change", attack_common, max_result, "0", 0, 1, "SHARE", "successes that changed more do not count; 0: all do"),
+    STET_OPT_INT("max-candidates", attack_common, max_candidates, "0", 0, MAX_CANDIDATES, "K",
+                 "first K substitutes of a word; 0: all"),
+    STET_OPT_REAL("max-change", attack_common, max_change, "0", 0, 1, "SHARE",
+                  "share of words that may change; 0: all"),
+    STET_OPT_REAL("max-result-change", attack_common, max_result, "0", 0, 1, "SHARE",
+                  "successes that changed more do not count; 0: all do"),
     STET_OPT_INT("budget", attack_common, budget, "0", 0, 1e15, "N", "queries a text; 0: no limit"),
-    STET_OPT_CHOICE("similarity", attack_common, similarity, "none", "none|mean", "sentence similarity: none, or the cosine of mean word vectors"),
-    STET_OPT_CHOICE("similarity-scale", attack_common, scale, "cosine", "cosine|angle|angle-pi", "cosine, 1 - angle, or 1 - angle/pi"),
-    STET_OPT_REAL("least-similarity", attack_common, least_similarity, "0.5", -4, 1, "X", "a change that leaves less is not allowed"),
-    STET_OPT_INT("window", attack_common, window, "15", 0, 1e6, "N", "words around a change that are compared; 0: all"),
+    STET_OPT_CHOICE("similarity", attack_common, similarity, "none", "none|mean",
+                    "sentence similarity: none, or the cosine of mean word vectors"),
+    STET_OPT_CHOICE("similarity-scale", attack_common, scale, "cosine", "cosine|angle|angle-pi",
+                    "cosine, 1 - angle, or 1 - angle/pi"),
+    STET_OPT_REAL("least-similarity", attack_common, least_similarity, "0.5", -4, 1, "X",
+                  "a change that leaves less is not allowed"),
+    STET_OPT_INT("window", attack_common, window, "15", 0, 1e6, "N",
+                 "words around a change that are compared; 0: all"),
     STET_OPT_END,
 };
 
 static stet_status unknown(const char *what, const char *name, const char *const *names)
 {
     const char *near = stet_did_you_mean(name, names);
-    return error_set(STET_EUSAGE, "no %s '%s'%s%s%s", what, name, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return error_set(STET_EUSAGE, "no %s '%s'%s%s%s", what, name, near ? ", did you mean '" : "",
+                     near ? near : "", near ? "'?" : "");
 }
 
 const attack_desc *attack_find(const char *name)
@@ -77,7 +88,8 @@ static stet_status set_all(const attack_desc *d, attack_settings *s, const char 
     return STET_OK;
 }
 
-static stet_status fill(const attack_desc *d, const char *profile, const char *const *settings, attack_settings *s)
+static stet_status fill(const attack_desc *d, const char *profile, const char *const *settings,
+                        attack_settings *s)
 {
     bool known = false;
     for (const char *const *p = profile_names; *p; p++)
@@ -94,7 +106,8 @@ static stet_status fill(const attack_desc *d, const char *profile, const char *c
     return set_all(d, s, settings);
 }
 
-stet_status attack_settings_make(const attack_desc *d, const char *profile, const char *const *settings, attack_settings *out)
+stet_status attack_settings_make(const attack_desc *d, const char *profile,
+                                 const char *const *settings, attack_settings *out)
 {
     *out = (attack_settings){.cfg = mem_zalloc(1, d->cfg_size), .missing = ""};
     const stet_status st = out->cfg ? fill(d, profile, settings, out) : STET_ENOMEM;
@@ -133,7 +146,8 @@ static stet_status joined_json(const attack_desc *d, const attack_settings *s, c
     return st;
 }
 
-stet_status stet_attack_settings(const char *attack, const char *profile, const char *const *settings, char **json, char **missing)
+stet_status stet_attack_settings(const char *attack, const char *profile,
+                                 const char *const *settings, char **json, char **missing)
 {
     const attack_desc *d = attack_find(attack);
     if (!d)

@@ -4,6 +4,7 @@
 
 #include "attack/attack_impl.h"
 
-extern const attack_desc attack_pwws, attack_ga, attack_pso, attack_textfooler, attack_greedy, attack_exhaustive;
+extern const attack_desc attack_pwws, attack_ga, attack_pso, attack_textfooler, attack_greedy,
+    attack_exhaustive;
 
 #endif

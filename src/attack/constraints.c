@@ -1,9 +1,14 @@
-/* attack/constraints.c - how alike a substitution leaves the text, and whether it keeps the part of speech. */
+/* attack/constraints.c - how alike a substitution leaves the text, and whether it keeps the part of
+ * speech. */
 #include <math.h>
 
 #include "attack/attack_impl.h"
 
-enum { TAG_BEFORE = 4, TAG_AFTER = 5, TAG_WHOLE = 10 }; /* words around a change that are tagged; shorter texts as a whole */
+enum {
+    TAG_BEFORE = 4,
+    TAG_AFTER = 5,
+    TAG_WHOLE = 10
+}; /* words around a change that are tagged; shorter texts as a whole */
 
 void constraint_window(size_t n, size_t i, size_t width, size_t *from, size_t *to)
 {
@@ -43,7 +48,8 @@ stet_status constraint_similarity(search *s, const pick *x, size_t i, pick p, do
     size_t from, to;
     constraint_window(s->n, i, (size_t)s->common.window, &from, &to);
     const arena_mark start = arena_save(s->mem);
-    uint32_t *a = arena_new(s->mem, uint32_t, to - from), *b = arena_new(s->mem, uint32_t, to - from);
+    uint32_t *a = arena_new(s->mem, uint32_t, to - from),
+             *b = arena_new(s->mem, uint32_t, to - from);
     if (!a || !b)
         return STET_ENOMEM;
     for (size_t k = from; k < to; k++)

@@ -10,7 +10,8 @@ typedef struct exhaustive_cfg {
 } exhaustive_cfg;
 
 static const stet_opt opts[] = {
-    STET_OPT_INT("exhaustive-cap", exhaustive_cfg, cap, "200000", 1, 1e8, "N", "texts with more combinations are left undecided"),
+    STET_OPT_INT("exhaustive-cap", exhaustive_cfg, cap, "200000", 1, 1e8, "N",
+                 "texts with more combinations are left undecided"),
     STET_OPT_END,
 };
 

@@ -1,8 +1,9 @@
-/* attack/ga.c - the genetic attack (Alzantot et al. 2018): a population of texts, better parents mate, children change
- * one more word each.
+/* attack/ga.c - the genetic attack (Alzantot et al. 2018): a population of texts, better parents
+ * mate, children change one more word each.
  *
- * `openattack` changes one drawn position a child and picks parents by 1 - P(y); `textattack` tries positions until one
- * helps, limits the changed words, and - its sign is wrong - prefers the worse parents. */
+ * `openattack` changes one drawn position a child and picks parents by 1 - P(y); `textattack` tries
+ * positions until one helps, limits the changed words, and - its sign is wrong - prefers the worse
+ * parents. */
 #include <math.h>
 #include <string.h>
 
@@ -18,10 +19,13 @@ typedef struct ga_cfg {
 } ga_cfg;
 
 static const stet_opt opts[] = {
-    STET_OPT_INT("ga-population", ga_cfg, population, "20", 2, 100000, "N", "texts of a generation"),
+    STET_OPT_INT("ga-population", ga_cfg, population, "20", 2, 100000, "N",
+                 "texts of a generation"),
     STET_OPT_INT("ga-iterations", ga_cfg, rounds, "20", 1, 100000, "N", "generations"),
-    STET_OPT_CHOICE("ga-rule", ga_cfg, rule, "openattack", "openattack|textattack", "how a child changes a word"),
-    STET_OPT_CHOICE("ga-selection", ga_cfg, selection, "openattack", "openattack|boltzmann|inverted",
+    STET_OPT_CHOICE("ga-rule", ga_cfg, rule, "openattack", "openattack|textattack",
+                    "how a child changes a word"),
+    STET_OPT_CHOICE("ga-selection", ga_cfg, selection, "openattack",
+                    "openattack|boltzmann|inverted",
                     "weight of a parent: 1-P, exp((1-P)/0.3), or TextAttack's exp(-(1-P)/0.3)"),
     STET_OPT_END,
 };
@@ -30,11 +34,13 @@ static const char no_model[] = "language model (candidates are not filtered by o
 static const attack_profile profiles[] = {
     {"openattack", {"ga-population=20", "ga-iterations=20", NULL}, NULL},
     {"textattack",
-     {"ga-population=60", "ga-iterations=40", "ga-rule=textattack", "ga-selection=inverted", "max-change=0.2", "max-candidates=8", NULL},
+     {"ga-population=60", "ga-iterations=40", "ga-rule=textattack", "ga-selection=inverted",
+      "max-change=0.2", "max-candidates=8", NULL},
      no_model},
     {"gbm-paper", {"ga-population=60", "ga-iterations=40", "max-candidates=7", NULL}, NULL},
     {"original",
-     {"ga-population=60", "ga-iterations=20", "ga-selection=boltzmann", "max-candidates=8", "max-result-change=0.25", NULL},
+     {"ga-population=60", "ga-iterations=20", "ga-selection=boltzmann", "max-candidates=8",
+      "max-result-change=0.25", NULL},
      no_model},
     {0},
 };
@@ -50,13 +56,13 @@ typedef struct ga {
     const ga_cfg *cfg;
     size_t size;
     member *now, *next;
-    double *weight;   /* (n) of the positions */
-    size_t weighted;  /* positions with a weight */
-    double *fitness;  /* (size) */
-    size_t *parent;   /* (2 size) */
-    size_t *place;    /* (size) where each child changes, n: nowhere */
-    size_t *rows;     /* (size, most): answers of one batch */
-    size_t most;      /* candidates of any position */
+    double *weight;  /* (n) of the positions */
+    size_t weighted; /* positions with a weight */
+    double *fitness; /* (size) */
+    size_t *parent;  /* (2 size) */
+    size_t *place;   /* (size) where each child changes, n: nowhere */
+    size_t *rows;    /* (size, most): answers of one batch */
+    size_t most;     /* candidates of any position */
 } ga;
 
 /* ---- OpenAttack's change of one word ------------------------------------------------------ */
@@ -115,7 +121,8 @@ static stet_status improve_one(ga *g, member *m, double *local)
     search *s = g->s;
     memcpy(local, m->left, s->n * sizeof *local);
     const size_t changed = search_changed(s, m->x);
-    for (size_t tries = count_positive(local, s->n); tries > 0 && count_positive(local, s->n) > 0; tries--) {
+    for (size_t tries = count_positive(local, s->n); tries > 0 && count_positive(local, s->n) > 0;
+         tries--) {
         const size_t i = chance_pick(s->chance, local, s->n);
         if (!search_free(s, i) || m->x[i] != PICK_ORIGINAL || changed >= search_max_changed(s))
             continue;
@@ -179,7 +186,9 @@ static bool weigh(ga *g)
     for (size_t k = 0; k < g->size; k++) {
         const double score = 1 - search_p(g->s, g->now[k].row);
         const int by = g->cfg->selection;
-        g->fitness[k] = by == SELECT_OPENATTACK ? score : exp((by == SELECT_BOLTZMANN ? score : -score) / temperature);
+        g->fitness[k] = by == SELECT_OPENATTACK
+                            ? score
+                            : exp((by == SELECT_BOLTZMANN ? score : -score) / temperature);
         sum += g->fitness[k];
     }
     return sum > 0;
@@ -242,7 +251,8 @@ static stet_status evolve(ga *g)
 
 /* ---- setting up --------------------------------------------------------------------------- */
 
-/* OpenAttack counts the word itself, and words that have no other weigh 1; TextAttack gives every position at least 1. */
+/* OpenAttack counts the word itself, and words that have no other weigh 1; TextAttack gives every
+ * position at least 1. */
 static void weigh_places(ga *g)
 {
     search *s = g->s;
@@ -277,7 +287,10 @@ static member *members(const ga *g)
 static stet_status run(search *s, const void *config)
 {
     const ga_cfg *cfg = config;
-    ga g = {.s = s, .cfg = cfg, .size = (size_t)cfg->population, .weight = arena_new(s->mem, double, s->n + 1)};
+    ga g = {.s = s,
+            .cfg = cfg,
+            .size = (size_t)cfg->population,
+            .weight = arena_new(s->mem, double, s->n + 1)};
     if (!g.weight)
         return STET_ENOMEM;
     weigh_places(&g);

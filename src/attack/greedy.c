@@ -1,10 +1,12 @@
-/* attack/greedy.c - the strongest attack here: steepest descent of the margin over whole neighbourhoods, which incremental
- * evaluation makes cheap.
+/* attack/greedy.c - the strongest attack here: steepest descent of the margin over whole
+ * neighbourhoods, which incremental evaluation makes cheap.
  *
- * One sweep asks every candidate of every position on the current text, orders the positions by what their best candidate
- * gains, and tries all prefixes of that order, so that one sweep changes as many words as pay together; then the next
- * sweep starts from the best of them. Where no prefix and no single swap helps, a beam of the best pairs is tried, then
- * the search starts again from random texts; a small space is at last searched as a whole. A success is trimmed: changes that it does not need are taken back. */
+ * One sweep asks every candidate of every position on the current text, orders the positions by
+ * what their best candidate gains, and tries all prefixes of that order, so that one sweep changes
+ * as many words as pay together; then the next sweep starts from the best of them. Where no prefix
+ * and no single swap helps, a beam of the best pairs is tried, then the search starts again from
+ * random texts; a small space is at last searched as a whole. A success is trimmed: changes that it
+ * does not need are taken back. */
 #include <math.h>
 #include <string.h>
 
@@ -16,11 +18,16 @@ typedef struct greedy_cfg {
 } greedy_cfg;
 
 static const stet_opt opts[] = {
-    STET_OPT_INT("greedy-restarts", greedy_cfg, restarts, "6", 0, 10000, "N", "random starts after the first descent"),
-    STET_OPT_INT("greedy-sweeps", greedy_cfg, sweeps, "50", 1, 10000, "N", "sweeps of a descent, at most"),
-    STET_OPT_INT("greedy-beam", greedy_cfg, beam, "8", 0, 1000, "N", "swaps whose pairs are tried where single ones do not help"),
-    STET_OPT_INT("greedy-exact", greedy_cfg, exact, "4096", 0, 1e8, "N", "where all else failed, try everything if it is no more than this"),
-    {STET_OPT_FIELD("greedy-trim", STET_T_FLAG, greedy_cfg, trim), .def = "yes", .help = "take back changes that a success does not need"},
+    STET_OPT_INT("greedy-restarts", greedy_cfg, restarts, "6", 0, 10000, "N",
+                 "random starts after the first descent"),
+    STET_OPT_INT("greedy-sweeps", greedy_cfg, sweeps, "50", 1, 10000, "N",
+                 "sweeps of a descent, at most"),
+    STET_OPT_INT("greedy-beam", greedy_cfg, beam, "8", 0, 1000, "N",
+                 "swaps whose pairs are tried where single ones do not help"),
+    STET_OPT_INT("greedy-exact", greedy_cfg, exact, "4096", 0, 1e8, "N",
+                 "where all else failed, try everything if it is no more than this"),
+    {STET_OPT_FIELD("greedy-trim", STET_T_FLAG, greedy_cfg, trim), .def = "yes",
+     .help = "take back changes that a success does not need"},
     STET_OPT_END,
 };
 
@@ -43,7 +50,8 @@ static void move_to(descent *d, const pick *x, size_t row)
         search_found(d->s, d->x, true);
 }
 
-/* Ask every swap at every position, the original word among them; leave the best of each position. */
+/* Ask every swap at every position, the original word among them; leave the best of each position.
+ */
 static stet_status look_around(descent *d)
 {
     search *s = d->s;
@@ -73,7 +81,8 @@ static stet_status look_around(descent *d)
     return STET_OK;
 }
 
-/* Try the prefixes of the gaining swaps; *moved tells whether the best of them is an improvement. */
+/* Try the prefixes of the gaining swaps; *moved tells whether the best of them is an improvement.
+ */
 static stet_status take_prefix(descent *d, const size_t *order, bool *moved)
 {
     search *s = d->s;
@@ -139,7 +148,9 @@ static stet_status take_pair(descent *d, const size_t *order, size_t beam, bool 
     TRY(search_answer(s));
     size_t take = SIZE_MAX;
     for (size_t k = 0; k < beam * beam; k++)
-        if (rows[k] != SIZE_MAX && search_margin(s, rows[k]) < (take == SIZE_MAX ? d->margin : search_margin(s, rows[take])))
+        if (rows[k] != SIZE_MAX &&
+            search_margin(s, rows[k]) <
+                (take == SIZE_MAX ? d->margin : search_margin(s, rows[take])))
             take = k;
     *moved = take != SIZE_MAX;
     if (*moved) {
@@ -186,7 +197,8 @@ static stet_status start_again(descent *d)
     return STET_OK;
 }
 
-/* Take changes back while the victim stays turned: all single reversals at once, the least costly one is kept. */
+/* Take changes back while the victim stays turned: all single reversals at once, the least costly
+ * one is kept. */
 static stet_status trim(search *s, size_t *rows)
 {
     while (true) {

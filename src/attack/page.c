@@ -6,11 +6,13 @@
 #include "base/json.h"
 
 static const char head[] =
-    "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n<style>\n"
+    "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "
+    "content=\"width=device-width\">\n<style>\n"
     ":root{color-scheme:light dark;--ok:#1a7f37;--bad:#c62828;--line:#8884}\n"
     "body{font:16px/1.55 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem}\n"
     "article{border-top:1px solid var(--line);padding:.8rem 0}\n.m{font-size:.85rem;opacity:.75}\n"
-    "del{color:var(--bad)}ins{color:var(--ok);font-weight:600;text-decoration:none;border-bottom:2px solid}\n"
+    "del{color:var(--bad)}ins{color:var(--ok);font-weight:600;text-decoration:none;border-bottom:"
+    "2px solid}\n"
     "@media(prefers-color-scheme:dark){:root{--ok:#6fdd8b;--bad:#ff8a80}}\n"
     "details>summary{cursor:pointer}\n</style>\n";
 
@@ -24,7 +26,8 @@ static void marked(buf *b, const json_t *o)
     const json_t *c;
     json_array_foreach(changes, k, c)
     {
-        const size_t start = (size_t)json_integer_value(json_object_get(c, "start")), end = (size_t)json_integer_value(json_object_get(c, "end"));
+        const size_t start = (size_t)json_integer_value(json_object_get(c, "start")),
+                     end = (size_t)json_integer_value(json_object_get(c, "end"));
         const json_t *to = json_object_get(c, "to");
         if (start < done || end < start || end > len || !json_is_string(to))
             continue; /* a log may come from anywhere */
@@ -54,7 +57,8 @@ static void article(buf *b, const json_t *o, const record *r)
     if (r->outcome == OUTCOME_SUCCESS) {
         buf_str(b, " &rarr; <b>");
         string_of(b, o, "answer");
-        buf_printf(b, "</b> (%.3f left) &middot; %zu of %zu words changed", json_number_value(json_object_get(o, "after")), r->changed, r->words);
+        buf_printf(b, "</b> (%.3f left) &middot; %zu of %zu words changed",
+                   json_number_value(json_object_get(o, "after")), r->changed, r->words);
     } else {
         buf_printf(b, " &middot; %s", outcome_names[r->outcome]);
     }
@@ -76,7 +80,8 @@ static stet_status flush(buf *b, atomic_file *f)
     return STET_OK;
 }
 
-stet_status page_write(const char *path, const char *title, const char *summary, const record *r, size_t n)
+stet_status page_write(const char *path, const char *title, const char *summary, const record *r,
+                       size_t n)
 {
     atomic_file f;
     TRY(atomic_open(&f, path));

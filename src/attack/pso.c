@@ -1,8 +1,10 @@
-/* attack/pso.c - the particle swarm (Zang et al. 2020): texts drift towards their own and the swarm's best.
+/* attack/pso.c - the particle swarm (Zang et al. 2020): texts drift towards their own and the
+ * swarm's best.
  *
- * The three codes differ in ways that matter, so each is a setting: OpenAttack never updates its bests (they start with
- * the wrong sign), so that its swarm has two fixed attractors; TextAttack adopts the best's word with probability 1 - r
- * instead of r, and asks a whole neighbourhood for every mutation. */
+ * The three codes differ in ways that matter, so each is a setting: OpenAttack never updates its
+ * bests (they start with the wrong sign), so that its swarm has two fixed attractors; TextAttack
+ * adopts the best's word with probability 1 - r instead of r, and asks a whole neighbourhood for
+ * every mutation. */
 #include "attack/pso.h"
 
 #include <math.h>
@@ -17,20 +19,28 @@ static const stet_opt opts[] = {
     STET_OPT_INT("pso-population", pso_cfg, population, "20", 2, 100000, "N", "particles"),
     STET_OPT_INT("pso-iterations", pso_cfg, rounds, "20", 1, 100000, "N", "moves of the swarm"),
     STET_OPT_CHOICE("pso-choice", pso_cfg, choice, "random", "random|best|all",
-                    "new words: at random, the best of a drawn position, or drawn from the best of all positions"),
-    STET_OPT_CHOICE("pso-elites", pso_cfg, elites, "frozen", "frozen|updated", "bests: never updated, as in OpenAttack, or as published"),
-    STET_OPT_CHOICE("pso-turn", pso_cfg, turn, "best", "best|particle", "whose word is taken with probability r: published, or TextAttack's"),
-    STET_OPT_CHOICE("pso-ratio", pso_cfg, ratio, "words", "words|any", "change ratio: changed words, or 1/n once anything changed"),
+                    "new words: at random, the best of a drawn position, or drawn from the best of "
+                    "all positions"),
+    STET_OPT_CHOICE("pso-elites", pso_cfg, elites, "frozen", "frozen|updated",
+                    "bests: never updated, as in OpenAttack, or as published"),
+    STET_OPT_CHOICE("pso-turn", pso_cfg, turn, "best", "best|particle",
+                    "whose word is taken with probability r: published, or TextAttack's"),
+    STET_OPT_CHOICE("pso-ratio", pso_cfg, ratio, "words", "words|any",
+                    "change ratio: changed words, or 1/n once anything changed"),
     STET_OPT_END,
 };
 
 static const attack_profile profiles[] = {
     {"openattack", {"pso-population=20", "pso-iterations=20", NULL}, NULL},
     {"textattack",
-     {"pso-population=60", "pso-iterations=20", "pso-choice=all", "pso-elites=updated", "pso-turn=particle", NULL}, NULL},
+     {"pso-population=60", "pso-iterations=20", "pso-choice=all", "pso-elites=updated",
+      "pso-turn=particle", NULL},
+     NULL},
     {"gbm-paper", {"pso-population=60", "pso-iterations=40", "max-candidates=7", NULL}, NULL},
     {"original",
-     {"pso-population=60", "pso-iterations=20", "pso-choice=best", "pso-elites=updated", "max-result-change=0.25", NULL}, NULL},
+     {"pso-population=60", "pso-iterations=20", "pso-choice=best", "pso-elites=updated",
+      "max-result-change=0.25", NULL},
+     NULL},
     {0},
 };
 
@@ -50,7 +60,8 @@ stet_status pso_init(pso *o, search *s, const pso_cfg *cfg)
     if (!o->p || !o->best || !o->from || !o->choice || !o->weight || !o->gain || !o->rows)
         return STET_ENOMEM;
     for (size_t k = 0; k < o->size; k++) {
-        o->p[k] = (particle){.x = search_text(s), .own = search_text(s), .v = arena_znew(s->mem, double, n)};
+        o->p[k] = (particle){
+            .x = search_text(s), .own = search_text(s), .v = arena_znew(s->mem, double, n)};
         if (!o->p[k].x || !o->p[k].own || !o->p[k].v)
             return STET_ENOMEM;
     }
@@ -142,7 +153,8 @@ static stet_status change_all(pso *o, particle *p)
         o->gain[i] = fmax(0, gain);
         sum += o->gain[i];
     }
-    const size_t i = sum > 0 ? chance_pick(s->chance, o->gain, s->n) : chance_below(s->chance, s->n);
+    const size_t i =
+        sum > 0 ? chance_pick(s->chance, o->gain, s->n) : chance_below(s->chance, s->n);
     if (o->choice[i]) {
         p->x[i] = o->choice[i];
         p->row = o->rows[s->first[i] + o->choice[i] - 1];
@@ -153,7 +165,8 @@ static stet_status change_all(pso *o, particle *p)
 static void change_random(pso *o, particle *p)
 {
     const size_t i = draw_place(o, p->x);
-    p->x[i] = (pick)chance_below(o->s->chance, search_count(o->s, i) + 1); /* may be the word itself */
+    p->x[i] =
+        (pick)chance_below(o->s->chance, search_count(o->s, i) + 1); /* may be the word itself */
 }
 
 static stet_status change(pso *o, particle *p)
@@ -200,7 +213,8 @@ void pso_move(pso *o, particle *p, double omega, double p1, double p2)
 {
     chance *c = o->s->chance;
     for (size_t i = 0; i < o->s->n; i++)
-        p->v[i] = omega * p->v[i] + (1 - omega) * (pull(p->x[i], p->own[i]) + pull(p->x[i], o->best[i]));
+        p->v[i] =
+            omega * p->v[i] + (1 - omega) * (pull(p->x[i], p->own[i]) + pull(p->x[i], o->best[i]));
     if (c->next(c) < p1)
         turn(o, p, p->own);
     if (c->next(c) < p2)
@@ -209,8 +223,8 @@ void pso_move(pso *o, particle *p, double omega, double p1, double p2)
 
 /* ---- the swarm ---------------------------------------------------------------------------- */
 
-/* Score all particles; a success ends the attack. Known texts are free: OpenAttack has a cache, and the others keep the
- * answers of their mutations (`counted` false). */
+/* Score all particles; a success ends the attack. Known texts are free: OpenAttack has a cache, and
+ * the others keep the answers of their mutations (`counted` false). */
 static stet_status score(pso *o, bool counted)
 {
     search *s = o->s;
@@ -267,12 +281,14 @@ static stet_status swarm(pso *o)
     for (int64_t t = 0; t < o->cfg->rounds && !s->success; t++) {
         const double part = (double)t / T;
         const double omega = (inertia_from - inertia_to) * (1 - part) + inertia_to;
-        const double p1 = c1_start - part * (c1_start - c2_start), p2 = c2_start + part * (c1_start - c2_start);
+        const double p1 = c1_start - part * (c1_start - c2_start),
+                     p2 = c2_start + part * (c1_start - c2_start);
         if (frozen)
             TRY(score(o, true));
         for (size_t k = 0; k < o->size && !s->success; k++) {
             pso_move(o, &o->p[k], omega, p1, p2);
-            if (frozen && t == 0) /* their list of own bests is the list of particles until the first mutation */
+            if (frozen && t == 0) /* their list of own bests is the list of particles until the
+                                     first mutation */
                 memcpy(o->p[k].own, o->p[k].x, s->n * sizeof *o->p[k].own);
         }
         if (!s->success)

@@ -1,7 +1,9 @@
-/* attack/pwws.c - PWWS (Ren et al. 2019): words in the order of saliency times what their best substitute gains.
+/* attack/pwws.c - PWWS (Ren et al. 2019): words in the order of saliency times what their best
+ * substitute gains.
  *
- * `openattack` fixes each substitute on the original text and writes them all, also those that help the victim;
- * `textattack` ranks by the substitute's score instead of its gain, looks again at every step and keeps improvements. */
+ * `openattack` fixes each substitute on the original text and writes them all, also those that help
+ * the victim; `textattack` ranks by the substitute's score instead of its gain, looks again at
+ * every step and keeps improvements. */
 #include <math.h>
 
 #include "attack/attacks.h"
@@ -14,8 +16,10 @@ typedef struct pwws_cfg {
 } pwws_cfg;
 
 static const stet_opt opts[] = {
-    STET_OPT_CHOICE("pwws-rule", pwws_cfg, rule, "openattack", "openattack|textattack", "whose order and substitution"),
-    STET_OPT_CHOICE("pwws-mask", pwws_cfg, mask, "unk", "unk|pad", "what hides a word for its saliency"),
+    STET_OPT_CHOICE("pwws-rule", pwws_cfg, rule, "openattack", "openattack|textattack",
+                    "whose order and substitution"),
+    STET_OPT_CHOICE("pwws-mask", pwws_cfg, mask, "unk", "unk|pad",
+                    "what hides a word for its saliency"),
     STET_OPT_END,
 };
 
@@ -34,8 +38,8 @@ typedef struct ranking {
     size_t n;
 } ranking;
 
-/* One batch: every ranked position masked, and every candidate of each in the original text. Those of stop words cost
- * the framework queries too, but are never used. */
+/* One batch: every ranked position masked, and every candidate of each in the original text. Those
+ * of stop words cost the framework queries too, but are never used. */
 static stet_status ask_all(search *s, const ranking *r, size_t *masked, size_t *swapped)
 {
     TRY(search_base(s, s->found));
@@ -50,7 +54,8 @@ static stet_status ask_all(search *s, const ranking *r, size_t *masked, size_t *
 
 static stet_status rank(search *s, int rule, ranking *r)
 {
-    size_t *masked = arena_new(s->mem, size_t, r->n + 1), *swapped = arena_new(s->mem, size_t, s->first[s->n] + 1);
+    size_t *masked = arena_new(s->mem, size_t, r->n + 1),
+           *swapped = arena_new(s->mem, size_t, s->first[s->n] + 1);
     r->h = arena_znew(s->mem, double, r->n + 1);
     r->best = arena_znew(s->mem, pick, s->n + 1);
     if (!masked || !swapped || !r->h || !r->best)
@@ -77,7 +82,8 @@ static stet_status rank(search *s, int rule, ranking *r)
     return STET_OK;
 }
 
-/* Write the substitutes one after the other, also where they do not help, until the victim turns. */
+/* Write the substitutes one after the other, also where they do not help, until the victim turns.
+ */
 static stet_status write_chain(search *s, const ranking *r, const size_t *order)
 {
     pick *x = search_text(s);

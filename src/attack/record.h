@@ -1,4 +1,5 @@
-/* attack/record.h - what became of one text, its line in the log, and the page made of such lines. */
+/* attack/record.h - what became of one text, its line in the log, and the page made of such lines.
+ */
 #ifndef ATTACK_RECORD_H
 #define ATTACK_RECORD_H
 
@@ -7,7 +8,7 @@
 #include "base/buf.h"
 
 typedef enum outcome {
-    OUTCOME_WRONG,       /* the victim was wrong before: not attacked */
+    OUTCOME_WRONG, /* the victim was wrong before: not attacked */
     OUTCOME_FAILURE,
     OUTCOME_SUCCESS,
     OUTCOME_UNCONFIRMED, /* turned, but a full evaluation on the edge says no */
@@ -30,13 +31,16 @@ typedef struct attack_log {
     int fd;
     const char *path;
 } attack_log;
-/* Take the finished texts of `attack` from the file, if it exists: those of `r` (n, ascending index) get their line. A run
- * with another `header` (one JSON line) is STET_EFORMAT. Then the file is ready for more. *resumed counts. */
-stet_status attack_log_open(attack_log *j, const char *path, const char *attack, const char *header, record *r, size_t n, size_t *resumed);
+/* Take the finished texts of `attack` from the file, if it exists: those of `r` (n, ascending
+ * index) get their line. A run with another `header` (one JSON line) is STET_EFORMAT. Then the file
+ * is ready for more. *resumed counts. */
+stet_status attack_log_open(attack_log *j, const char *path, const char *attack, const char *header,
+                            record *r, size_t n, size_t *resumed);
 stet_status attack_log_append(attack_log *j, const char *lines, size_t size);
 void attack_log_close(attack_log *j);
 
 stet_status record_parse(json_t *o, record *r); /* the numbers, not the line */
-stet_status page_write(const char *path, const char *title, const char *summary, const record *r, size_t n);
+stet_status page_write(const char *path, const char *title, const char *summary, const record *r,
+                       size_t n);
 
 #endif

@@ -1,7 +1,9 @@
-/* attack/search.c - the core under every attack: texts as picks, a memory of what was asked, batches.
+/* attack/search.c - the core under every attack: texts as picks, a memory of what was asked,
+ * batches.
  *
- * A question is the sorted list of edits against the original. Its 64-bit hash names its row: with some 10^5 questions a
- * text, two different ones meet with probability below 10^-9, and a success is evaluated again in full in any case. */
+ * A question is the sorted list of edits against the original. Its 64-bit hash names its row: with
+ * some 10^5 questions a text, two different ones meet with probability below 10^-9, and a success
+ * is evaluated again in full in any case. */
 #include <math.h>
 #include <string.h>
 
@@ -50,7 +52,8 @@ void search_memory_free(search_memory *m)
 static stet_status forget(search_memory *m)
 {
     m->rows = m->asked = 0;
-    if (m->n_slots > FIRST_SLOTS || !m->slots) { /* a long search must not slow down the short ones after it */
+    if (m->n_slots > FIRST_SLOTS ||
+        !m->slots) { /* a long search must not slow down the short ones after it */
         mem_free(m->slots);
         m->slots = mem_alloc(FIRST_SLOTS, sizeof *m->slots);
         m->n_slots = m->slots ? FIRST_SLOTS : 0;
@@ -136,7 +139,8 @@ static stet_status grow_slots(search_memory *m)
     return STET_OK;
 }
 
-/* The row of the n edits that lie behind those already asked; they stay there if the question is new. */
+/* The row of the n edits that lie behind those already asked; they stay there if the question is
+ * new. */
 static stet_status take_row(search *s, size_t n, size_t *row)
 {
     search_memory *m = s->memory;
@@ -161,7 +165,9 @@ static stet_status take_row(search *s, size_t n, size_t *row)
 static stet_edit *room(search_memory *m, size_t n)
 {
     const size_t used = m->asked ? m->start[m->asked] : 0;
-    return mem_grow(&m->edits, &m->cap_edits, used + n, sizeof *m->edits) == STET_OK ? m->edits + used : NULL;
+    return mem_grow(&m->edits, &m->cap_edits, used + n, sizeof *m->edits) == STET_OK
+               ? m->edits + used
+               : NULL;
 }
 
 static size_t edits_of(const search *s, const pick *x, stet_edit *e)
@@ -299,7 +305,8 @@ static void merge_order(size_t *order, size_t *spare, const double *value, size_
     merge_order(order + half, spare, value, n - half);
     size_t a = 0, b = half, k = 0;
     while (a < half || b < n)
-        spare[k++] = b == n || (a < half && !(value[order[b]] > value[order[a]])) ? order[a++] : order[b++];
+        spare[k++] =
+            b == n || (a < half && !(value[order[b]] > value[order[a]])) ? order[a++] : order[b++];
     memcpy(order, spare, n * sizeof *order);
 }
 

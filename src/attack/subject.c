@@ -1,5 +1,5 @@
-/* attack/subject.c - see subject.h. A success is believed only after a full evaluation of the rebuilt text and a second
- * look at every substitution. */
+/* attack/subject.c - see subject.h. A success is believed only after a full evaluation of the
+ * rebuilt text and a second look at every substitution. */
 #include "attack/subject.h"
 
 #include <math.h>
@@ -35,7 +35,8 @@ static stet_status start_worker(const attack_job *j, attack_worker *w)
     if (w->v)
         return STET_OK;
     return a->model ? victim_of_model(a->model, &w->v)
-                    : victim_of_command(a->command, a->timeout, j->vocab, stet_dataset_classes(a->data), &w->v);
+                    : victim_of_command(a->command, a->timeout, j->vocab,
+                                        stet_dataset_classes(a->data), &w->v);
 }
 
 static stet_status read_text(const attack_job *j, attack_worker *w, size_t index)
@@ -56,9 +57,12 @@ static stet_status read_text(const attack_job *j, attack_worker *w, size_t index
 static stet_status set_problem(const attack_job *j, attack_worker *w)
 {
     const size_t n = w->text.n, total = w->choices.start[w->choices.n];
-    const size_t cap = j->set.common.max_candidates ? (size_t)j->set.common.max_candidates : MAX_CANDIDATES;
-    uint32_t *first = arena_znew(&w->mem, uint32_t, n + 1), *word = arena_new(&w->mem, uint32_t, total + 1);
-    unsigned char *filtered = arena_new(&w->mem, unsigned char, n + 1), *listed = arena_new(&w->mem, unsigned char, n + 1);
+    const size_t cap =
+        j->set.common.max_candidates ? (size_t)j->set.common.max_candidates : MAX_CANDIDATES;
+    uint32_t *first = arena_znew(&w->mem, uint32_t, n + 1),
+             *word = arena_new(&w->mem, uint32_t, total + 1);
+    unsigned char *filtered = arena_new(&w->mem, unsigned char, n + 1),
+                  *listed = arena_new(&w->mem, unsigned char, n + 1);
     w->with = arena_new(&w->mem, const char *, total + 1);
     if (!first || !word || !filtered || !listed || !w->with)
         return STET_ENOMEM;
@@ -68,15 +72,26 @@ static stet_status set_problem(const attack_job *j, attack_worker *w)
         const uint32_t len = w->tokens.v[i].len;
         filtered[i] = strmap_find(&j->stop, token, len) != STRMAP_NONE;
         listed[i] = stet_subst_word_id(j->a->subst, token, len) != UINT32_MAX;
-        for (uint32_t k = w->choices.start[i]; k < w->choices.start[i + 1] && made - first[i] < cap; k++, made++) {
+        for (uint32_t k = w->choices.start[i]; k < w->choices.start[i + 1] && made - first[i] < cap;
+             k++, made++) {
             word[made] = w->choices.word[k];
             w->with[made] = w->choices.text[k];
         }
         first[i + 1] = made;
     }
     const attack_common *c = &j->set.common;
-    w->s = (search){.n = n, .ids = w->text.ids, .first = first, .word = word, .filtered = filtered, .listed = listed,
-                    .mask = STET_UNK, .common = *c, .v = w->v, .chance = &w->chance.c, .mem = &w->mem, .memory = w->memory,
+    w->s = (search){.n = n,
+                    .ids = w->text.ids,
+                    .first = first,
+                    .word = word,
+                    .filtered = filtered,
+                    .listed = listed,
+                    .mask = STET_UNK,
+                    .common = *c,
+                    .v = w->v,
+                    .chance = &w->chance.c,
+                    .mem = &w->mem,
+                    .memory = w->memory,
                     .keep = {.tagger = j->a->tagger, .vocab = j->vocab}};
     if (j->a->similarity) {
         w->s.keep.similarity = j->a->similarity;
@@ -94,8 +109,8 @@ typedef struct adversarial {
     size_t *at; /* (n) changed positions */
     const char **with;
     size_t n;
-    char *text;  /* rebuilt; stet_free */
-    double p;    /* of class y, by the full evaluation */
+    char *text; /* rebuilt; stet_free */
+    double p;   /* of class y, by the full evaluation */
     int answer;
     bool reread; /* the rebuilt text reads as intended */
 } adversarial;
@@ -112,7 +127,8 @@ static stet_status rebuild(attack_worker *w, adversarial *v)
             v->at[v->n] = i;
             v->with[v->n++] = w->with[s->first[i] + s->found[i] - 1];
         }
-    return stet_text_rebuild(w->text.text.data, w->text.text.len, &w->tokens, v->at, v->with, v->n, &v->text);
+    return stet_text_rebuild(w->text.text.data, w->text.text.len, &w->tokens, v->at, v->with, v->n,
+                             &v->text);
 }
 
 /* Every substitution is in its set, looked up anew. */
@@ -128,7 +144,8 @@ static stet_status check_sets(const attack_job *j, const attack_worker *w, const
         for (size_t c = 0; c < n && !found; c++)
             found = strcmp(stet_subst_word(sets, alt[c]), v->with[k]) == 0;
         if (!found || w->s.filtered[v->at[k]])
-            return error_set(STET_EINTERNAL, "%s put '%s' for '%s', which its set does not allow", j->d->name, v->with[k], token);
+            return error_set(STET_EINTERNAL, "%s put '%s' for '%s', which its set does not allow",
+                             j->d->name, v->with[k], token);
     }
     return STET_OK;
 }
@@ -144,7 +161,8 @@ static stet_status evaluate(const attack_job *j, attack_worker *w, adversarial *
         return STET_ENOMEM;
     for (size_t i = 0; i < s->n; i++)
         want[i] = search_word(s, i, s->found[i]);
-    if (!j->a->model) { /* the program sees the rebuilt text in any case; it must stay with its answer */
+    if (!j->a->model) { /* the program sees the rebuilt text in any case; it must stay with its
+                           answer */
         for (size_t k = 0; k < v->n; k++)
             edits[k] = (stet_edit){(uint32_t)v->at[k], want[v->at[k]]};
         const size_t start[2] = {0, v->n};
@@ -160,7 +178,8 @@ static stet_status evaluate(const attack_job *j, attack_worker *w, adversarial *
     v->reread = n == s->n && memcmp(got, want, n * sizeof *got) == 0;
     if (v->reread) {
         TRY(stet_model_predict(j->a->model, v->text, strlen(v->text), p, NULL));
-    } else { /* an odd word is cut in two, or joins its neighbour: the words as intended, read from scratch */
+    } else { /* an odd word is cut in two, or joins its neighbour: the words as intended, read from
+                scratch */
         stet_view *view;
         TRY(stet_view_open(j->a->model, want, s->n, &view));
         stet_softmax(stet_view_logits(view), K, p);
@@ -187,7 +206,8 @@ static stet_status check(const attack_job *j, attack_worker *w, adversarial *v, 
     v->answer = most_probable(prob, s->n_classes);
     const bool holds = v->answer != s->y;
     if (j->a->model && fabs(v->p - claimed) > rounding)
-        return error_set(STET_EINTERNAL, "text %zu: %s says P = %.6f, a full evaluation says %.6f", r->index, j->d->name, claimed, v->p);
+        return error_set(STET_EINTERNAL, "text %zu: %s says P = %.6f, a full evaluation says %.6f",
+                         r->index, j->d->name, claimed, v->p);
     r->outcome = holds ? OUTCOME_SUCCESS : OUTCOME_UNCONFIRMED;
     const double most = s->common.max_result;
     if (holds && most > 0 && (double)v->n > most * (double)s->n)
@@ -214,7 +234,8 @@ static void put_changes(buf *b, const attack_worker *w, const adversarial *v)
     buf_char(b, '[');
     for (size_t k = 0; k < v->n; k++) {
         const stet_token *t = &w->tokens.v[v->at[k]];
-        buf_printf(b, "%s{\"position\":%zu,\"start\":%u,\"end\":%u", k ? "," : "", v->at[k], t->start, t->end);
+        buf_printf(b, "%s{\"position\":%zu,\"start\":%u,\"end\":%u", k ? "," : "", v->at[k],
+                   t->start, t->end);
         put_string(b, "from", stet_token_word(&w->tokens, v->at[k]), t->len);
         put_string(b, "to", v->with[k], strlen(v->with[k]));
         buf_char(b, '}');
@@ -222,12 +243,14 @@ static void put_changes(buf *b, const attack_worker *w, const adversarial *v)
     buf_char(b, ']');
 }
 
-static stet_status write_line(const attack_job *j, const attack_worker *w, const adversarial *v, const char *error, record *r)
+static stet_status write_line(const attack_job *j, const attack_worker *w, const adversarial *v,
+                              const char *error, record *r)
 {
     const stet_dataset *d = j->a->data;
     const stet_str text = stet_dataset_text(d, r->index);
     buf b = {0};
-    buf_printf(&b, "{\"attack\":\"%s\",\"index\":%zu,\"outcome\":\"%s\"", j->d->name, r->index, outcome_names[r->outcome]);
+    buf_printf(&b, "{\"attack\":\"%s\",\"index\":%zu,\"outcome\":\"%s\"", j->d->name, r->index,
+               outcome_names[r->outcome]);
     const char *label = stet_dataset_class_name(d, (size_t)stet_dataset_label(d, r->index));
     put_string(&b, "label", label, strlen(label));
     if (error) {
@@ -240,8 +263,11 @@ static stet_status write_line(const attack_job *j, const attack_worker *w, const
         key(&b, "after");
         buf_real(&b, v->p);
     }
-    buf_printf(&b, ",\"queries\":%llu,\"evaluations\":%llu,\"words\":%zu,\"attackable\":%zu,\"candidates\":%zu,\"changed\":%zu",
-               (unsigned long long)r->queries, (unsigned long long)r->evaluations, r->words, r->attackable, r->candidates, r->changed);
+    buf_printf(&b,
+               ",\"queries\":%llu,\"evaluations\":%llu,\"words\":%zu,\"attackable\":%zu,"
+               "\"candidates\":%zu,\"changed\":%zu",
+               (unsigned long long)r->queries, (unsigned long long)r->evaluations, r->words,
+               r->attackable, r->candidates, r->changed);
     if (r->complete)
         buf_str(&b, ",\"complete\":true");
     if (!error && v->text && !v->reread)
@@ -289,7 +315,8 @@ static stet_status search_one(const attack_job *j, attack_worker *w, record *r, 
 stet_status subject_attack(const attack_job *j, attack_worker *w, record *r)
 {
     const arena_mark start = arena_save(&w->mem);
-    w->chance = (rng_chance){.c = {.next = next_number}, .r = rng_stream(j->a->seed, STREAM_ATTACK, r->index)};
+    w->chance = (rng_chance){.c = {.next = next_number},
+                             .r = rng_stream(j->a->seed, STREAM_ATTACK, r->index)};
     adversarial v = {0};
     stet_status st = start_worker(j, w);
     if (st == STET_OK)
@@ -306,7 +333,9 @@ stet_status subject_attack(const attack_job *j, attack_worker *w, record *r)
         st = search_one(j, w, r, &v);
     }
     const char *error = NULL;
-    if (!j->a->model && (st == STET_EIO || st == STET_EFORMAT)) { /* the program's fault: the next text gets a new one */
+    if (!j->a->model &&
+        (st == STET_EIO ||
+         st == STET_EFORMAT)) { /* the program's fault: the next text gets a new one */
         r->outcome = OUTCOME_ERROR;
         error = stet_last_error();
         st = STET_OK;

@@ -1,4 +1,5 @@
-/* attack/subject.h - one text after the other through the attack: read, searched, checked, recorded. */
+/* attack/subject.h - one text after the other through the attack: read, searched, checked,
+ * recorded. */
 #ifndef ATTACK_SUBJECT_H
 #define ATTACK_SUBJECT_H
 
@@ -21,7 +22,7 @@ typedef struct attack_job {
     size_t n_workers;
     record *record; /* (n), ascending index */
     size_t n;
-    size_t *todo; /* (n_todo) records without a line */
+    size_t *todo;        /* (n_todo) records without a line */
     size_t n_todo, from; /* the block in work starts at todo[from] */
     stet_status *status; /* (n) */
     char **message;      /* (n) of those that failed */
@@ -48,7 +49,8 @@ typedef struct attack_worker {
 stet_status subject_attack(const attack_job *j, attack_worker *w, record *r);
 void subject_worker_free(attack_worker *w);
 
-/* The built-in similarity: the cosine of the mean vectors of two lists of words. `user` is the model. */
+/* The built-in similarity: the cosine of the mean vectors of two lists of words. `user` is the
+ * model. */
 double similarity_mean(void *user, const uint32_t *a, const uint32_t *b, size_t n);
 
 #endif

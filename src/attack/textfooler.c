@@ -1,8 +1,9 @@
-/* attack/textfooler.c - TextFooler (Jin et al. 2020): words by importance, each replaced by the substitute that keeps
- * the meaning best among those that turn the victim, or by the one that hurts most.
+/* attack/textfooler.c - TextFooler (Jin et al. 2020): words by importance, each replaced by the
+ * substitute that keeps the meaning best among those that turn the victim, or by the one that hurts
+ * most.
  *
- * `openattack` (and the original) ask the victim about every candidate and then weigh similarity and tag; `textattack`
- * checks them first and takes only improvements. */
+ * `openattack` (and the original) ask the victim about every candidate and then weigh similarity
+ * and tag; `textattack` checks them first and takes only improvements. */
 #include <math.h>
 
 #include "attack/attacks.h"
@@ -15,20 +16,25 @@ typedef struct textfooler_cfg {
 } textfooler_cfg;
 
 static const stet_opt opts[] = {
-    STET_OPT_CHOICE("textfooler-rule", textfooler_cfg, rule, "openattack", "openattack|textattack", "whose loop over the words"),
-    STET_OPT_CHOICE("textfooler-importance", textfooler_cfg, importance, "mask", "mask|delete", "how a word is hidden to see its weight"),
+    STET_OPT_CHOICE("textfooler-rule", textfooler_cfg, rule, "openattack", "openattack|textattack",
+                    "whose loop over the words"),
+    STET_OPT_CHOICE("textfooler-importance", textfooler_cfg, importance, "mask", "mask|delete",
+                    "how a word is hidden to see its weight"),
     STET_OPT_END,
 };
 
-static const char no_encoder[] = "sentence encoder USE (see --similarity); parts of speech only with --tagger";
+static const char no_encoder[] =
+    "sentence encoder USE (see --similarity); parts of speech only with --tagger";
 static const attack_profile profiles[] = {
     {"openattack", {"least-similarity=0.5", NULL}, no_encoder},
     {"textattack",
-     {"textfooler-rule=textattack", "textfooler-importance=delete", "max-candidates=50", "similarity-scale=angle-pi",
-      "least-similarity=0.840845057", NULL},
+     {"textfooler-rule=textattack", "textfooler-importance=delete", "max-candidates=50",
+      "similarity-scale=angle-pi", "least-similarity=0.840845057", NULL},
      no_encoder},
     {"gbm-paper", {"least-similarity=0.5", "max-candidates=7", NULL}, no_encoder},
-    {"original", {"max-candidates=50", "similarity-scale=angle", "least-similarity=0.7", NULL}, no_encoder},
+    {"original",
+     {"max-candidates=50", "similarity-scale=angle", "least-similarity=0.7", NULL},
+     no_encoder},
     {0},
 };
 
@@ -55,7 +61,8 @@ static stet_status rank(search *s, const textfooler_cfg *cfg, size_t *place, siz
         return STET_ENOMEM;
     TRY(search_base(s, s->found));
     for (size_t k = 0; k < n; k++)
-        TRY(search_ask_swap(s, place[k], cfg->importance == BY_MASK ? PICK_MASKED : PICK_DELETED, &rows[k]));
+        TRY(search_ask_swap(s, place[k], cfg->importance == BY_MASK ? PICK_MASKED : PICK_DELETED,
+                            &rows[k]));
     TRY(search_answer(s));
     for (size_t k = 0; k < n; k++)
         value[k] = importance(s, rows[k], cfg->rule);
@@ -80,7 +87,8 @@ static stet_status choose(search *s, const pick *x, size_t i, size_t *rows, pick
         TRY(search_ask_swap(s, i, (pick)(c + 1), &rows[c]));
     TRY(search_spend(s, n));
     TRY(search_answer(s));
-    const double least_similarity = s->n < (size_t)s->common.window ? 0.1 : s->common.least_similarity;
+    const double least_similarity =
+        s->n < (size_t)s->common.window ? 0.1 : s->common.least_similarity;
     double closest = -INFINITY, least = INFINITY;
     pick lowest = PICK_ORIGINAL;
     *turns = false;
@@ -137,7 +145,8 @@ static stet_status run(search *s, const void *config)
     const textfooler_cfg *cfg = config;
     const bool oa = cfg->rule == RULE_OPENATTACK;
     s->mask = STET_UNK;
-    size_t *place = arena_new(s->mem, size_t, s->n + 1), *rows = arena_new(s->mem, size_t, s->first[s->n] + 1), n = 0;
+    size_t *place = arena_new(s->mem, size_t, s->n + 1),
+           *rows = arena_new(s->mem, size_t, s->first[s->n] + 1), n = 0;
     if (!place || !rows)
         return STET_ENOMEM;
     for (size_t i = 0; i < s->n; i++)

@@ -75,7 +75,8 @@ static stet_status near_variant(victim *v, const stet_edit *e, size_t n)
     return stet_view_reopen(mv->view, mv->variant, len);
 }
 
-/* Edits against the original as edits against the view: a merge of two sorted lists. Returns how many. */
+/* Edits against the original as edits against the view: a merge of two sorted lists. Returns how
+ * many. */
 static size_t against_base(const model_victim *mv, const stet_edit *e, size_t n, stet_edit *out)
 {
     const stet_edit *b = mv->base;
@@ -103,7 +104,8 @@ static bool takes_out(const stet_edit *e, size_t n)
     return false;
 }
 
-static stet_status ask(victim *v, const stet_edit *edits, const size_t *start, size_t n, double *prob)
+static stet_status ask(victim *v, const stet_edit *edits, const size_t *start, size_t n,
+                       double *prob)
 {
     model_victim *mv = (model_victim *)v;
     const size_t K = v->n_classes;
@@ -114,7 +116,8 @@ static stet_status ask(victim *v, const stet_edit *edits, const size_t *start, s
     for (size_t i = 0; i < n; i++) {
         const stet_edit *e = edits + start[i];
         const size_t len = start[i + 1] - start[i];
-        const size_t made = takes_out(e, len) ? 0 : against_base(mv, e, len, mv->edits + mv->start[i]);
+        const size_t made =
+            takes_out(e, len) ? 0 : against_base(mv, e, len, mv->edits + mv->start[i]);
         mv->start[i + 1] = mv->start[i] + made;
     }
     TRY(stet_view_edits(mv->view, mv->edits, mv->start, n, mv->logits));
@@ -151,7 +154,11 @@ stet_status victim_of_model(const stet_model *m, victim **out)
     if (!mv)
         return STET_ENOMEM;
     mv->m = m;
-    mv->v = (victim){.n_classes = stet_model_classes(m), .open = open_text, .ask = ask, .near = near_variant, .free = free_victim};
+    mv->v = (victim){.n_classes = stet_model_classes(m),
+                     .open = open_text,
+                     .ask = ask,
+                     .near = near_variant,
+                     .free = free_victim};
     *out = &mv->v;
     return STET_OK;
 }

@@ -1,9 +1,11 @@
-/* attack/victim_process.c - any program as the victim: texts out, probabilities in, one JSON line each.
+/* attack/victim_process.c - any program as the victim: texts out, probabilities in, one JSON line
+ * each.
  *
  *     > {"texts":["a fine film","a poor film"]}
  *     < {"probabilities":[[0.1,0.9],[0.8,0.2]]}
  *
- * A program that dies, hangs or answers nonsense costs the text that it failed on, and is started again for the next. */
+ * A program that dies, hangs or answers nonsense costs the text that it failed on, and is started
+ * again for the next. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -65,7 +67,8 @@ static stet_status spawn(process_victim *p, const int in[2], const int out[2])
     char sh[] = "sh", dash_c[] = "-c";
     char *command = mem_strdup(p->command);
     char *argv[] = {sh, dash_c, command, NULL};
-    const int error = command ? posix_spawn(&p->pid, "/bin/sh", &files, &attr, argv, environ) : ENOMEM;
+    const int error =
+        command ? posix_spawn(&p->pid, "/bin/sh", &files, &attr, argv, environ) : ENOMEM;
     mem_free(command);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attr);
@@ -182,11 +185,13 @@ static stet_status receive(process_victim *p, double deadline)
         buf_bytes(&p->in, part, end ? (size_t)(end - part) : (size_t)n);
         TRY(buf_status(&p->in));
         if (end && end + 1 < part + n)
-            return error_set(STET_EFORMAT, "victim '%s' wrote more than one line for one request", p->command);
+            return error_set(STET_EFORMAT, "victim '%s' wrote more than one line for one request",
+                             p->command);
         if (end)
             return STET_OK;
         if (p->in.n > MAX_ANSWER)
-            return error_set(STET_EFORMAT, "victim '%s' wrote a line of more than %d bytes", p->command, MAX_ANSWER);
+            return error_set(STET_EFORMAT, "victim '%s' wrote a line of more than %d bytes",
+                             p->command, MAX_ANSWER);
     }
 }
 
@@ -222,7 +227,8 @@ static stet_status read_row(const process_victim *p, const json_t *row, double *
 {
     const size_t K = p->v.n_classes;
     if (!json_is_array(row) || json_array_size(row) != K)
-        return error_set(STET_EFORMAT, "victim '%s': expected %zu probabilities a text", p->command, K);
+        return error_set(STET_EFORMAT, "victim '%s': expected %zu probabilities a text", p->command,
+                         K);
     double sum = 0;
     for (size_t c = 0; c < K; c++) {
         const json_t *v = json_array_get(row, c);
@@ -230,7 +236,9 @@ static stet_status read_row(const process_victim *p, const json_t *row, double *
             return nonsense(p, "a probability is not a number from 0 to 1");
         sum += prob[c] = json_number_value(v);
     }
-    return fabs(sum - 1) <= sum_tolerance ? STET_OK : nonsense(p, "the probabilities of a text do not sum to 1");
+    return fabs(sum - 1) <= sum_tolerance
+               ? STET_OK
+               : nonsense(p, "the probabilities of a text do not sum to 1");
 }
 
 static stet_status read_answer(const process_victim *p, size_t n, double *prob)
@@ -242,14 +250,17 @@ static stet_status read_answer(const process_victim *p, size_t n, double *prob)
     const json_t *rows = json_object_get(o, "probabilities");
     stet_status st = STET_OK;
     if (!json_is_array(rows) || json_array_size(rows) != n)
-        st = error_set(STET_EFORMAT, "victim '%s': expected {\"probabilities\": [...]} with %zu rows", p->command, n);
+        st = error_set(STET_EFORMAT,
+                       "victim '%s': expected {\"probabilities\": [...]} with %zu rows", p->command,
+                       n);
     for (size_t i = 0; st == STET_OK && i < n; i++)
         st = read_row(p, json_array_get(rows, i), prob + i * p->v.n_classes);
     json_decref(o);
     return st;
 }
 
-static stet_status ask_some(process_victim *p, const stet_edit *edits, const size_t *first, size_t n, double *prob)
+static stet_status ask_some(process_victim *p, const stet_edit *edits, const size_t *first,
+                            size_t n, double *prob)
 {
     TRY(start(p));
     buf_clear(&p->out);
@@ -272,7 +283,8 @@ static stet_status ask_some(process_victim *p, const stet_edit *edits, const siz
     return st;
 }
 
-static stet_status ask(victim *v, const stet_edit *edits, const size_t *first, size_t n, double *prob)
+static stet_status ask(victim *v, const stet_edit *edits, const size_t *first, size_t n,
+                       double *prob)
 {
     for (size_t i = 0; i < n; i += TEXTS_AT_ONCE) {
         const size_t some = n - i < TEXTS_AT_ONCE ? n - i : TEXTS_AT_ONCE;
@@ -296,7 +308,8 @@ static void free_victim(victim *v)
     mem_free(p);
 }
 
-stet_status victim_of_command(const char *command, double timeout, const stet_vocab *vocab, size_t n_classes, victim **out)
+stet_status victim_of_command(const char *command, double timeout, const stet_vocab *vocab,
+                              size_t n_classes, victim **out)
 {
     process_victim *p = mem_zalloc(1, sizeof *p);
     if (!p)

@@ -54,9 +54,10 @@ stet_status walk_improving(search *s, const size_t *order, size_t n)
         for (size_t c = 0; c < a.n; c++) {
             if (search_p(s, a.row[c]) < search_p(s, a.row[best]))
                 best = c;
-            if (search_turned(s, a.row[c]) && (turned == a.n || a.similarity[c] > a.similarity[turned] ||
-                                               (a.similarity[c] == a.similarity[turned] &&
-                                                search_p(s, a.row[c]) < search_p(s, a.row[turned]))))
+            if (search_turned(s, a.row[c]) &&
+                (turned == a.n || a.similarity[c] > a.similarity[turned] ||
+                 (a.similarity[c] == a.similarity[turned] &&
+                  search_p(s, a.row[c]) < search_p(s, a.row[turned]))))
                 turned = c;
         }
         if (a.n && search_p(s, a.row[best]) < now) {

@@ -1,4 +1,5 @@
-/* cli/cmd_attack.c - stet attack: accuracy under attack. Settings of the attacks join the option table by name. */
+/* cli/cmd_attack.c - stet attack: accuracy under attack. Settings of the attacks join the option
+ * table by name. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,8 @@ enum { MAX_SETTINGS = 64, MAX_ATTACKS = 16, SETTING_LEN = 128 };
 
 typedef struct attack_cfg {
     cli_common common;
-    const char *data, *label, *text, *attack, *profile, *synonyms, *stop, *tagger, *command, *log, *html;
+    const char *data, *label, *text, *attack, *profile, *synonyms, *stop, *tagger, *command, *log,
+        *html;
     int64_t limit;
     int tokenizer;
     bool skip_bad;
@@ -23,25 +25,36 @@ static const stet_opt own_opts[] = {
     STET_OPT_STR("label", attack_cfg, label, NULL, "COLUMN", "column or field of the label"),
     STET_OPT_STR("text", attack_cfg, text, NULL, "COLUMN,...", "columns or fields of the text"),
     STET_OPT_FLAG("skip-bad", attack_cfg, skip_bad, "count bad lines instead of failing"),
-    STET_OPT_INT("limit", attack_cfg, limit, "0", 0, 1e12, "N", "a seeded random sample of N texts; 0: all"),
+    STET_OPT_INT("limit", attack_cfg, limit, "0", 0, 1e12, "N",
+                 "a seeded random sample of N texts; 0: all"),
     STET_OPT_TOPIC("Attack"),
-    STET_OPT_STR("attack", attack_cfg, attack, "pwws,ga,pso,textfooler,greedy", "NAME,...", "attacks: pwws, ga, pso, textfooler, greedy, exhaustive"),
-    STET_OPT_STR("profile", attack_cfg, profile, "openattack", "NAME", "whose settings: openattack, textattack, gbm-paper, original"),
-    STET_OPT_STR("synonyms", attack_cfg, synonyms, NULL, "SET", "substitution sets: a file of `stet synonyms build`, a JSON map, or builtin"),
+    STET_OPT_STR("attack", attack_cfg, attack, "pwws,ga,pso,textfooler,greedy", "NAME,...",
+                 "attacks: pwws, ga, pso, textfooler, greedy, exhaustive"),
+    STET_OPT_STR("profile", attack_cfg, profile, "openattack", "NAME",
+                 "whose settings: openattack, textattack, gbm-paper, original"),
+    STET_OPT_STR("synonyms", attack_cfg, synonyms, NULL, "SET",
+                 "substitution sets: a file of `stet synonyms build`, a JSON map, or builtin"),
     STET_OPT_STR("stop", attack_cfg, stop, NULL, "FILE", "words that stay, one a line"),
-    STET_OPT_STR("tagger", attack_cfg, tagger, "none", "none|builtin|FILE", "parts of speech for textfooler: no check, or by this tagger"),
+    STET_OPT_STR("tagger", attack_cfg, tagger, "none", "none|builtin|FILE",
+                 "parts of speech for textfooler: no check, or by this tagger"),
     STET_OPT_TOPIC("Victim, in place of DIR"),
-    STET_OPT_STR("victim-cmd", attack_cfg, command, NULL, "COMMAND", "a program that reads texts and writes probabilities as JSON lines"),
-    STET_OPT_REAL("victim-timeout", attack_cfg, timeout, "30", 0.001, 1e6, "SECONDS", "time for one answer"),
-    STET_OPT_CHOICE("tokenizer", attack_cfg, tokenizer, "word", "word|keras", "how its texts are cut into words"),
+    STET_OPT_STR("victim-cmd", attack_cfg, command, NULL, "COMMAND",
+                 "a program that reads texts and writes probabilities as JSON lines"),
+    STET_OPT_REAL("victim-timeout", attack_cfg, timeout, "30", 0.001, 1e6, "SECONDS",
+                  "time for one answer"),
+    STET_OPT_CHOICE("tokenizer", attack_cfg, tokenizer, "word", "word|keras",
+                    "how its texts are cut into words"),
     STET_OPT_TOPIC("Output"),
-    STET_OPT_STR("log", attack_cfg, log, NULL, "FILE.jsonl", "every text as a JSON line; texts already in it are not attacked again"),
-    STET_OPT_STR("html", attack_cfg, html, NULL, "FILE.html", "a page with the changed words marked (several attacks: FILE-NAME.html)"),
-    STET_OPT_REAL("require", attack_cfg, require, "0", 0, 1, "SHARE", "exit with 4 if an accuracy under attack is below"),
+    STET_OPT_STR("log", attack_cfg, log, NULL, "FILE.jsonl",
+                 "every text as a JSON line; texts already in it are not attacked again"),
+    STET_OPT_STR("html", attack_cfg, html, NULL, "FILE.html",
+                 "a page with the changed words marked (several attacks: FILE-NAME.html)"),
+    STET_OPT_REAL("require", attack_cfg, require, "0", 0, 1, "SHARE",
+                  "exit with 4 if an accuracy under attack is below"),
     STET_OPT_TOPIC("Settings, on top of the profile"),
 };
 enum { N_OWN = sizeof own_opts / sizeof *own_opts };
-static const stet_opt common_opts[] = { CLI_COMMON_OPTS(attack_cfg), STET_OPT_END };
+static const stet_opt common_opts[] = {CLI_COMMON_OPTS(attack_cfg), STET_OPT_END};
 enum { N_COMMON = sizeof common_opts / sizeof *common_opts };
 
 static stet_opt table[N_OWN + MAX_SETTINGS + N_COMMON];
@@ -56,8 +69,12 @@ static size_t add_settings(const stet_opt *opts, size_t owner, size_t at)
     for (; opts->type != STET_T_END && n_settings < MAX_SETTINGS; opts++) {
         settings[n_settings].name = opts->name;
         settings[n_settings].owner = owner;
-        table[at++] = (stet_opt){ .name = opts->name, .type = STET_T_STR, .offset = offsetof(attack_cfg, setting) + n_settings * sizeof(char *),
-                                  .arg = opts->arg ? opts->arg : "yes|no", .help = opts->help };
+        table[at++] =
+            (stet_opt){.name = opts->name,
+                       .type = STET_T_STR,
+                       .offset = offsetof(attack_cfg, setting) + n_settings * sizeof(char *),
+                       .arg = opts->arg ? opts->arg : "yes|no",
+                       .help = opts->help};
         n_settings++;
     }
     return at;
@@ -95,7 +112,8 @@ static stet_status split_names(const char *list, plan *p)
     if (strlen(list) >= sizeof p->names)
         return cli_usage("--attack: the list is too long");
     strcpy(p->names, list);
-    for (char *save, *name = strtok_r(p->names, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
+    for (char *save, *name = strtok_r(p->names, ",", &save); name;
+         name = strtok_r(NULL, ",", &save)) {
         if (p->n == MAX_ATTACKS)
             return cli_usage("--attack: more than %d attacks", MAX_ATTACKS);
         p->name[p->n++] = name;
@@ -108,11 +126,12 @@ static stet_status make_plan(const attack_cfg *cfg, plan *p)
     const stet_status st = split_names(cfg->attack, p);
     if (st != STET_OK)
         return st;
-    size_t count[MAX_ATTACKS] = { 0 };
+    size_t count[MAX_ATTACKS] = {0};
     for (size_t i = 0; i < n_settings; i++) {
         if (!cfg->setting[i])
             continue;
-        if ((size_t)snprintf(p->store[i], SETTING_LEN, "%s=%s", settings[i].name, cfg->setting[i]) >= SETTING_LEN)
+        if ((size_t)snprintf(p->store[i], SETTING_LEN, "%s=%s", settings[i].name,
+                             cfg->setting[i]) >= SETTING_LEN)
             return cli_usage("--%s: the value is too long", settings[i].name);
         bool used = false;
         for (size_t k = 0; k < p->n; k++)
@@ -121,10 +140,12 @@ static stet_status make_plan(const attack_cfg *cfg, plan *p)
                 used = true;
             }
         if (!used)
-            return cli_usage("--%s is an option of attack '%s'", settings[i].name, stet_attack_name(settings[i].owner));
+            return cli_usage("--%s is an option of attack '%s'", settings[i].name,
+                             stet_attack_name(settings[i].owner));
     }
     for (size_t k = 0; k < p->n; k++) { /* every mistake is told before the first attack starts */
-        const stet_status bad = stet_attack_settings(p->name[k], cfg->profile, p->settings[k], NULL, NULL);
+        const stet_status bad =
+            stet_attack_settings(p->name[k], cfg->profile, p->settings[k], NULL, NULL);
         if (bad != STET_OK)
             return bad;
     }
@@ -167,7 +188,8 @@ static stet_status load_data(const attack_cfg *cfg, inputs *in)
     in->index = malloc((size_t)cfg->limit * sizeof *in->index);
     if (!in->index)
         return cli_fail(STET_ENOMEM, "out of memory");
-    in->n_index = stet_dataset_sample(in->data, (size_t)cfg->limit, (uint64_t)cfg->common.seed, in->index);
+    in->n_index =
+        stet_dataset_sample(in->data, (size_t)cfg->limit, (uint64_t)cfg->common.seed, in->index);
     return STET_OK;
 }
 
@@ -179,7 +201,8 @@ static stet_status load(const attack_cfg *cfg, const stet_rest *rest, inputs *in
     if (st == STET_OK)
         st = stet_subst_load(cfg->synonyms, &in->subst);
     if (st == STET_OK && strcmp(cfg->tagger, "none") != 0)
-        st = strcmp(cfg->tagger, "builtin") == 0 ? stet_tagger_builtin(&in->tagger) : stet_tagger_load(cfg->tagger, &in->tagger);
+        st = strcmp(cfg->tagger, "builtin") == 0 ? stet_tagger_builtin(&in->tagger)
+                                                 : stet_tagger_load(cfg->tagger, &in->tagger);
     return st;
 }
 
@@ -194,21 +217,28 @@ static void unload(inputs *in)
 
 /* ---- printing ----------------------------------------------------------------------------- */
 
-static stet_status print_json(const attack_cfg *cfg, const plan *p, size_t k, const stet_attack_result *r)
+static stet_status print_json(const attack_cfg *cfg, const plan *p, size_t k,
+                              const stet_attack_result *r)
 {
     char *text = NULL, *missing = NULL;
-    const stet_status st = stet_attack_settings(p->name[k], cfg->profile, p->settings[k], &text, &missing);
+    const stet_status st =
+        stet_attack_settings(p->name[k], cfg->profile, p->settings[k], &text, &missing);
     if (st != STET_OK)
         return st;
     json_t *o = cli_json_start(&cmd_attack, cfg), *set = json_loads(text, 0, NULL);
     json_object_update_new(
-        o, json_pack("{s:s, s:s, s:o, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:f}", "attack", p->name[k],
-                     "profile", cfg->profile, "settings", set ? set : json_object(), "missing", missing, "n", (json_int_t)r->n, "clean", r->clean,
-                     "aua", r->aua, "success_rate", r->success_rate, "queries_mean", r->queries_mean, "queries_success_mean",
-                     r->queries_success_mean, "queries_failure_mean", r->queries_failure_mean, "evaluations_mean", r->evaluations_mean,
-                     "changed_mean", r->changed_mean, "candidates_mean", r->candidates_mean, "attackable_mean", r->attackable_mean, "errors",
-                     (json_int_t)r->errors, "unconfirmed", (json_int_t)r->unconfirmed, "decided", (json_int_t)r->decided, "resumed",
-                     (json_int_t)r->resumed, "seconds", r->seconds));
+        o, json_pack("{s:s, s:s, s:o, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
+                     "s:I, s:I, s:I, s:I, s:f}",
+                     "attack", p->name[k], "profile", cfg->profile, "settings",
+                     set ? set : json_object(), "missing", missing, "n", (json_int_t)r->n, "clean",
+                     r->clean, "aua", r->aua, "success_rate", r->success_rate, "queries_mean",
+                     r->queries_mean, "queries_success_mean", r->queries_success_mean,
+                     "queries_failure_mean", r->queries_failure_mean, "evaluations_mean",
+                     r->evaluations_mean, "changed_mean", r->changed_mean, "candidates_mean",
+                     r->candidates_mean, "attackable_mean", r->attackable_mean, "errors",
+                     (json_int_t)r->errors, "unconfirmed", (json_int_t)r->unconfirmed, "decided",
+                     (json_int_t)r->decided, "resumed", (json_int_t)r->resumed, "seconds",
+                     r->seconds));
     stet_free(text);
     stet_free(missing);
     return cli_json_print(o);
@@ -217,9 +247,11 @@ static stet_status print_json(const attack_cfg *cfg, const plan *p, size_t k, co
 static void print_row(cli_table *t, const char *name, const stet_attack_result *r)
 {
     const size_t done = r->n + r->errors - r->resumed;
-    cli_row(t, name, cli_fmt("%.1f %%", 100 * r->clean), cli_fmt("%.1f %%", 100 * r->aua), cli_fmt("%.1f %%", 100 * r->success_rate),
-            cli_fmt("%.1f", r->queries_mean), cli_fmt("%.1f", r->evaluations_mean), cli_fmt("%.1f %%", 100 * r->changed_mean),
-            cli_fmt("%.2f", r->candidates_mean), cli_fmt("%.1f", r->seconds > 0 ? (double)done / r->seconds : 0.0), NULL);
+    cli_row(t, name, cli_fmt("%.1f %%", 100 * r->clean), cli_fmt("%.1f %%", 100 * r->aua),
+            cli_fmt("%.1f %%", 100 * r->success_rate), cli_fmt("%.1f", r->queries_mean),
+            cli_fmt("%.1f", r->evaluations_mean), cli_fmt("%.1f %%", 100 * r->changed_mean),
+            cli_fmt("%.2f", r->candidates_mean),
+            cli_fmt("%.1f", r->seconds > 0 ? (double)done / r->seconds : 0.0), NULL);
 }
 
 /* Settings and what is not there, before the numbers that depend on them. */
@@ -227,7 +259,8 @@ static stet_status print_settings(const attack_cfg *cfg, const plan *p)
 {
     for (size_t k = 0; k < p->n; k++) {
         char *text = NULL, *missing = NULL;
-        const stet_status st = stet_attack_settings(p->name[k], cfg->profile, p->settings[k], &text, &missing);
+        const stet_status st =
+            stet_attack_settings(p->name[k], cfg->profile, p->settings[k], &text, &missing);
         if (st != STET_OK)
             return st;
         if (cfg->common.verbose)
@@ -246,23 +279,28 @@ static const char *page_name(const attack_cfg *cfg, const plan *p, size_t k, cha
     if (!cfg->html || p->n == 1)
         return cfg->html;
     const char *dot = strrchr(cfg->html, '.'), *slash = strrchr(cfg->html, '/');
-    const size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - cfg->html) : strlen(cfg->html);
+    const size_t stem =
+        dot && (!slash || dot > slash) ? (size_t)(dot - cfg->html) : strlen(cfg->html);
     snprintf(out, size, "%.*s-%s%s", (int)stem, cfg->html, p->name[k], cfg->html + stem);
     return out;
 }
 
 static stet_status run_all(const attack_cfg *cfg, const inputs *in, const plan *p)
 {
-    cli_table t = { 0 };
-    cli_row(&t, "attack", "clean", "AUA", "success", "queries", "computed", "changed", "candidates", "texts/s", NULL);
+    cli_table t = {0};
+    cli_row(&t, "attack", "clean", "AUA", "success", "queries", "computed", "changed", "candidates",
+            "texts/s", NULL);
     stet_status st = print_settings(cfg, p);
     size_t errors = 0;
     for (size_t k = 0; st == STET_OK && k < p->n; k++) {
         char page[4096];
         stet_attack_args a = STET_ATTACK_DEFAULTS;
-        a.model = in->model, a.command = cfg->command, a.timeout = cfg->timeout, a.tokenizer = (stet_tokenizer)cfg->tokenizer;
-        a.data = in->data, a.index = in->index, a.n_index = in->n_index, a.subst = in->subst, a.stop = cfg->stop, a.tagger = in->tagger;
-        a.attack = p->name[k], a.profile = cfg->profile, a.settings = p->settings[k], a.seed = (uint64_t)cfg->common.seed;
+        a.model = in->model, a.command = cfg->command, a.timeout = cfg->timeout,
+        a.tokenizer = (stet_tokenizer)cfg->tokenizer;
+        a.data = in->data, a.index = in->index, a.n_index = in->n_index, a.subst = in->subst,
+        a.stop = cfg->stop, a.tagger = in->tagger;
+        a.attack = p->name[k], a.profile = cfg->profile, a.settings = p->settings[k],
+        a.seed = (uint64_t)cfg->common.seed;
         a.log = cfg->log, a.html = page_name(cfg, p, k, page, sizeof page);
         stet_attack_result r;
         st = stet_attack_run(&a, &r);
@@ -274,12 +312,14 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const plan *
         else
             print_row(&t, p->name[k], &r);
         if (r.aua < cfg->require)
-            cli_require_failed("accuracy under %s is %.4f, below the required %.4f", p->name[k], r.aua, cfg->require);
+            cli_require_failed("accuracy under %s is %.4f, below the required %.4f", p->name[k],
+                               r.aua, cfg->require);
     }
     if (!cfg->common.json && t.rows > 1)
         cli_table_print(&t);
     if (st == STET_OK && errors)
-        st = cli_fail(STET_EIO, "%zu texts got no answer from the victim and are not counted%s", errors, cfg->log ? "; the log says why" : "");
+        st = cli_fail(STET_EIO, "%zu texts got no answer from the victim and are not counted%s",
+                      errors, cfg->log ? "; the log says why" : "");
     return st;
 }
 
@@ -291,7 +331,7 @@ static stet_status run(void *config, const stet_rest *rest)
     if ((rest->n == 1) == (cfg->command != NULL))
         return cli_usage("expected either a model folder DIR or --victim-cmd");
     static plan p;
-    inputs in = { 0 };
+    inputs in = {0};
     stet_status st = make_plan(cfg, &p);
     if (st == STET_OK)
         st = load(cfg, rest, &in);
@@ -305,12 +345,18 @@ const cli_command cmd_attack = {
     .name = "attack",
     .args = "[DIR]",
     .summary = "accuracy when words are swapped for synonyms by an attacker",
-    .details = "AUA, accuracy under attack, is (right - turned) / all. \"queries\" counts as the frameworks of the profile do,\n"
-               "\"computed\" what was really evaluated; \"candidates\" is the mean number of substitutes of an attackable word.\n"
-               "docs/attacks.md describes attacks, profiles, the log and the protocol of --victim-cmd.",
-    .examples = "  stet attack runs/cnn --data test.tsv.xz --synonyms jia.subst --attack pwws,greedy --limit 1000\n"
-                "  stet attack runs/cnn --data test.tsv.xz --synonyms jia.subst --log cnn.jsonl --html cnn.html\n"
-                "  stet attack --victim-cmd 'python3 victim.py' --data test.tsv --synonyms jia.subst --limit 100\n",
+    .details =
+        "AUA, accuracy under attack, is (right - turned) / all. \"queries\" counts as the "
+        "frameworks of the profile do,\n"
+        "\"computed\" what was really evaluated; \"candidates\" is the mean number of substitutes "
+        "of an attackable word.\n"
+        "docs/attacks.md describes attacks, profiles, the log and the protocol of --victim-cmd.",
+    .examples = "  stet attack runs/cnn --data test.tsv.xz --synonyms jia.subst --attack "
+                "pwws,greedy --limit 1000\n"
+                "  stet attack runs/cnn --data test.tsv.xz --synonyms jia.subst --log cnn.jsonl "
+                "--html cnn.html\n"
+                "  stet attack --victim-cmd 'python3 victim.py' --data test.tsv --synonyms "
+                "jia.subst --limit 100\n",
     .opts = table,
     .cfg_size = sizeof(attack_cfg),
     .min_args = 0,

@@ -1,4 +1,5 @@
-/* Whole runs: threads, resuming, the check of successes, programs as victims, and input that is not as hoped. */
+/* Whole runs: threads, resuming, the check of successes, programs as victims, and input that is not
+ * as hoped. */
 #include <unistd.h>
 
 #include "alloc_fail.h"
@@ -16,7 +17,8 @@ typedef struct world {
     stet_subst *subst;
 } world;
 
-/* Random texts that the model gets right, every word with up to three substitutes, one of them outside the vocabulary. */
+/* Random texts that the model gets right, every word with up to three substitutes, one of them
+ * outside the vocabulary. */
 static void make(world *w, int kind, size_t longest)
 {
     w->m = small_model(kind, 2, 7);
@@ -28,7 +30,8 @@ static void make(world *w, int kind, size_t longest)
         const size_t n = 2 + rng_below(&r, longest - 1);
         text[i][0] = '\0';
         for (size_t k = 0; k < n; k++)
-            snprintf(text[i] + strlen(text[i]), sizeof text[i] - strlen(text[i]), "%sw%d", k ? " " : "", (int)rng_below(&r, 30));
+            snprintf(text[i] + strlen(text[i]), sizeof text[i] - strlen(text[i]), "%sw%d",
+                     k ? " " : "", (int)rng_below(&r, 30));
         if (i == 5)
             strcpy(text[i], " "); /* nothing to read */
         if (i == 6)
@@ -108,7 +111,8 @@ TEST(no_attack_beats_greedy_and_exhaustive_agrees)
         CHECK_EQ(exact.decided, exact.correct);
         a.attack = "greedy";
         CHECK_OK(stet_attack_run(&a, &greedy));
-        CHECK_EQ(greedy.succeeded, exact.succeeded); /* such spaces are small enough to try everything */
+        CHECK_EQ(greedy.succeeded,
+                 exact.succeeded); /* such spaces are small enough to try everything */
         for (size_t k = 0; k < 4; k++)
             for (const char *const *p = stet_attack_profiles(); *p; p++) {
                 a.attack = all[k];
@@ -249,8 +253,9 @@ TEST(a_program_can_be_the_victim)
     world w;
     make(&w, 0, 6);
     /* Says yes to a text with w1. */
-    stet_attack_args a = program_args(&w, "sed -u -E 's/^.\"texts\":.(.*)..$/\\1/; s/\"[^\"]*\\bw1\\b[^\"]*\"/[0.1,0.9]/g;"
-                                          " s/\"[^\"]*\"/[0.8,0.2]/g; s/^(.*)$/{\"probabilities\":[\\1]}/'");
+    stet_attack_args a = program_args(
+        &w, "sed -u -E 's/^.\"texts\":.(.*)..$/\\1/; s/\"[^\"]*\\bw1\\b[^\"]*\"/[0.1,0.9]/g;"
+            " s/\"[^\"]*\"/[0.8,0.2]/g; s/^(.*)$/{\"probabilities\":[\\1]}/'");
     a.timeout = 10;
     stet_attack_result r;
     CHECK_OK(stet_attack_run(&a, &r));

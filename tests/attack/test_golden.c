@@ -1,4 +1,5 @@
-/* The worked cases of the attacks, by hand and by an independent script: same texts, same probabilities, same counts. */
+/* The worked cases of the attacks, by hand and by an independent script: same texts, same
+ * probabilities, same counts. */
 #include "attack/pso.h"
 #include "attack/record.h"
 #include "toy.h"
@@ -27,7 +28,8 @@ TEST(pwws_of_textattack_finds_the_same_with_fewer_queries)
     toy_end(&t);
 }
 
-static const toy_word two_orders[] = {{"a1", 0.5, {{"a2", 0.45}}, false}, {"b1", 0.1, {{"b2", 0.0}}, false}, {0}};
+static const toy_word two_orders[] = {
+    {"a1", 0.5, {{"a2", 0.45}}, false}, {"b1", 0.1, {{"b2", 0.0}}, false}, {0}};
 
 TEST(pwws_orders_by_gain_or_by_score)
 {
@@ -47,8 +49,10 @@ TEST(pwws_orders_by_gain_or_by_score)
 
 TEST(pwws_of_openattack_writes_what_hurts_it_too)
 {
-    static const toy_word worse[] = {
-        {"a", 1, {{"x", 2}}, false}, {"the", 0, {{"an", 1}}, true}, {"b", 1, {{"y", 2}}, false}, {0}};
+    static const toy_word worse[] = {{"a", 1, {{"x", 2}}, false},
+                                     {"the", 0, {{"an", 1}}, true},
+                                     {"b", 1, {{"y", 2}}, false},
+                                     {0}};
     toy t;
     toy_start(&t, worse, 0, NULL, 0);
     CHECK_OK(toy_run(&t, "pwws", "openattack", NULL));
@@ -64,8 +68,8 @@ TEST(pwws_of_openattack_writes_what_hurts_it_too)
 
 TEST(ga_of_openattack_takes_these_draws)
 {
-    static const double u[] = {0.05, 0.45, 0.95, 0.20, 0.70, 0.90, 0.10, 0.7,  0.3, 0.1,
-                               0.9,  0.6,  0.2,  0.8,  0.4,  0.70, 0.10, 0.65};
+    static const double u[] = {0.05, 0.45, 0.95, 0.20, 0.70, 0.90, 0.10, 0.7,  0.3,
+                               0.1,  0.9,  0.6,  0.2,  0.8,  0.4,  0.70, 0.10, 0.65};
     static const char *const settings[] = {"ga-population=3", "ga-iterations=2", NULL};
     toy t;
     toy_start(&t, good_film, -1, u, sizeof u / sizeof *u);
@@ -92,7 +96,8 @@ TEST(ga_has_nothing_to_do_when_all_words_stay)
 /* Two particles: good film super fun, decent film great fun; one move at t = 0. */
 static void move_two(toy *t, pso *o, pso_cfg *cfg, int turn, size_t best)
 {
-    static const double u[] = {0.10, 0.3, 0.3, 0.3, 0.3, 0.05, 0.3, 0.3, 0.3, 0.3, 0.10, 0.3, 0.3, 0.3, 0.3, 0.05, 0.3, 0.3, 0.3, 0.3};
+    static const double u[] = {0.10, 0.3, 0.3, 0.3, 0.3, 0.05, 0.3, 0.3, 0.3, 0.3,
+                               0.10, 0.3, 0.3, 0.3, 0.3, 0.05, 0.3, 0.3, 0.3, 0.3};
     toy_start(t, good_film, -1, u, sizeof u / sizeof *u);
     *cfg = (pso_cfg){.population = 2, .rounds = 20, .turn = turn};
     CHECK_OK(pso_init(o, &t->s, cfg));
@@ -191,7 +196,8 @@ static double given_similarity(void *user, const uint32_t *a, const uint32_t *b,
     static const struct {
         const char *name;
         double value;
-    } table[] = {{"super", .95}, {"terrific", .80}, {"marvelous", .70}, {"okay", .90}, {"fine", .9}, {"decent", .8}};
+    } table[] = {{"super", .95}, {"terrific", .80}, {"marvelous", .70},
+                 {"okay", .90},  {"fine", .9},      {"decent", .8}};
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; a[i] != b[i] && k < 6; k++)
             if (strcmp(t->name[b[i]], table[k].name) == 0)
@@ -201,7 +207,8 @@ static double given_similarity(void *user, const uint32_t *a, const uint32_t *b,
 
 static void fool(toy *t, const char *profile, const char *least, const char *expected)
 {
-    const char *settings[] = {least, "similarity-scale=cosine", "window=3", "textfooler-importance=mask", NULL};
+    const char *settings[] = {least, "similarity-scale=cosine", "window=3",
+                              "textfooler-importance=mask", NULL};
     toy_start(t, four_greats, -2, NULL, 0);
     CHECK_NEAR(search_p(&t->s, 0), 0.845534735, 1e-6);
     t->s.keep.similarity = given_similarity;
@@ -225,7 +232,8 @@ TEST(textfooler_takes_the_closest_that_turns)
 TEST(textfooler_goes_on_with_the_next_word)
 {
     toy t;
-    okay_similarity = .60; /* nobody that turns is allowed: the penalty of 1 leaves terrific, then fine is the closest */
+    okay_similarity = .60; /* nobody that turns is allowed: the penalty of 1 leaves terrific, then
+                              fine is the closest */
     fool(&t, "openattack", "least-similarity=0.75", "fine film terrific fun");
     CHECK_NEAR(toy_p(&t, t.s.found), 0.425557483, 1e-6);
     toy_end(&t);
@@ -234,14 +242,18 @@ TEST(textfooler_goes_on_with_the_next_word)
     toy_end(&t);
 }
 
-/* Three classes; the answers are given, and the first position whose candidate is asked is remembered. */
+/* Three classes; the answers are given, and the first position whose candidate is asked is
+ * remembered. */
 static size_t asked_first;
-static stet_status three_classes(victim *v, const stet_edit *e, const size_t *start, size_t n, double *prob)
+static stet_status three_classes(victim *v, const stet_edit *e, const size_t *start, size_t n,
+                                 double *prob)
 {
-    static const double clean[] = {.50, .30, .20}, hidden[2][3] = {{.42, .29, .29}, {.44, .45, .11}};
+    static const double clean[] = {.50, .30, .20},
+                        hidden[2][3] = {{.42, .29, .29}, {.44, .45, .11}};
     (void)v;
     for (size_t i = 0; i < n; i++) {
-        const bool edited = start[i + 1] > start[i], masked = edited && e[start[i]].word == STET_UNK;
+        const bool edited = start[i + 1] > start[i],
+                   masked = edited && e[start[i]].word == STET_UNK;
         memcpy(prob + 3 * i, masked ? hidden[e[start[i]].pos] : clean, sizeof clean);
         if (edited && !masked && asked_first == SIZE_MAX)
             asked_first = e[start[i]].pos;
@@ -275,7 +287,8 @@ TEST(windows_of_fifteen_words)
 {
     static const struct {
         size_t n, i, from, to;
-    } cases[] = {{20, 3, 0, 15}, {20, 10, 3, 18}, {20, 17, 5, 20}, {9, 2, 0, 9}, {9, 8, 0, 9}, {20, 7, 0, 15}, {20, 12, 5, 20}, {20, 13, 5, 20}};
+    } cases[] = {{20, 3, 0, 15}, {20, 10, 3, 18}, {20, 17, 5, 20}, {9, 2, 0, 9},
+                 {9, 8, 0, 9},   {20, 7, 0, 15},  {20, 12, 5, 20}, {20, 13, 5, 20}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         size_t from, to;
         constraint_window(cases[k].n, cases[k].i, 15, &from, &to);

@@ -1,5 +1,6 @@
-/* tests/attack/toy.h - the toy classifier of the golden cases: z = bias + sum of word weights, P(class 1) = 1/(1+exp(-z));
- * masked and deleted words weigh nothing. Chance is a list of numbers. */
+/* tests/attack/toy.h - the toy classifier of the golden cases: z = bias + sum of word weights,
+ * P(class 1) = 1/(1+exp(-z)); masked and deleted words weigh nothing. Chance is a list of numbers.
+ */
 #ifndef TESTS_ATTACK_TOY_H
 #define TESTS_ATTACK_TOY_H
 
@@ -22,7 +23,8 @@ typedef struct toy_chance {
     size_t n, used;
 } toy_chance;
 
-/* A text: words with weights and, for each, the weights of its candidates; ends with a NULL name. */
+/* A text: words with weights and, for each, the weights of its candidates; ends with a NULL name.
+ */
 typedef struct toy_word {
     const char *name;
     double weight;
@@ -59,7 +61,8 @@ static stet_status toy_open(victim *v, const attack_text *t)
     return STET_OK;
 }
 
-static stet_status toy_ask(victim *v, const stet_edit *edits, const size_t *start, size_t n, double *prob)
+static stet_status toy_ask(victim *v, const stet_edit *edits, const size_t *start, size_t n,
+                           double *prob)
 {
     const toy_victim *o = (const toy_victim *)v;
     for (size_t i = 0; i < n; i++) {
@@ -76,7 +79,8 @@ static stet_status toy_ask(victim *v, const stet_edit *edits, const size_t *star
     return STET_OK;
 }
 
-static inline void toy_start(toy *t, const toy_word *words, double bias, const double *u, size_t n_u)
+static inline void toy_start(toy *t, const toy_word *words, double bias, const double *u,
+                             size_t n_u)
 {
     memset(t, 0, sizeof *t);
     uint32_t id = STET_FIRST_WORD, made = 0;
@@ -98,8 +102,17 @@ static inline void toy_start(toy *t, const toy_word *words, double bias, const d
     t->victim.bias = bias;
     t->chance = (toy_chance){.c = {.next = toy_next}, .u = u, .n = n_u};
     t->text = (attack_text){.ids = t->ids, .n = n};
-    t->s = (search){.n = n, .y = 1, .ids = t->ids, .first = t->first, .word = t->word, .filtered = t->filtered, .listed = t->listed,
-                    .mask = STET_UNK, .v = &t->victim.v, .chance = &t->chance.c, .mem = &t->mem};
+    t->s = (search){.n = n,
+                    .y = 1,
+                    .ids = t->ids,
+                    .first = t->first,
+                    .word = t->word,
+                    .filtered = t->filtered,
+                    .listed = t->listed,
+                    .mask = STET_UNK,
+                    .v = &t->victim.v,
+                    .chance = &t->chance.c,
+                    .mem = &t->mem};
     t->s.common.window = 15;
     CHECK_OK(search_memory_new(&t->s.memory));
     CHECK_OK(search_start(&t->s, &t->text));
@@ -112,7 +125,8 @@ static inline void toy_end(toy *t)
 }
 
 /* Run an attack with settings on top of a profile. */
-static inline stet_status toy_run(toy *t, const char *attack, const char *profile, const char *const *settings)
+static inline stet_status toy_run(toy *t, const char *attack, const char *profile,
+                                  const char *const *settings)
 {
     const attack_desc *d = attack_find(attack);
     CHECK(d != NULL);
@@ -130,7 +144,8 @@ static inline const char *toy_text(const toy *t, const pick *x)
     static char out[256];
     out[0] = '\0';
     for (size_t i = 0; i < t->s.n; i++)
-        snprintf(out + strlen(out), sizeof out - strlen(out), i ? " %s" : "%s", t->name[search_word(&t->s, i, x[i])]);
+        snprintf(out + strlen(out), sizeof out - strlen(out), i ? " %s" : "%s",
+                 t->name[search_word(&t->s, i, x[i])]);
     return out;
 }
 
