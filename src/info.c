@@ -1,24 +1,17 @@
 /* info.c - what this build and this machine are (stet/info.h). */
 #include "stet/info.h"
 
-#include <stdlib.h>
-
-#include "base/file.h"
-#include "stet/option.h"
+#include "lexicon/wordnet.h"
 #include "tensor/cuda/device.h"
 #include "tensor/kernels.h"
 
+/* Found once; kept for the life of the program. */
 static const char *wordnet_folder(void)
 {
-    const char *places[] = { getenv("WNSEARCHDIR"), "/usr/share/wordnet", "/usr/local/share/wordnet" };
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        char *index = places[i] ? path_join(places[i], "index.noun") : NULL;
-        const bool there = index && file_exists(index);
-        stet_free(index);
-        if (there)
-            return places[i];
-    }
-    return NULL;
+    static char *found;
+    if (!found && wordnet_find_dir(NULL, &found) != STET_OK)
+        found = NULL;
+    return found;
 }
 
 stet_build_info stet_info(void)
