@@ -61,6 +61,7 @@ typedef struct ga {
     double *fitness; /* (size) */
     size_t *parent;  /* (2 size) */
     size_t *place;   /* (size) where each child changes, n: nowhere */
+    size_t *asked;   /* (size) how many candidates were asked there */
     size_t *rows;    /* (size, most): answers of one batch */
     size_t most;     /* candidates of any position */
 } ga;
@@ -83,7 +84,9 @@ static stet_status perturb(ga *g, member *m, size_t from)
     search *s = g->s;
     for (size_t k = from; k < g->size; k++) {
         const size_t i = g->place[k] = draw_place(g, m[k].x);
-        const size_t n = search_count(s, i);
+        const bool full =
+            m[k].x[i] == PICK_ORIGINAL && search_changed(s, m[k].x) >= search_max_changed(s);
+        const size_t n = g->asked[k] = full ? 0 : search_count(s, i);
         TRY(search_base(s, m[k].x));
         TRY(search_ask(s, m[k].x, &m[k].row));
         for (size_t c = 0; c < n; c++)
@@ -94,7 +97,7 @@ static stet_status perturb(ga *g, member *m, size_t from)
     TRY(search_answer(s));
     for (size_t k = from; k < g->size; k++) {
         const size_t i = g->place[k];
-        for (size_t c = 0; c < search_count(s, i); c++) {
+        for (size_t c = 0; c < g->asked[k]; c++) {
             const size_t row = g->rows[k * g->most + c];
             if (search_p(s, row) < search_p(s, m[k].row)) {
                 m[k].row = row;
@@ -299,8 +302,9 @@ static stet_status run(search *s, const void *config)
     g.fitness = arena_new(s->mem, double, g.size);
     g.parent = arena_new(s->mem, size_t, 2 * g.size);
     g.place = arena_new(s->mem, size_t, g.size);
+    g.asked = arena_new(s->mem, size_t, g.size);
     g.rows = arena_new(s->mem, size_t, g.size * (g.most + 1));
-    if (!g.now || !g.next || !g.fitness || !g.parent || !g.place || !g.rows)
+    if (!g.now || !g.next || !g.fitness || !g.parent || !g.place || !g.asked || !g.rows)
         return STET_ENOMEM;
     TRY(search_spend(s, 1));
     if (g.weighted == 0 || g.most == 0)

@@ -89,8 +89,8 @@ static stet_status write_chain(search *s, const ranking *r, const size_t *order)
     pick *x = search_text(s);
     if (!x)
         return STET_ENOMEM;
-    size_t rows[CHAIN];
-    for (size_t k = 0; k < r->n; k += CHAIN) {
+    size_t rows[CHAIN], left = search_max_changed(s);
+    for (size_t k = 0; k < r->n && left > 0; k += CHAIN) {
         const size_t end = k + CHAIN < r->n ? k + CHAIN : r->n;
         TRY(search_near(s, x));
         for (size_t j = k; j < end; j++) {
@@ -104,6 +104,8 @@ static stet_status write_chain(search *s, const ranking *r, const size_t *order)
             const size_t i = r->place[order[j]];
             if (s->filtered[i])
                 continue;
+            if (r->best[i] && left-- == 0)
+                return STET_OK;
             s->found[i] = r->best[i];
             TRY(search_spend(s, 1));
             if (search_turned(s, rows[j - k])) {
