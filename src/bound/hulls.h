@@ -1,0 +1,29 @@
+/* bound/hulls.h - boxes of word vectors: of the whole table, or of one word and its substitutes.
+ * The box of a word holds the straight way from its vector to that of every substitute, which is
+ * what a growth bound needs. */
+#ifndef BOUND_HULLS_H
+#define BOUND_HULLS_H
+
+#include "model/model_impl.h"
+#include "stet/lexicon.h"
+
+/* For every word of a model's vocabulary, the ids that may stand in its place as the model reads
+ * them: substitutes without a vector are <unk>. The word itself is not listed, and none twice. */
+typedef struct word_sets {
+    size_t n_words;
+    uint32_t *start; /* (n_words + 1) */
+    uint32_t *word;  /* (start[n_words]) */
+} word_sets;
+
+stet_status word_sets_make(const stet_subst *s, const stet_vocab *v, word_sets *out);
+void word_sets_deinit(word_sets *s);
+
+/* lo, hi (D): every vector that a text can hold. */
+void table_hull(const model *m, real *lo, real *hi);
+/* lo, hi (D): `word` and its substitutes. */
+void word_hull(const word_sets *s, const model *m, uint32_t word, real *lo, real *hi);
+/* eta (D): mean over the words that can be replaced of how far a substitute can be from the word,
+ * by coordinate. Zero where no word can be. */
+void mean_deviation(const word_sets *s, const model *m, real *eta);
+
+#endif
