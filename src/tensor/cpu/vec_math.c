@@ -5,8 +5,11 @@
 
 /* The clones are static behind a plain function: clang 14 gives the dispatched symbol of a clone a
  * name of its own, which other files could not call. y may be x: without the pragma the compiler
- * would test for overlap and run such calls one element at a time. */
-#if defined(__clang__)
+ * would test for overlap and run such calls one element at a time. (Doubles are libm's, which
+ * nothing vectorises, and clang would complain.) */
+#if defined(STET_DOUBLE)
+#define INDEPENDENT
+#elif defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define INDEPENDENT _Pragma("GCC ivdep")
