@@ -23,6 +23,7 @@
 enum { GROUP = 16, CHUNK = 32, ROWS = 64 };
 
 typedef struct kept {
+    lstm_cell cell[2];
     real *gates[2]; /* (T, G) */
     real *h[2];     /* (T, P): state before the token */
     real *c[2];
@@ -45,10 +46,10 @@ typedef struct lstm {
     size_t D, H, G, P;
     size_t groups;
     node *rows, **w; /* w_ih, w_hh, b_ih, b_hh of both directions */
-    lstm_cell cell[2];
-    real *w_in; /* (D, 2 G) in panels: both w_ih^T */
-    real *x;    /* (V, 2 G): projected rows */
-    real *y;    /* (B, 2 H) */
+    real *packed[2]; /* (G + H G + 4H P): what keep.cell points to */
+    real *w_in;      /* (D, 2 G) in panels: both w_ih^T */
+    real *x;         /* (V, 2 G): projected rows */
+    real *y;         /* (B, 2 H) */
     bool record;
     kept keep;
     real *scratch; /* (workers, scratch_size) */
@@ -85,30 +86,18 @@ static lstm lstm_of(const node *n)
 
 /* weights ------------------------------------------------------------------------------------ */
 
-static stet_status pack_input_weights(lstm *s, arena *mem)
+static void pack_direction(void *ctx, size_t d, int worker)
 {
-    s->w_in = arena_znew(mem, real, 2 * s->G * s->D);
-    if (!s->w_in)
-        return STET_ENOMEM;
-    for (size_t d = 0; d < 2; d++)
-        panel_pack(s->D, 4 * s->H, s->w[4 * d]->value, 1, s->D, d * s->G, s->w_in);
-    return STET_OK;
-}
-
-static stet_status pack_cells(lstm *s, arena *mem)
-{
-    const size_t H = s->H;
-    for (int d = 0; d < 2; d++) {
-        real *u = arena_new(mem, real, H * s->G), *u_back = arena_new(mem, real, 4 * H * s->P);
-        real *bias = arena_znew(mem, real, s->G);
-        if (!u || !u_back || !bias)
-            return STET_ENOMEM;
-        lstm_pack(H, s->w[4 * d + 1]->value, u, u_back);
-        for (size_t j = 0; j < 4 * H; j++)
-            bias[j] = s->w[4 * d + 2]->value[j] + s->w[4 * d + 3]->value[j];
-        s->cell[d] = (lstm_cell){H, s->G, s->P, bias, u, u_back};
-    }
-    return STET_OK;
+    (void)worker;
+    lstm *s = ctx;
+    const size_t D = s->D, H = s->H, G = s->G;
+    node *const *w = s->w + 4 * d;
+    real *bias = s->packed[d], *u = bias + G, *u_back = u + H * G;
+    for (size_t j = 0; j < G; j++)
+        bias[j] = j < 4 * H ? w[2]->value[j] + w[3]->value[j] : 0;
+    lstm_pack(H, w[1]->value, u, u_back);
+    panel_pack(D, 4 * H, w[0]->value, 1, D, d * G, s->w_in);
+    s->keep.cell[d] = (lstm_cell){H, G, s->P, bias, u, u_back};
 }
 
 /* a piece ------------------------------------------------------------------------------------ */
@@ -185,27 +174,23 @@ static void forward_piece(void *ctx, size_t piece, int worker)
             h[r] = r < next ? q.h + r * P : s->y + ((w.b + r) * 2 + w.dir) * s->H;
             c[r] = r < next ? q.c + r * P : lost;
         }
-        lstm_step_forward(&s->cell[w.dir], w.n, w.t == 0, x, p.h, p.c, z, p.gates, h, c);
+        lstm_step_forward(&s->keep.cell[w.dir], w.n, w.t == 0, x, p.h, p.c, z, p.gates, h, c);
         p = q;
         w.n = next;
         w.t++;
     }
 }
 
-static stet_status keep_for_backward(lstm *s, tape *t, node *n)
+static stet_status keep_for_backward(lstm *s, arena *mem)
 {
     const size_t T = s->seq->n_tokens;
     for (int d = 0; d < 2; d++) {
-        s->keep.gates[d] = arena_new(t->mem, real, T * s->G);
-        s->keep.h[d] = arena_new(t->mem, real, T * s->P);
-        s->keep.c[d] = arena_new(t->mem, real, T * s->P);
+        s->keep.gates[d] = arena_new(mem, real, T * s->G);
+        s->keep.h[d] = arena_new(mem, real, T * s->P);
+        s->keep.c[d] = arena_new(mem, real, T * s->P);
         if (!s->keep.gates[d] || !s->keep.h[d] || !s->keep.c[d])
             return STET_ENOMEM;
     }
-    kept *keep = n->saved = arena_new(t->mem, kept, 1);
-    if (!keep)
-        return STET_ENOMEM;
-    *keep = s->keep;
     return STET_OK;
 }
 
@@ -213,20 +198,27 @@ stet_status cpu_bilstm_fwd(tape *t, node *n)
 {
     lstm s = lstm_of(n);
     const size_t V = s.seq->n_rows, G = s.G, D = s.D;
+    kept *keep = n->saved = arena_new(t->mem, kept, 1);
     s.record = t->record && n->needs_grad;
+    for (int d = 0; d < 2; d++)
+        s.packed[d] = arena_new(t->mem, real, G + s.H * G + 4 * s.H * s.P);
+    if (!keep || !s.packed[0] || !s.packed[1])
+        return STET_ENOMEM;
     if (s.record)
-        TRY(keep_for_backward(&s, t, n));
+        TRY(keep_for_backward(&s, t->mem));
+
     const arena_mark scratch = arena_save(t->mem);
-    TRY(pack_input_weights(&s, t->mem));
-    TRY(pack_cells(&s, t->mem));
     s.scratch_size = s.P + GROUP * G + (s.record ? 0 : GROUP * (G + 4 * s.P));
     s.scratch = arena_new(t->mem, real, (size_t)stet_threads() * s.scratch_size);
+    s.w_in = arena_znew(t->mem, real, 2 * G * D);
     s.x = arena_new(t->mem, real, V * 2 * G);
-    if (!s.scratch || !s.x)
+    if (!s.scratch || !s.w_in || !s.x)
         return STET_ENOMEM;
+    pool_run(2, pack_direction, &s);
     panel_product(V, 2 * G, D, s.rows->value, D, s.w_in, s.x, 2 * G);
     pool_run(2 * s.groups, forward_piece, &s);
     arena_restore(t->mem, scratch);
+    *keep = s.keep;
     return STET_OK;
 }
 
@@ -369,12 +361,13 @@ static void backward_piece(void *ctx, size_t piece, int worker)
         w.row -= w.n;
         held += w.n;
         real *dz_step = dz + (CHUNK + GROUP - held) * G;
-        lstm_step_backward(&s->cell[d], w.n, w.t == 0, s->keep.gates[d] + w.row * G,
+        lstm_step_backward(&s->keep.cell[d], w.n, w.t == 0, s->keep.gates[d] + w.row * G,
                            s->keep.c[d] + w.row * P, dh, dc, dz_step);
         add_to_entries(s, &w, dz_step);
         if (held > CHUNK || w.t == 1) {
             if (du)
-                lstm_recurrent_gradient(&s->cell[d], held, dz_step, s->keep.h[d] + w.row * P, du);
+                lstm_recurrent_gradient(&s->keep.cell[d], held, dz_step, s->keep.h[d] + w.row * P,
+                                        du);
             held = 0;
         }
     }
@@ -396,7 +389,6 @@ stet_status cpu_bilstm_bwd(tape *t, node *n)
     s.keep = *(const kept *)n->saved;
     s.dy = n->grad;
     const arena_mark scratch = arena_save(t->mem);
-    TRY(pack_cells(&s, t->mem));
     TRY(make_entries(&s, t->mem));
     s.scratch_size = 2 * GROUP * s.P + (CHUNK + GROUP) * s.G;
     s.scratch = arena_new(t->mem, real, (size_t)stet_threads() * s.scratch_size);
