@@ -5,7 +5,7 @@
 #include "defense/defenses.h"
 #include "stet/train.h"
 
-const defense_desc *const defense_descs[] = { &defense_standard, NULL };
+const defense_desc *const defense_descs[] = { &defense_standard, &defense_gbm, NULL };
 
 const defense_desc *defense_find(const char *name)
 {

@@ -1,0 +1,354 @@
+/* defense/gbm.c - training with growth bound matrices: (1 - beta) cross-entropy + beta times a
+ * bound of how far the classifier moves when its input does, with the bound's true gradient. (The
+ * code published with the paper takes the bound out of the graph, so there the term moves nothing.)
+ * docs/gbm.md explains terms and boxes.
+ *
+ * A bilstm's bounds hold over boxes of words and states. Boxes that follow the training are kept
+ * with the checkpoint; every choice derives from (seed, step). */
+#include <string.h>
+
+#include "base/mem.h"
+#include "bound/gbm_ops.h"
+#include "bound/hulls.h"
+#include "bound/lstm_boxes.h"
+#include "defense/defenses.h"
+#include "model/bilstm.h"
+#include "model/kinds.h"
+
+typedef enum norm_kind { NORM_SUM, NORM_MEAN, NORM_INIT } norm_kind;
+typedef enum box_kind { BOX_AUTO, BOX_TO, BOX_TI, BOX_TL, BOX_SO, BOX_SI, BOX_SL } box_kind;
+
+typedef struct gbm_cfg {
+    double beta, k_v, k_h, k_c, radius, rho0;
+    int of, norm, boxes, cell;
+    int64_t words, horizon;
+} gbm_cfg;
+
+static const stet_opt opts[] = {
+    STET_OPT_REAL("beta", gbm_cfg, beta, "1e-3", 0, 1, "B",
+                  "gbm: weight of the growth bound; 1 - B is left to the cross-entropy"),
+    STET_OPT_CHOICE("gbm-of", gbm_cfg, of, "layer", "layer|logits|gain|rho",
+                    "gbm: bound of the layer, of the logits, over a text, or contraction"),
+    STET_OPT_CHOICE("gbm-norm", gbm_cfg, norm, "sum", "sum|mean|init",
+                    "gbm: sum of entries, their mean, or share of the first value"),
+    STET_OPT_CHOICE("gbm-boxes", gbm_cfg, boxes, "auto", "auto|t+o|t+i|t+l|s+o|s+i|s+l",
+                    "bilstm: words of the table or synonyms; states observed, invariant or local"),
+    STET_OPT_CHOICE("gbm-cell", gbm_cfg, cell, "both", "both|ia|mv",
+                    "bilstm: how the next cell is enclosed"),
+    STET_OPT_REAL("k-v", gbm_cfg, k_v, "1", 0, 1e9, "K",
+                  "gbm: weight of the bounds with respect to the input"),
+    STET_OPT_REAL("k-h", gbm_cfg, k_h, "1", 0, 1e9, "K",
+                  "gbm: weight of those with respect to the state"),
+    STET_OPT_REAL("k-c", gbm_cfg, k_c, "1", 0, 1e9, "K",
+                  "gbm: weight of those with respect to the cell"),
+    STET_OPT_INT("gbm-words", gbm_cfg, words, "1", 1, 1024, "N",
+                 "bilstm: words drawn a step, for boxes of synonyms or local ones"),
+    STET_OPT_REAL("gbm-radius", gbm_cfg, radius, "0.05", 0, 10, "R",
+                  "bilstm: half width of local boxes"),
+    STET_OPT_INT("gbm-horizon", gbm_cfg, horizon, "64", 1, 4096, "N",
+                 "gain: words over which deviations add up"),
+    STET_OPT_REAL("gbm-rho0", gbm_cfg, rho0, "0.95", 0, 1e9, "R",
+                  "rho: contraction that is good enough"),
+    STET_OPT_END,
+};
+
+/* What a resumed run must have again: 1 once the boxes hold something, the term at the first step,
+ * then the boxes of both directions (2, 4, H): h_lo, h_hi, c_lo, c_hi. */
+enum { KEPT_BEGUN, KEPT_INITIAL, KEPT_BOXES, BOX_SIDES = 4 };
+
+enum { FOLLOW_EVERY = 4, LOOK_BACK = 64, DRAWS = 16 };
+static const double forget = 0.01;
+
+typedef struct gbm_state {
+    gbm_cfg cfg;
+    const model *m;
+    size_t H; /* 0: the model has no boxes */
+    bool synonyms, observed, local;
+    word_sets sets;
+    real *v_lo, *v_hi, *eta; /* (D): the table's box; mean deviation */
+    real *kept;
+    gbm_report report;
+    double term, ce;
+} gbm_state;
+
+/* ---- start and end ------------------------------------------------------------------------ */
+
+static void end(void *state)
+{
+    gbm_state *s = state;
+    if (!s)
+        return;
+    word_sets_deinit(&s->sets);
+    mem_free(s->v_lo);
+    mem_free(s->kept);
+    mem_free(s);
+}
+
+static stet_status choose_boxes(gbm_state *s, const stet_subst *subst)
+{
+    if (s->cfg.boxes == BOX_AUTO)
+        s->cfg.boxes = subst ? BOX_SO : BOX_TO;
+    const box_kind b = (box_kind)s->cfg.boxes;
+    s->synonyms = b == BOX_SO || b == BOX_SI || b == BOX_SL;
+    s->observed = b == BOX_TO || b == BOX_SO;
+    s->local = b == BOX_TL || b == BOX_SL;
+    if (s->synonyms && !subst)
+        return error_set(STET_EUSAGE, "--gbm-boxes with synonyms needs --synonyms");
+    if (s->cfg.of == GBM_OF_GAIN && !subst)
+        return error_set(STET_EUSAGE,
+                         "--gbm-of gain needs --synonyms: they say how far a word can move");
+    return STET_OK;
+}
+
+/* Everything about boxes: a bilstm's alone. */
+static stet_status start_boxes(gbm_state *s, const stet_subst *subst)
+{
+    TRY(choose_boxes(s, subst));
+    const size_t D = s->m->dim;
+    s->v_lo = mem_alloc(3 * D, sizeof *s->v_lo);
+    if (!s->v_lo)
+        return STET_ENOMEM;
+    s->v_hi = s->v_lo + D;
+    s->eta = s->v_hi + D;
+    table_hull(s->m, s->v_lo, s->v_hi);
+    if (!subst)
+        return STET_OK;
+    TRY(word_sets_make(subst, s->m->vocab, &s->sets));
+    mean_deviation(&s->sets, s->m, s->eta);
+    return STET_OK;
+}
+
+static size_t kept_count(const gbm_state *s)
+{
+    return KEPT_BOXES + 2 * BOX_SIDES * s->H;
+}
+
+static stet_status start(const void *cfg, const model *m, const stet_subst *subst, void **state)
+{
+    gbm_state *s = mem_zalloc(1, sizeof *s);
+    *state = s; /* the caller ends what has begun, also after a failure */
+    if (!s)
+        return STET_ENOMEM;
+    s->cfg = *(const gbm_cfg *)cfg;
+    s->m = m;
+    const bool recurrent = m->desc == &model_bilstm;
+    if (!recurrent && (s->cfg.of == GBM_OF_GAIN || s->cfg.of == GBM_OF_RHO))
+        return error_set(STET_EUSAGE, "--gbm-of gain and rho are for --model bilstm");
+    s->H = recurrent ? (size_t)((const bilstm_cfg *)m->cfg)->hidden : 0;
+    s->kept = mem_zalloc(kept_count(s), sizeof *s->kept);
+    if (!s->kept)
+        return STET_ENOMEM;
+    return recurrent ? start_boxes(s, subst) : STET_OK;
+}
+
+static real *saved(void *state, size_t *n)
+{
+    const gbm_state *s = state;
+    *n = kept_count(s);
+    return s->kept;
+}
+
+/* ---- boxes of a step ---------------------------------------------------------------------- */
+
+static state_box box_in(real *store, size_t H)
+{
+    return (state_box){store, store + H, store + 2 * H, store + 3 * H};
+}
+
+/* The kept box of a direction. */
+static state_box kept_box(const gbm_state *s, int direction)
+{
+    return box_in(s->kept + KEPT_BOXES + (size_t)direction * BOX_SIDES * s->H, s->H);
+}
+
+/* Let the kept boxes follow the weights: by the states of one text of the batch, or by a new
+ * invariant. */
+static stet_status follow(gbm_state *s, const step_view *v, rng *r)
+{
+    arena *mem = v->p->t->mem;
+    const seq_index *seq = &v->x->seq;
+    const size_t b = rng_below(r, seq->n_texts), first = seq->start[b],
+                 n = seq->start[b + 1] - first;
+    const arena_mark mark = arena_save(mem);
+    real *h = arena_new(mem, real, 2 * (n + 1) * s->H), *c = h ? h + (n + 1) * s->H : NULL;
+    stet_status st = h ? STET_OK : STET_ENOMEM;
+    for (int d = 0; st == STET_OK && d < 2; d++) {
+        const lstm_weights w = gbm_lstm_weights(s->m, d);
+        const state_box box = kept_box(s, d);
+        if (!s->observed) {
+            st = box_invariant(&w, s->v_lo, s->v_hi, s->m->max_len, mem, &box);
+            continue;
+        }
+        st = lstm_read(&w, v->x->rows, seq->row + first, n, d == 1, mem, h, c);
+        if (st == STET_OK) /* all states that a step starts from: the last one is none */
+            box_observe(&box, s->H, h, c, n, forget, s->kept[KEPT_BEGUN] == 0);
+    }
+    arena_restore(mem, mark);
+    s->kept[KEPT_BEGUN] = 1;
+    return st;
+}
+
+/* A place in the batch: a word that can be replaced, if a few draws find one. */
+typedef struct place {
+    size_t text, at; /* position in the text */
+} place;
+
+static place draw_place(const gbm_state *s, const step_view *v, rng *r)
+{
+    const seq_index *seq = &v->x->seq;
+    place p = {0, 0};
+    for (int k = 0; k < DRAWS; k++) {
+        const size_t token = rng_below(r, seq->n_tokens);
+        for (p.text = 0; seq->start[p.text + 1] <= token; p.text++)
+            ;
+        p.at = token - seq->start[p.text];
+        const uint32_t word = v->x->word[seq->row[token]];
+        if (!s->synonyms || s->sets.start[word + 1] > s->sets.start[word])
+            break;
+    }
+    return p;
+}
+
+/* The state in which a direction reads the word, from the LOOK_BACK words before it. */
+static stet_status local_box(const gbm_state *s, const step_view *v, place p, int direction,
+                             const state_box *box)
+{
+    arena *mem = v->p->t->mem;
+    const seq_index *seq = &v->x->seq;
+    const size_t len = seq->start[p.text + 1] - seq->start[p.text],
+                 before = direction ? len - 1 - p.at : p.at;
+    const size_t n = before < LOOK_BACK ? before : LOOK_BACK,
+                 from = direction ? p.at + 1 : p.at - n;
+    const arena_mark mark = arena_save(mem);
+    real *h = arena_new(mem, real, 2 * (n + 1) * s->H), *c = h ? h + (n + 1) * s->H : NULL;
+    const lstm_weights w = gbm_lstm_weights(s->m, direction);
+    stet_status st = h ? lstm_read(&w, v->x->rows, seq->row + seq->start[p.text] + from, n,
+                                   direction == 1, mem, h, c)
+                       : STET_ENOMEM;
+    if (st == STET_OK)
+        box_around(box, s->H, h + n * s->H, c + n * s->H, s->cfg.radius);
+    arena_restore(mem, mark);
+    return st;
+}
+
+/* The boxes of both directions for one evaluation, in the step's memory. */
+static stet_status step_boxes(const gbm_state *s, const step_view *v, rng *r, lstm_boxes out[2])
+{
+    arena *mem = v->p->t->mem;
+    const size_t D = s->m->dim;
+    const place p = s->synonyms || s->local ? draw_place(s, v, r) : (place){0, 0};
+    real *store = arena_new(mem, real, 2 * D + 2 * BOX_SIDES * s->H);
+    if (!store)
+        return STET_ENOMEM;
+    real *lo = s->v_lo, *hi = s->v_hi;
+    if (s->synonyms) {
+        const uint32_t token = v->x->seq.start[p.text] + (uint32_t)p.at;
+        lo = store;
+        hi = store + D;
+        word_hull(&s->sets, s->m, v->x->word[v->x->seq.row[token]], lo, hi);
+    }
+    for (int d = 0; d < 2; d++) {
+        state_box box = kept_box(s, d);
+        if (s->local) {
+            box = box_in(store + 2 * D + (size_t)d * BOX_SIDES * s->H, s->H);
+            TRY(local_box(s, v, p, d, &box));
+        }
+        out[d] = (lstm_boxes){lo, hi, box.h_lo, box.h_hi, box.c_lo, box.c_hi};
+    }
+    return STET_OK;
+}
+
+/* ---- the loss ----------------------------------------------------------------------------- */
+
+static gbm_term_args term_args(const gbm_state *s)
+{
+    return (gbm_term_args){.of = (gbm_of)s->cfg.of,
+                           .k = {s->cfg.k_v, s->cfg.k_h, s->cfg.k_c},
+                           .mode = (gbm_cell_mode)s->cfg.cell,
+                           .eta = s->eta,
+                           .steps = (size_t)s->cfg.horizon,
+                           .rho0 = s->cfg.rho0};
+}
+
+/* A bilstm's term: the mean over the words that were drawn. */
+static node *term_over_boxes(gbm_state *s, const step_view *v)
+{
+    tape *t = v->p->t;
+    rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
+    stet_status st = s->local || v->step % FOLLOW_EVERY ? STET_OK : follow(s, v, &r);
+    const size_t words = s->synonyms || s->local ? (size_t)s->cfg.words : 1;
+    gbm_term_args a = term_args(s);
+    gbm_report mean = {.parts_known = true};
+    node *sum = NULL;
+    for (size_t k = 0; st == STET_OK && k < words; k++) {
+        lstm_boxes *boxes = arena_new(t->mem, lstm_boxes, 2);
+        st = boxes ? step_boxes(s, v, &r, boxes) : STET_ENOMEM;
+        if (st != STET_OK)
+            break;
+        a.boxes = boxes;
+        node *one = gbm_term(s->m, t, v->p->param, &a, &s->report);
+        sum = sum ? op_add(t, sum, one) : one;
+        mean.parts_known &= s->report.parts_known;
+        for (int p = 0; p < GBM_PARTS; p++)
+            mean.part[p] += s->report.part[p] / (double)words;
+    }
+    if (st != STET_OK) {
+        tape_fail(t, st);
+        return NULL;
+    }
+    s->report = mean;
+    return words > 1 ? op_scale(t, sum, 1 / (double)words) : sum;
+}
+
+static double divisor(gbm_state *s)
+{
+    if (s->cfg.norm == NORM_MEAN)
+        return gbm_entries(s->m, (gbm_of)s->cfg.of);
+    if (s->cfg.norm == NORM_SUM)
+        return 1;
+    if (s->kept[KEPT_INITIAL] == 0)
+        s->kept[KEPT_INITIAL] = (real)s->term;
+    return s->kept[KEPT_INITIAL] > 0 ? (double)s->kept[KEPT_INITIAL] : 1;
+}
+
+static node *loss(void *state, const step_view *v)
+{
+    gbm_state *s = state;
+    tape *t = v->p->t;
+    const gbm_term_args a = term_args(s);
+    node *ce = op_cross_entropy(t, v->logits, v->x->label);
+    node *term = s->H ? term_over_boxes(s, v) : gbm_term(s->m, t, v->p->param, &a, &s->report);
+    if (!ce || !term)
+        return NULL;
+    s->ce = (double)ce->value[0];
+    s->term = (double)term->value[0];
+    return op_add(t, op_scale(t, ce, 1 - s->cfg.beta), op_scale(t, term, s->cfg.beta / divisor(s)));
+}
+
+static void metrics(void *state, step_metrics *out)
+{
+    static const char *const part[GBM_PARTS] = {"gbm_v", "gbm_h", "gbm_c"};
+    const gbm_state *s = state;
+    out->n = 2;
+    out->v[0].name = "ce";
+    out->v[0].value = s->ce;
+    out->v[1].name = "gbm";
+    out->v[1].value = s->term;
+    for (int p = 0; s->report.parts_known && p < GBM_PARTS; p++)
+        if (s->report.part[p] > 0) { /* a CNN has no state */
+            out->v[out->n].name = part[p];
+            out->v[out->n++].value = s->report.part[p];
+        }
+}
+
+const defense_desc defense_gbm = {
+    .name = "gbm",
+    .summary = "cross-entropy and a growth bound matrix with its true gradient",
+    .opts = opts,
+    .cfg_size = sizeof(gbm_cfg),
+    .start = start,
+    .loss = loss,
+    .metrics = metrics,
+    .saved = saved,
+    .end = end,
+};
