@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
-#include "stet/lexicon.h"
+#include "stet/attack.h"
 #include "stet/train.h"
 
 typedef struct demo_cfg {
@@ -97,16 +97,23 @@ static stet_status make_vectors(const demo_cfg *cfg)
 
 /* ---- the two models ----------------------------------------------------------------------- */
 
+/* A model of the story: how it is trained. */
 typedef struct rival {
     const char *folder, *what;
     double smooth;
+    const char *defense;
+    const char *const *settings;
 } rival;
 
+static const char *const gbm_settings[] = { "beta=0.001", "gbm-of=logits", NULL };
 static const rival rivals[] = {
-    { "standard", "standard training", 0 },
-    { "robust", "smoothed vectors", 4 },
+    { "standard", "standard training", 0, "standard", NULL },
+    { "robust", "growth bound of the logits, vectors smoothed over synonyms", 4, "gbm", gbm_settings },
 };
 enum { N_RIVALS = sizeof rivals / sizeof *rivals };
+
+static const char *const attacks[] = { "pwws", "ga", "pso", "textfooler", "greedy" };
+enum { N_ATTACKS = sizeof attacks / sizeof *attacks, ATTACKED = 200 };
 
 static stet_status train(const demo_cfg *cfg, const rival *r)
 {
@@ -124,6 +131,8 @@ static stet_status train(const demo_cfg *cfg, const rival *r)
     a.n_vectors = 1;
     a.synonyms = sets;
     a.smooth = r->smooth;
+    a.defense = r->defense;
+    a.defense_settings = r->settings;
     a.model = stet_model_kind_name((size_t)cfg->model);
     a.rate = 1e-3;
     a.epochs = 6;
@@ -132,32 +141,92 @@ static stet_status train(const demo_cfg *cfg, const rival *r)
     return stet_train(&a, &result);
 }
 
-static stet_status score(const demo_cfg *cfg, const rival *r, double *accuracy)
+/* What a model does on the test texts, clean and under each attack. */
+typedef struct scores {
+    double clean, aua[N_ATTACKS], candidates;
+} scores;
+
+static stet_status clean_accuracy(stet_model *m, const stet_dataset *d, double *out)
+{
+    stet_corpus c = { 0 };
+    stet_scores s = { 0 };
+    stet_status st = stet_corpus_encode(d, stet_model_vocab(m), stet_model_tokenizer(m), stet_model_max_len(m), &c);
+    float *logits = malloc((c.n_texts * stet_model_classes(m) + 1) * sizeof *logits);
+    if (st == STET_OK)
+        st = logits ? stet_model_logits(m, &c, logits) : cli_fail(STET_ENOMEM, "out of memory");
+    if (st == STET_OK)
+        st = stet_scores_of(logits, c.label, c.n_texts, stet_model_classes(m), &s);
+    *out = s.accuracy;
+    stet_scores_deinit(&s);
+    stet_corpus_deinit(&c);
+    free(logits);
+    return st;
+}
+
+static stet_status attack(const demo_cfg *cfg, const rival *r, stet_model *m, const stet_dataset *d, const stet_subst *sets,
+                          scores *out)
+{
+    size_t index[ATTACKED];
+    const size_t n = stet_dataset_sample(d, ATTACKED, (uint64_t)cfg->common.seed, index);
+    stet_status st = STET_OK;
+    for (size_t k = 0; st == STET_OK && k < N_ATTACKS; k++) {
+        char log[512], html[512];
+        snprintf(log, sizeof log, "%s/%s/%s.jsonl", cfg->out, r->folder, attacks[k]);
+        snprintf(html, sizeof html, "%s/%s/%s.html", cfg->out, r->folder, attacks[k]);
+        stet_attack_args a = STET_ATTACK_DEFAULTS;
+        a.model = m;
+        a.data = d;
+        a.index = index;
+        a.n_index = n;
+        a.subst = sets;
+        a.attack = attacks[k];
+        a.profile = "original";
+        a.seed = (uint64_t)cfg->common.seed;
+        a.log = log;
+        a.html = html;
+        stet_attack_result result;
+        st = stet_attack_run(&a, &result);
+        if (st == STET_OK) {
+            out->aua[k] = result.aua;
+            out->candidates = result.candidates_mean;
+        }
+    }
+    return st;
+}
+
+static stet_status try_model(const demo_cfg *cfg, const rival *r, scores *out)
 {
     stet_model *m = NULL;
     stet_dataset *d = NULL;
-    stet_corpus c = { 0 };
-    stet_scores s = { 0 };
-    float *logits = NULL;
+    stet_subst *sets = NULL;
     const stet_data_options how = STET_DATA_DEFAULTS;
     stet_status st = stet_model_load(in(cfg, r->folder), &m);
     if (st == STET_OK)
         st = stet_dataset_load(in(cfg, "test.tsv"), &how, &d);
     if (st == STET_OK)
-        st = stet_corpus_encode(d, stet_model_vocab(m), stet_model_tokenizer(m), stet_model_max_len(m), &c);
-    if (st == STET_OK) {
-        logits = malloc(c.n_texts * stet_model_classes(m) * sizeof *logits);
-        st = logits ? stet_model_logits(m, &c, logits) : cli_fail(STET_ENOMEM, "out of memory");
-    }
+        st = stet_subst_load(in(cfg, "synonyms.subst"), &sets);
     if (st == STET_OK)
-        st = stet_scores_of(logits, c.label, c.n_texts, stet_model_classes(m), &s);
-    *accuracy = s.accuracy;
-    stet_scores_deinit(&s);
-    stet_corpus_deinit(&c);
-    free(logits);
+        st = clean_accuracy(m, d, &out->clean);
+    if (st == STET_OK)
+        st = attack(cfg, r, m, d, sets, out);
+    stet_subst_free(sets);
     stet_dataset_free(d);
     stet_model_free(m);
     return st;
+}
+
+static void print_table(const demo_cfg *cfg, const scores *s)
+{
+    printf("\naccuracy in %% on texts the models have not seen; under attack: %d of them, %.1f substitutes for a word that has any\n\n",
+           ATTACKED, s[0].candidates);
+    cli_table t = { 0 };
+    cli_row(&t, "model", "clean", "PWWS", "GA", "PSO", "TextFooler", "greedy", NULL);
+    for (size_t i = 0; i < N_RIVALS; i++)
+        cli_row(&t, rivals[i].folder, cli_fmt("%.1f", 100 * s[i].clean), cli_fmt("%.1f", 100 * s[i].aua[0]),
+                cli_fmt("%.1f", 100 * s[i].aua[1]), cli_fmt("%.1f", 100 * s[i].aua[2]), cli_fmt("%.1f", 100 * s[i].aua[3]),
+                cli_fmt("%.1f", 100 * s[i].aua[4]), NULL);
+    cli_table_print(&t);
+    printf("\nwhat fooled the standard model: %s/standard/pwws.html\n", cfg->out);
 }
 
 static stet_status run(void *config, const stet_rest *rest)
@@ -170,21 +239,30 @@ static stet_status run(void *config, const stet_rest *rest)
     stet_status st = make_corpus(cfg);
     if (st == STET_OK)
         st = make_vectors(cfg);
-    double accuracy[N_RIVALS] = { 0 };
+    scores s[N_RIVALS] = { { 0 } };
     for (size_t i = 0; st == STET_OK && i < N_RIVALS; i++) {
-        cli_note("training with %s", rivals[i].what);
+        cli_note("%s: %s", rivals[i].folder, rivals[i].what);
         st = train(cfg, &rivals[i]);
-        if (st == STET_OK)
-            st = score(cfg, &rivals[i], &accuracy[i]);
+        if (st == STET_OK) {
+            cli_note("%s: under attack", rivals[i].folder);
+            st = try_model(cfg, &rivals[i], &s[i]);
+        }
     }
     if (st != STET_OK)
         return st;
-    cli_table t = { 0 };
-    cli_row(&t, "model", "training", "clean %", NULL);
-    for (size_t i = 0; i < N_RIVALS; i++)
-        cli_row(&t, rivals[i].folder, rivals[i].what, cli_fmt("%.1f", 100 * accuracy[i]), NULL);
-    cli_table_print(&t);
-    return STET_OK;
+    if (!cfg->common.json) {
+        print_table(cfg, s);
+        return STET_OK;
+    }
+    for (size_t i = 0; st == STET_OK && i < N_RIVALS; i++) {
+        json_t *o = cli_json_start(&cmd_demo, cfg), *aua = json_object();
+        for (size_t k = 0; k < N_ATTACKS; k++)
+            json_object_set_new(aua, attacks[k], json_real(s[i].aua[k]));
+        json_object_update_new(o, json_pack("{s:s, s:f, s:o, s:f}", "model", rivals[i].folder, "clean", s[i].clean, "aua", aua,
+                                            "candidates_mean", s[i].candidates));
+        st = cli_json_print(o);
+    }
+    return st;
 }
 
 const cli_command cmd_demo = {
