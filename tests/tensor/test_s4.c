@@ -528,6 +528,29 @@ TEST(a_text_does_not_touch_its_neighbours)
     layer_free(&l);
 }
 
+/* With a kernel of whole blocks the result of a text has the same bits in any company. */
+TEST(a_text_alone_has_the_bits_it_has_in_a_batch)
+{
+    layer all, one;
+    layer_init(&all, 16, 4, many_lengths);
+    const size_t h = all.channels;
+    real *y = new_reals(shape_count(all.shape[U])), *alone = new_reals(512 * h);
+    run_ok(&all, 0, y, NULL);
+    for (size_t text = 0; text < all.seq.n_texts; text++) {
+        const uint32_t lengths[] = {many_lengths[text], 0};
+        layer_init(&one, 16, 4, lengths);
+        one.len = 512;
+        memcpy(one.value[U], all.value[U] + all.start[text] * h, lengths[0] * h * sizeof(real));
+        memcpy(one.value[D], all.value[D], h * sizeof(real));
+        run_ok(&one, 0, alone, NULL);
+        CHECK(memcmp(alone, y + all.start[text] * h, lengths[0] * h * sizeof(real)) == 0);
+        layer_free(&one);
+    }
+    free(y);
+    free(alone);
+    layer_free(&all);
+}
+
 static stet_status run_once(void *ctx)
 {
     arena mem = {0};

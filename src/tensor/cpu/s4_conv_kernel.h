@@ -157,20 +157,22 @@ TARGET static ALWAYS_INLINE void sum_directly(const vec *RESTRICT x, const vec *
 
 /* kernels in and out ------------------------------------------------------------------------- */
 
-/* The kernel, and its spectrum scaled for the way back. */
+/* The kernel, and its spectrum scaled for the way back. All that K has of the last block is taken:
+ * if that is the whole block, a text's result does not depend on the texts beside it. */
 TARGET static ALWAYS_INLINE void read_kernel(const conv_job *job, column c, const buffers *s)
 {
     const node *kernel = job->n->in[IN_K];
-    const size_t longest = job->seq->max_len, steps = block_count(longest) * FFT_BLOCK;
+    const size_t steps = block_count(job->seq->max_len) * FFT_BLOCK;
+    const size_t known = job->len < steps ? job->len : steps;
     memset(s->k, 0, steps * sizeof *s->k);
     for (size_t i = 0; i < c.channels; i++) {
-        for (size_t l = 0; l < longest; l++)
+        for (size_t l = 0; l < known; l++)
             s->k[l][i] = kernel->value[(c.first + i) * job->len + l];
         s->k[0][i] += job->n->in[IN_D]->value[c.first + i];
     }
-    for (size_t l = 0; l < longest; l++)
+    for (size_t l = 0; l < steps; l++)
         s->y[l] = s->k[l] / FFT_BLOCK;
-    to_spectra(&job->roots, (rows){(real *)s->y, (size_t)LANES, (size_t)LANES, longest}, false,
+    to_spectra(&job->roots, (rows){(real *)s->y, (size_t)LANES, (size_t)LANES, steps}, false,
                s->kf);
 }
 
