@@ -104,7 +104,7 @@ static stet_status write_failure(const atomic_file *f)
 
 stet_status atomic_write(atomic_file *f, const void *data, size_t size)
 {
-    return fwrite(data, 1, size, f->stream) == size ? STET_OK : write_failure(f);
+    return size == 0 || fwrite(data, 1, size, f->stream) == size ? STET_OK : write_failure(f);
 }
 
 stet_status atomic_printf(atomic_file *f, const char *fmt, ...)

@@ -59,6 +59,7 @@ typedef struct cli_table {
 } cli_table;
 void cli_row(cli_table *t, const char *first, ...) __attribute__((sentinel));
 void cli_table_print(cli_table *t); /* and empties it */
+void cli_table_drop(cli_table *t);  /* empties it unprinted */
 /* printf into one of a few rotating buffers: for the arguments of one cli_row. */
 const char *cli_fmt(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -317,6 +317,7 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const plan *
     }
     if (!cfg->common.json && t.rows > 1)
         cli_table_print(&t);
+    cli_table_drop(&t);
     if (st == STET_OK && errors)
         st = cli_fail(STET_EIO, "%zu texts got no answer from the victim and are not counted%s",
                       errors, cfg->log ? "; the log says why" : "");

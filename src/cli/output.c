@@ -278,6 +278,11 @@ void cli_table_print(cli_table *t)
             fputs(last ? "\n" : "  ", stdout);
         }
     }
+    cli_table_drop(t);
+}
+
+void cli_table_drop(cli_table *t)
+{
     for (size_t i = 0; i < t->n; i++)
         free(t->cell[i]);
     free(t->cell);

@@ -21,7 +21,7 @@ enum { SMALL_KINDS = sizeof small_kinds / sizeof *small_kinds };
 
 static inline model *small_model(int kind, size_t n_classes, uint64_t seed)
 {
-    char text[SMALL_WORDS][8];
+    char text[SMALL_WORDS][16];
     const char *words[SMALL_WORDS];
     for (int i = 0; i < SMALL_WORDS; i++) {
         snprintf(text[i], sizeof text[i], "w%d", i);

@@ -25,7 +25,7 @@ static void load(reference *r, const char *name, const char *const *settings)
     char path[4096];
     snprintf(path, sizeof path, "%s/tests/golden/%s.safetensors", STET_SOURCE_DIR, name);
     CHECK_OK(st_open(&r->f, path));
-    char text[ROWS][8];
+    char text[ROWS][16];
     const char *words[ROWS];
     for (int i = 0; i < ROWS - STET_FIRST_WORD; i++) {
         snprintf(text[i], sizeof text[i], "w%d", i);
