@@ -55,7 +55,7 @@ static void add_one(const node *x, size_t at, double v)
         x->grad[at] += (real)v;
 }
 
-#define KERNEL_FILE "tensor/cpu/s4_recurrence.h"
+#define KERNEL_FILE "tensor/cpu/s4_recurrence_kernel.h"
 #include "tensor/cpu/each_width.h"
 
 static stet_status run(tape *t, node *n, bool backward)

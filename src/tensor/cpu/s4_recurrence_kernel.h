@@ -1,4 +1,4 @@
-/* tensor/cpu/s4_recurrence.h - the work of s4_kernel.c, included by each_width.h: a block of
+/* tensor/cpu/s4_recurrence_kernel.h - the work of s4_kernel.c, included by each_width.h: a block of
  * channels, as many as a vector holds doubles, through all steps. */
 #ifndef TENSOR_CPU_S4_RECURRENCE_H
 #define TENSOR_CPU_S4_RECURRENCE_H
