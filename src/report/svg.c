@@ -1,0 +1,161 @@
+/* report/svg.c - a canvas that writes SVG. Colours are classes, so that a reader in a dark theme
+ * sees light ink on dark paper; images are embedded as PNG. */
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "report/canvas.h"
+#include "report/png_file.h"
+
+typedef struct svg {
+    canvas c;
+    buf out;
+} svg;
+
+/* Paper, ink, faint, then the series: told apart with any colour vision, and on both papers. */
+static const rgb light[] = {{255, 255, 255}, {34, 37, 43},  {221, 224, 229},
+                            {0, 104, 176},   {213, 84, 0},  {0, 138, 100},
+                            {178, 80, 150},  {196, 140, 0}, {70, 80, 95}};
+static const rgb dark[] = {{22, 24, 29},    {226, 229, 234}, {58, 63, 72},
+                           {92, 172, 238},  {255, 146, 82},  {66, 205, 165},
+                           {232, 152, 208}, {242, 196, 76},  {170, 180, 195}};
+enum { PAINTS = sizeof light / sizeof *light };
+
+rgb paint_light(int p)
+{
+    return light[p < PAINTS ? p : PAINT_INK];
+}
+
+/* ---- shapes ------------------------------------------------------------------------------- */
+
+static void close_tag(svg *s, const char *name, const char *title)
+{
+    if (title) {
+        buf_str(&s->out, "><title>");
+        buf_html(&s->out, title, strlen(title));
+        buf_printf(&s->out, "</title></%s>\n", name);
+    } else {
+        buf_str(&s->out, "/>\n");
+    }
+}
+
+static void rect(canvas *c, double x, double y, double w, double h, int paint, double opacity,
+                 const char *title)
+{
+    svg *s = (svg *)c;
+    buf_printf(&s->out, "<rect class=\"f%d\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"",
+               paint, x, y, w, h);
+    if (opacity < 1)
+        buf_printf(&s->out, " fill-opacity=\"%.2f\"", opacity);
+    close_tag(s, "rect", title);
+}
+
+static void line(canvas *c, const double *xy, size_t points, int paint, double width)
+{
+    svg *s = (svg *)c;
+    buf_printf(&s->out, "<path class=\"s%d\" stroke-width=\"%.2f\" d=\"", paint, width);
+    for (size_t i = 0; i < points; i++)
+        buf_printf(&s->out, "%c%.2f %.2f", i ? 'L' : 'M', xy[2 * i], xy[2 * i + 1]);
+    buf_str(&s->out, "\"/>\n");
+}
+
+static void disc(canvas *c, double x, double y, double radius, int paint, const char *title)
+{
+    svg *s = (svg *)c;
+    buf_printf(&s->out, "<circle class=\"f%d\" cx=\"%.2f\" cy=\"%.2f\" r=\"%.2f\"", paint, x, y,
+               radius);
+    close_tag(s, "circle", title);
+}
+
+static void text(canvas *c, double x, double y, double size, anchor a, bool upright, int paint,
+                 const char *t)
+{
+    static const char *const names[] = {"start", "middle", "end"};
+    svg *s = (svg *)c;
+    buf_printf(&s->out, "<text class=\"f%d\" font-size=\"%.4g\" text-anchor=\"%s\"", paint, size,
+               names[a]);
+    if (upright)
+        buf_printf(&s->out, " transform=\"translate(%.2f %.2f) rotate(-90)\">", x, y);
+    else
+        buf_printf(&s->out, " x=\"%.2f\" y=\"%.2f\">", x, y);
+    buf_html(&s->out, t, strlen(t));
+    buf_str(&s->out, "</text>\n");
+}
+
+static void base64(buf *out, const unsigned char *p, size_t n)
+{
+    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < n; i += 3) {
+        const unsigned long v = (unsigned long)p[i] << 16 |
+                                (i + 1 < n ? (unsigned long)p[i + 1] << 8 : 0) |
+                                (i + 2 < n ? p[i + 2] : 0);
+        buf_char(out, digit[v >> 18]);
+        buf_char(out, digit[v >> 12 & 63]);
+        buf_char(out, i + 1 < n ? digit[v >> 6 & 63] : '=');
+        buf_char(out, i + 2 < n ? digit[v & 63] : '=');
+    }
+}
+
+static void image(canvas *c, double x, double y, double w, double h, const rgb *cell, size_t rows,
+                  size_t cols, const char *title)
+{
+    svg *s = (svg *)c;
+    buf png = {0};
+    png_encode(cell, rows, cols, &png);
+    buf_printf(&s->out,
+               "<image x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" "
+               "preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" "
+               "href=\"data:image/png;base64,",
+               x, y, w, h);
+    if (buf_status(&png) == STET_OK)
+        base64(&s->out, (const unsigned char *)png.data, png.n);
+    else
+        s->out.status = buf_status(&png);
+    buf_char(&s->out, '"');
+    close_tag(s, "image", title);
+    buf_deinit(&png);
+}
+
+/* ---- file --------------------------------------------------------------------------------- */
+
+static void theme(buf *b, const rgb *colour)
+{
+    for (int i = 0; i < PAINTS; i++)
+        buf_printf(b, ".f%d{fill:#%02x%02x%02x}.s%d{stroke:#%02x%02x%02x}", i, colour[i].r,
+                   colour[i].g, colour[i].b, i, colour[i].r, colour[i].g, colour[i].b);
+}
+
+static stet_status save(canvas *c, const char *path)
+{
+    svg *s = (svg *)c;
+    buf_str(&s->out, "</svg>\n");
+    TRY(buf_status(&s->out));
+    return file_write_all(path, s->out.data, s->out.n);
+}
+
+static void svg_free(canvas *c)
+{
+    buf_deinit(&((svg *)c)->out);
+    mem_free(c);
+}
+
+canvas *canvas_svg_new(double width, double height)
+{
+    svg *s = mem_zalloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->c = (canvas){width, height, rect, line, disc, text, image, save, svg_free};
+    buf_printf(&s->out,
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" width=\"%g\" "
+               "height=\"%g\" "
+               "font-family=\"system-ui, "
+               "sans-serif\">\n<style>path{fill:none;stroke-linejoin:round;stroke-linecap:round}",
+               width, height, width, height);
+    theme(&s->out, light);
+    buf_str(&s->out, "@media(prefers-color-scheme:dark){");
+    theme(&s->out, dark);
+    buf_str(&s->out, "}</style>\n");
+    rect(&s->c, 0, 0, width, height, PAINT_PAPER, 1, NULL);
+    return &s->c;
+}

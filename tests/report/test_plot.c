@@ -1,0 +1,239 @@
+/* Plots: what is drawn, in files that others can read. */
+#include "stet/plot.h"
+
+#include <png.h>
+
+#include "alloc_fail.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "report/stroke_font.h"
+#include "report/ticks.h"
+#include "test.h"
+
+static const char *in_dir(const char *name)
+{
+    static char path[2][4096];
+    static int turn;
+    turn = !turn;
+    snprintf(path[turn], sizeof path[turn], "%s/%s", test_dir(), name);
+    return path[turn];
+}
+
+static char *svg_of(const stet_plot *p)
+{
+    char *text;
+    size_t n;
+    CHECK_OK(stet_plot_save(p, in_dir("p.svg")));
+    CHECK_OK(file_read_all(in_dir("p.svg"), 1 << 26, &text, &n));
+    return text;
+}
+
+static size_t count(const char *text, const char *part)
+{
+    size_t n = 0;
+    for (const char *s = text; (s = strstr(s, part)); s += strlen(part))
+        n++;
+    return n;
+}
+
+/* Every tag that opens closes, and no coordinate is missing a number. */
+static void check_svg(const char *text)
+{
+    CHECK(strncmp(text, "<svg ", 5) == 0 && strcmp(text + strlen(text) - 7, "</svg>\n") == 0);
+    CHECK_EQ(count(text, "<text"), count(text, "</text>"));
+    CHECK_EQ(count(text, "<title>"), count(text, "</title>"));
+    CHECK(!strstr(text, "nan") && !strstr(text, "inf"));
+}
+
+static stet_plot *line_plot(void)
+{
+    const double x[] = {0, 1, 2, 3}, y[] = {1, NAN, 4, 8}, spread[] = {0.5, 0, 1, 2};
+    static const char *const names[] = {"0", "1e-4", "a<b", "c&d"};
+    stet_plot *p;
+    CHECK_OK(stet_plot_new(
+        &(stet_plot_options){
+            .title = "T & <t>", .x_label = "x", .y_label = "y", .x_names = names, .n_x_names = 4},
+        &p));
+    CHECK_OK(stet_plot_line(p, "one", x, y, spread, 4));
+    CHECK_OK(stet_plot_line(p, "two", x, x, NULL, 4));
+    return p;
+}
+
+TEST(lines_have_a_point_each_and_names_are_escaped)
+{
+    stet_plot *p = line_plot();
+    char *text = svg_of(p);
+    check_svg(text);
+    CHECK_EQ(count(text, "<circle"), 7); /* NaN is left out */
+    CHECK_EQ(count(text, "<title>one: "), 3);
+    CHECK(strstr(text, "T &amp; &lt;t&gt;") && strstr(text, "a&lt;b") &&
+          strstr(text, ">two</text>"));
+    CHECK(strstr(text, "prefers-color-scheme:dark"));
+    mem_free(text);
+    stet_plot_free(p);
+}
+
+TEST(a_logarithmic_axis_leaves_out_what_has_no_logarithm)
+{
+    const double edge[] = {0, 0.1, 1, 10}, height[] = {5, 3, 0};
+    stet_plot *p;
+    CHECK_OK(stet_plot_new(&(stet_plot_options){.x_scale = STET_LOG}, &p));
+    CHECK_OK(stet_plot_histogram(p, "h", edge, height, 3));
+    char *text = svg_of(p);
+    check_svg(text);
+    CHECK_EQ(count(text, "<title>h: "), 1);
+    mem_free(text);
+    stet_plot_free(p);
+}
+
+TEST(nothing_to_show_is_still_a_plot)
+{
+    const double x[] = {NAN, INFINITY}, y[] = {1, 2};
+    for (int log = 0; log < 2; log++) {
+        stet_plot *p;
+        CHECK_OK(stet_plot_new(&(stet_plot_options){.x_scale = log ? STET_LOG : STET_LINEAR,
+                                                    .y_scale = log ? STET_LOG : STET_LINEAR},
+                               &p));
+        char *text = svg_of(p);
+        check_svg(text);
+        mem_free(text);
+        CHECK_OK(stet_plot_line(p, "none", x, y, NULL, 2));
+        CHECK_OK(stet_plot_line(p, "empty", NULL, NULL, NULL, 0));
+        CHECK_OK(stet_plot_mark(p, -5, "m"));
+        text = svg_of(p);
+        check_svg(text);
+        CHECK_EQ(count(text, "<circle"), 0);
+        mem_free(text);
+        stet_plot_free(p);
+    }
+}
+
+static stet_plot *heat_plot(void)
+{
+    float m[6 * 9];
+    for (int i = 0; i < 54; i++)
+        m[i] = i % 7 ? (float)i / 100 : 0;
+    m[3] = NAN;
+    stet_plot *p;
+    CHECK_OK(stet_plot_new(&(stet_plot_options){.title = "M", .width = 400, .height = 300}, &p));
+    CHECK_OK(stet_plot_heat(p, m, 6, 9, STET_LOG));
+    CHECK_OK(stet_plot_mark(p, 4, "h"));
+    return p;
+}
+
+/* Rows and colours as libpng reads them. */
+static void check_png(const char *path, unsigned width, unsigned height)
+{
+    png_image image = {.version = PNG_IMAGE_VERSION};
+    CHECK(png_image_begin_read_from_file(&image, path));
+    CHECK_EQ(image.width, width);
+    CHECK_EQ(image.height, height);
+    image.format = PNG_FORMAT_RGB;
+    unsigned char *dot = malloc(PNG_IMAGE_SIZE(image));
+    CHECK(dot && png_image_finish_read(&image, NULL, dot, 0, NULL));
+    size_t ink = 0;
+    for (size_t i = 0; i < PNG_IMAGE_SIZE(image); i++)
+        ink += dot[i] < 128;
+    CHECK(ink > 500 && ink < PNG_IMAGE_SIZE(image) / 2);
+    CHECK(dot[0] == 255 && dot[1] == 255 && dot[2] == 255);
+    free(dot);
+}
+
+TEST(rasters_are_png_files_with_two_dots_to_a_pixel)
+{
+    stet_plot *p = heat_plot();
+    CHECK_OK(stet_plot_save(p, in_dir("heat.png")));
+    check_png(in_dir("heat.png"), 800, 600);
+    char *text = svg_of(p);
+    check_svg(text);
+    CHECK_EQ(count(text, "data:image/png;base64,"), 2); /* the matrix and its colour bar */
+    mem_free(text);
+    stet_plot_free(p);
+    p = line_plot();
+    CHECK_OK(stet_plot_save(p, in_dir("line.png")));
+    check_png(in_dir("line.png"), 1440, 880);
+    stet_plot_free(p);
+}
+
+TEST(mistakes_are_named)
+{
+    stet_plot *p = line_plot();
+    CHECK_FAILS(stet_plot_save(p, in_dir("p.jpg")), STET_EUSAGE,
+                "expected a name that ends in .svg or .png");
+    CHECK_FAILS(stet_plot_save(p, in_dir("none/p.svg")), STET_EIO, "none/p.svg");
+    CHECK_FAILS(stet_plot_heat(p, NULL, 0, 3, STET_LINEAR), STET_EUSAGE, "heat map of 0 x 3");
+    CHECK(stet_plot_save(p, in_dir("p.svg")) == STET_EUSAGE); /* remembered */
+    stet_plot_free(p);
+}
+
+static stet_status draw_both(void *ctx)
+{
+    (void)ctx;
+    const double v[] = {1, 2};
+    const float m[] = {1, 2, 3, 4};
+    stet_plot *p;
+    stet_status st = stet_plot_new(&(stet_plot_options){.title = "t",
+                                                        .x_names = (const char *const[]){"a"},
+                                                        .n_x_names = 1,
+                                                        .width = 60,
+                                                        .height = 130},
+                                   &p);
+    if (st != STET_OK)
+        return st;
+    stet_plot_line(p, "l", v, v, v, 2);
+    st = stet_plot_save(p, in_dir("f.svg"));
+    if (st == STET_OK) {
+        stet_plot_heat(p, m, 2, 2, STET_LOG);
+        st = stet_plot_save(p, in_dir("f.png"));
+    }
+    stet_plot_free(p);
+    return st;
+}
+
+TEST(want_of_memory_is_reported_and_nothing_leaks)
+{
+    CHECK_LE(10, ALLOC_FAIL_LOOP(draw_both, NULL));
+}
+
+/* ---- letters and numbers ------------------------------------------------------------------ */
+
+TEST(every_printable_character_has_strokes)
+{
+    for (int c = '!'; c <= '~'; c++) {
+        char text[2] = {(char)c, 0};
+        const char *s = text;
+        int width;
+        const char *strokes = stroke_glyph(&s, &width);
+        CHECK(s == text + 1 && *strokes && width >= 2 && width <= 9);
+        for (const char *p = strokes; *p; p += *p == ' ' ? 1 : 2)
+            CHECK(*p == ' ' || (p[0] >= '0' && p[0] <= '9' && p[1] >= '0' && p[1] <= '9'));
+    }
+    const char *s = "\xce\xb2!"; /* beta, then one byte */
+    int width;
+    stroke_glyph(&s, &width);
+    CHECK(*s == '!');
+    CHECK_EQ(stroke_width(""), 0);
+    CHECK(stroke_width("mm") > stroke_width("ii"));
+}
+
+TEST(ticks_are_round_and_within_the_axis)
+{
+    static const double range[][2] = {{0, 1},        {-3, 7},       {0.001, 0.0012},
+                                      {100, 250000}, {-1e-9, 1e-9}, {86.2, 88.9}};
+    for (size_t i = 0; i < sizeof range / sizeof *range; i++)
+        for (int log = 0; log < 2; log++) {
+            const double lo = log ? fabs(range[i][0]) + 1e-6 : range[i][0],
+                         hi = log ? lo + range[i][1] - range[i][0] : range[i][1];
+            ticks t;
+            ticks_make(lo, hi, log ? STET_LOG : STET_LINEAR, 6, &t);
+            CHECK(log || (t.n >= 3 && t.n <= 12));
+            for (size_t k = 0; k < t.n; k++) {
+                CHECK(t.at[k] >= lo - 1e-9 * fabs(lo) && t.at[k] <= hi + 1e-9 * fabs(hi));
+                CHECK(k == 0 || t.at[k] > t.at[k - 1]);
+                CHECK_NEAR(atof(t.text[k]), t.at[k], 1e-3 * (fabs(t.at[k]) + (hi - lo)));
+            }
+        }
+    ticks t;
+    ticks_make(1e-6, 1, STET_LOG, 8, &t);
+    CHECK_STR(t.text[1], "1e-5");
+}
