@@ -40,6 +40,7 @@ typedef struct stet_train_args {
     const char *const *defense_settings;
 
     size_t batch, epochs, patience;
+    size_t length_pool; /* batches whose texts are sorted by length before they are cut; 1: plain shuffling */
     double rate, state_rate, decay, dropout; /* negative: the model's default */
     double clip;
     stet_schedule schedule;
@@ -49,7 +50,7 @@ typedef struct stet_train_args {
 
 #define STET_TRAIN_DEFAULTS                                                                        \
     { .format = STET_DATA_DEFAULTS, .valid_fraction = 0.1, .max_len = 512, .min_count = 1, .model = "cnn", .defense = "standard", \
-      .batch = 64, .epochs = 20, .patience = 3, .rate = -1, .state_rate = -1, .decay = -1, .dropout = -1, .seed = 1, .save_every = 500 }
+      .batch = 64, .length_pool = 16, .epochs = 20, .patience = 3, .rate = -1, .state_rate = -1, .decay = -1, .dropout = -1, .seed = 1, .save_every = 500 }
 
 typedef struct stet_train_result {
     size_t epochs, best_epoch, steps, n_train, n_valid, n_words;

@@ -15,7 +15,7 @@ typedef struct train_cfg {
     int model, defense, schedule, tokenizer;
     bool resume, skip_bad;
     double smooth, rate, state_rate, decay, dropout, clip;
-    int64_t max_len, max_words, min_count, batch, epochs, patience, save_every;
+    int64_t max_len, max_words, min_count, batch, length_pool, epochs, patience, save_every;
     const char *setting[MAX_SETTINGS]; /* options of models and defences, as given */
     int64_t steps;    /* stet bench train */
     const char *dump;
@@ -43,6 +43,7 @@ static const stet_opt own_opts[] = {
     STET_OPT_INT("epochs", train_cfg, epochs, "20", 1, 1e6, "N", "passes over the data, at most"),
     STET_OPT_INT("patience", train_cfg, patience, "3", 0, 1e6, "N", "epochs without a better validation accuracy; 0: never stop early"),
     STET_OPT_INT("batch", train_cfg, batch, "64", 1, 65536, "N", "texts a step"),
+    STET_OPT_INT("length-pool", train_cfg, length_pool, "16", 1, 1e6, "N", "texts of so many batches are sorted by length; 1: plain shuffling"),
     STET_OPT_REAL("lr", train_cfg, rate, "-1", -1, 100, "RATE", "learning rate; -1: the model's (cnn 1e-4, bilstm 1e-3, s4 5e-4)"),
     STET_OPT_REAL("state-lr", train_cfg, state_rate, "-1", -1, 100, "RATE", "s4: rate of A, B, C and the step; -1: 5e-3"),
     STET_OPT_REAL("weight-decay", train_cfg, decay, "-1", -1, 100, "X", "-1: the model's (1e-4 coupled; s4 1e-2 decoupled)"),
@@ -192,6 +193,7 @@ static stet_status fill_args(const train_cfg *cfg, run_args *r)
         .defense = stet_defense_name((size_t)cfg->defense),
         .defense_settings = r->defense_settings,
         .batch = (size_t)cfg->batch,
+        .length_pool = (size_t)cfg->length_pool,
         .epochs = (size_t)cfg->epochs,
         .patience = (size_t)cfg->patience,
         .rate = cfg->rate,

@@ -116,7 +116,7 @@ static stet_status load_words(const stet_train_args *a, const stet_dataset *trai
 
 static uint64_t fingerprint(const stet_train_args *a, const stet_dataset *train, const stet_dataset *valid, const model *m)
 {
-    const double numbers[] = { (double)a->batch, (double)a->epochs, (double)a->patience, a->rate, a->state_rate, a->decay,
+    const double numbers[] = { (double)a->batch, (double)a->length_pool, (double)a->epochs, (double)a->patience, a->rate, a->state_rate, a->decay,
                                a->dropout, a->clip, (double)a->schedule, (double)a->seed };
     uint64_t h = hash_bytes(numbers, sizeof numbers, stet_model_fingerprint(m));
     h = hash_bytes(a->defense, strlen(a->defense), h);

@@ -13,8 +13,6 @@
 #include "base/mem.h"
 #include "train/run_state.h"
 
-enum { POOL_BATCHES = 16 }; /* texts of so many batches are sorted by length, then cut into batches */
-
 double seconds_now(void)
 {
     struct timespec ts;
@@ -46,7 +44,7 @@ static void sort_by_length(const stet_corpus *c, uint32_t *v, uint32_t *tmp, siz
 /* Shuffle; sort pools of texts by length so that a batch's texts are alike; shuffle the batches. */
 stet_status run_order(run_state *r)
 {
-    const size_t n = r->p.train.n_texts, size = r->a->batch, pool = POOL_BATCHES * size;
+    const size_t n = r->p.train.n_texts, size = r->a->batch, pool = r->a->length_pool * size;
     uint32_t *drawn = mem_alloc(n, sizeof *drawn), *tmp = mem_alloc(n, sizeof *tmp);
     if (!drawn || !tmp) {
         mem_free(drawn);
@@ -55,7 +53,7 @@ stet_status run_order(run_state *r)
     }
     rng s = rng_stream(r->a->seed, STREAM_SHUFFLE, r->at.epoch);
     rng_permutation(&s, drawn, n);
-    for (size_t i = 0; i < n; i += pool)
+    for (size_t i = 0; r->a->length_pool > 1 && i < n; i += pool)
         sort_by_length(&r->p.train, drawn + i, tmp, n - i < pool ? n - i : pool);
     /* whole batches change places; a last partial one stays last */
     const size_t whole = n / size;
@@ -230,8 +228,8 @@ static stet_status check_args(const stet_train_args *a)
 {
     if (!a->out || !a->data || a->n_vectors == 0)
         return error_set(STET_EUSAGE, "training needs --data, --vectors and -o");
-    if (a->batch == 0 || a->epochs == 0 || a->max_len == 0)
-        return error_set(STET_EUSAGE, "--batch, --epochs and --max-len must be at least 1");
+    if (a->batch == 0 || a->length_pool == 0 || a->epochs == 0 || a->max_len == 0)
+        return error_set(STET_EUSAGE, "--batch, --length-pool, --epochs and --max-len must be at least 1");
     return STET_OK;
 }
 
