@@ -40,9 +40,11 @@ STET_API stet_status stet_plot_line(stet_plot *p, const char *name, const double
 STET_API stet_status stet_plot_histogram(stet_plot *p, const char *name, const double *edge,
                                          const double *height, size_t bins);
 /* The matrix as an image, row 0 on top, with a bar that explains the colours. On a logarithmic
- * scale zeros are left blank. At most one, and nothing else but marks beside it. */
+ * scale zeros are left blank. Colours go from `lo` to `hi`, so that two maps can be compared, or,
+ * where these are equal, over the entries there are. At most one map in a plot, and nothing but
+ * marks beside it. */
 STET_API stet_status stet_plot_heat(stet_plot *p, const float *m, size_t rows, size_t cols,
-                                    stet_scale scale);
+                                    stet_scale scale, double lo, double hi);
 /* A thin line across the plot at x, with a word at its upper end. */
 STET_API stet_status stet_plot_mark(stet_plot *p, double x, const char *name);
 

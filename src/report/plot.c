@@ -22,6 +22,7 @@ struct item {
     float *m; /* (rows, cols) */
     size_t rows, cols;
     stet_scale scale;
+    double lo, hi; /* of the colours */
     int paint;
     item *next;
 };
@@ -129,7 +130,8 @@ stet_status stet_plot_histogram(stet_plot *p, const char *name, const double *ed
     return p->status;
 }
 
-stet_status stet_plot_heat(stet_plot *p, const float *m, size_t rows, size_t cols, stet_scale scale)
+stet_status stet_plot_heat(stet_plot *p, const float *m, size_t rows, size_t cols, stet_scale scale,
+                           double lo, double hi)
 {
     if (p->status == STET_OK && (rows == 0 || cols == 0))
         p->status = error_set(STET_EUSAGE, "a heat map of %zu x %zu", rows, cols);
@@ -139,6 +141,8 @@ stet_status stet_plot_heat(stet_plot *p, const float *m, size_t rows, size_t col
         it->rows = rows;
         it->cols = cols;
         it->scale = scale;
+        it->lo = lo;
+        it->hi = hi;
         p->heat = true;
         if (it->m)
             memcpy(it->m, m, rows * cols * sizeof *m);
@@ -287,7 +291,7 @@ static void draw_legend(const stet_plot *p, canvas *c, double right)
         }
         if (!it || it->kind == ITEM_HEAT || !*it->name)
             continue;
-        at -= 0.58 * small * (double)strlen(it->name);
+        at -= 0.62 * small * (double)strlen(it->name);
         c->text(c, at, 44, small, ANCHOR_START, false, PAINT_INK, it->name);
         c->rect(c, at - 16, 35, 10, 10, it->paint, 1, NULL);
         at -= 32;
@@ -370,8 +374,10 @@ static const double heat_decades =
 static axis heat_range(const item *it)
 {
     axis a = {INFINITY, -INFINITY, 0, 1, it->scale};
-    for (size_t i = 0; i < it->rows * it->cols; i++)
+    for (size_t i = 0; it->lo == it->hi && i < it->rows * it->cols; i++)
         include(&a, (double)it->m[i]);
+    include(&a, it->lo == it->hi ? NAN : it->lo);
+    include(&a, it->lo == it->hi ? NAN : it->hi);
     if (!(a.lo < a.hi))
         widen(&a, 0.1, false);
     if (a.scale == STET_LOG && a.lo < a.hi * heat_decades)

@@ -116,7 +116,7 @@ static stet_plot *heat_plot(void)
     m[3] = NAN;
     stet_plot *p;
     CHECK_OK(stet_plot_new(&(stet_plot_options){.title = "M", .width = 400, .height = 300}, &p));
-    CHECK_OK(stet_plot_heat(p, m, 6, 9, STET_LOG));
+    CHECK_OK(stet_plot_heat(p, m, 6, 9, STET_LOG, 0, 0));
     CHECK_OK(stet_plot_mark(p, 4, "h"));
     return p;
 }
@@ -161,7 +161,7 @@ TEST(mistakes_are_named)
     CHECK_FAILS(stet_plot_save(p, in_dir("p.jpg")), STET_EUSAGE,
                 "expected a name that ends in .svg or .png");
     CHECK_FAILS(stet_plot_save(p, in_dir("none/p.svg")), STET_EIO, "none/p.svg");
-    CHECK_FAILS(stet_plot_heat(p, NULL, 0, 3, STET_LINEAR), STET_EUSAGE, "heat map of 0 x 3");
+    CHECK_FAILS(stet_plot_heat(p, NULL, 0, 3, STET_LINEAR, 0, 0), STET_EUSAGE, "heat map of 0 x 3");
     CHECK(stet_plot_save(p, in_dir("p.svg")) == STET_EUSAGE); /* remembered */
     stet_plot_free(p);
 }
@@ -183,7 +183,7 @@ static stet_status draw_both(void *ctx)
     stet_plot_line(p, "l", v, v, v, 2);
     st = stet_plot_save(p, in_dir("f.svg"));
     if (st == STET_OK) {
-        stet_plot_heat(p, m, 2, 2, STET_LOG);
+        stet_plot_heat(p, m, 2, 2, STET_LOG, 0.5, 8);
         st = stet_plot_save(p, in_dir("f.png"));
     }
     stet_plot_free(p);

@@ -1,0 +1,367 @@
+/* cli/cmd_inspect.c - stet inspect: the growth bounds of one model, or of two beside each other. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/commands.h"
+#include "stet/bound.h"
+#include "stet/plot.h"
+
+enum { MOST = 2 }; /* models beside each other */
+
+typedef struct inspect_cfg {
+    cli_common common;
+    const char *data, *label, *text, *synonyms, *out;
+    int64_t limit, words, top;
+} inspect_cfg;
+
+static const stet_opt opts[] = {
+    STET_OPT_TOPIC("What the bounds of a bilstm hold over"),
+    STET_OPT_STR("data", inspect_cfg, data, NULL, "FILE",
+                 "states that these texts have; without it, states that no text leaves"),
+    STET_OPT_INT("limit", inspect_cfg, limit, "200", 1, 1e9, "N",
+                 "a seeded random sample of N of the texts"),
+    STET_OPT_STR("label", inspect_cfg, label, NULL, "COLUMN", "column or field of the label"),
+    STET_OPT_STR("text", inspect_cfg, text, NULL, "COLUMN,...", "columns or fields of the text"),
+    STET_OPT_STR("synonyms", inspect_cfg, synonyms, NULL, "SET",
+                 "words between their substitutes; without it, anywhere in the table"),
+    STET_OPT_INT("words", inspect_cfg, words, "32", 1, 1e6, "N", "words drawn for --synonyms"),
+    STET_OPT_TOPIC("Output"),
+    STET_OPT_OUT(inspect_cfg, out, NULL,
+                 "folder for plots: heat map of M, distribution of its entries; SVG and PNG"),
+    STET_OPT_INT("top", inspect_cfg, top, "5", 0, 1000, "N",
+                 "most sensitive units and inputs to list"),
+    CLI_COMMON_OPTS(inspect_cfg),
+    STET_OPT_END,
+};
+
+/* ---- loading ------------------------------------------------------------------------------ */
+
+/* What both models are looked at with; the texts are read by each model's own vocabulary. */
+typedef struct setting {
+    stet_dataset *data;
+    stet_subst *synonyms;
+} setting;
+
+static stet_status load_texts(const inspect_cfg *cfg, stet_dataset **out)
+{
+    stet_data_options how = STET_DATA_DEFAULTS;
+    how.label = cfg->label;
+    how.text = cfg->text;
+    stet_dataset *all = NULL;
+    stet_status st = stet_dataset_load(cfg->data, &how, &all);
+    const size_t limit = (size_t)cfg->limit;
+    size_t *index = st == STET_OK ? malloc(limit * sizeof *index) : NULL;
+    if (st == STET_OK && !index)
+        st = cli_fail(STET_ENOMEM, "out of memory");
+    if (st == STET_OK)
+        st = stet_dataset_pick(
+            all, index, stet_dataset_sample(all, limit, (uint64_t)cfg->common.seed, index), out);
+    free(index);
+    stet_dataset_free(all);
+    return st;
+}
+
+static stet_status bounds_of(const inspect_cfg *cfg, const setting *s, const char *dir,
+                             stet_gbm *out)
+{
+    stet_model *m = NULL;
+    stet_corpus c = {0};
+    stet_gbm_options how = STET_GBM_DEFAULTS;
+    how.words = (size_t)cfg->words;
+    how.seed = (uint64_t)cfg->common.seed;
+    how.synonyms = s->synonyms;
+    stet_status st = stet_model_load(dir, &m);
+    if (st == STET_OK && s->data) {
+        st = stet_corpus_encode(s->data, stet_model_vocab(m), stet_model_tokenizer(m),
+                                stet_model_max_len(m), &c);
+        how.texts = &c;
+    }
+    if (st == STET_OK)
+        st = stet_gbm_of(m, &how, out);
+    stet_corpus_deinit(&c);
+    stet_model_free(m);
+    return st;
+}
+
+/* ---- most sensitive ----------------------------------------------------------------------- */
+
+/* The next largest entry after *last (by value, then place); SIZE_MAX when there is none. */
+static size_t next_largest(const double *v, size_t n, size_t last)
+{
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < n; i++) {
+        const bool after = last == SIZE_MAX || v[i] < v[last] || (v[i] == v[last] && i > last);
+        if (after && (best == SIZE_MAX || v[i] > v[best]))
+            best = i;
+    }
+    return best;
+}
+
+typedef const char *name_fn(const stet_gbm *g, size_t i, char *out, size_t size);
+
+static void print_top(const inspect_cfg *cfg, const stet_gbm *g, const char *what,
+                      const double *sum, size_t n, name_fn *name)
+{
+    char text[64];
+    size_t at = SIZE_MAX;
+    for (int64_t k = 0; k < cfg->top && (at = next_largest(sum, n, at)) != SIZE_MAX; k++)
+        printf("%s%s %.4g", k ? "; " : what, name(g, at, text, sizeof text), sum[at]);
+    if (cfg->top)
+        putchar('\n');
+}
+
+static json_t *number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *json_top(const inspect_cfg *cfg, const stet_gbm *g, const double *sum, size_t n,
+                        name_fn *name)
+{
+    json_t *list = json_array();
+    char text[64];
+    size_t at = SIZE_MAX;
+    for (int64_t k = 0; k < cfg->top && (at = next_largest(sum, n, at)) != SIZE_MAX; k++)
+        json_array_append_new(list, json_pack("{s:s, s:o}", "name", name(g, at, text, sizeof text),
+                                              "sum", number(sum[at])));
+    return list;
+}
+
+/* ---- printing ----------------------------------------------------------------------------- */
+
+static void row(cli_table *t, const char *what, const stet_gbm *g, size_t n, size_t offset)
+{
+    double v[MOST] = {0};
+    for (size_t i = 0; i < n; i++)
+        memcpy(&v[i], (const char *)&g[i] + offset, sizeof v[i]);
+    if (n == 1)
+        cli_row(t, what, cli_fmt("%.5g", v[0]), NULL);
+    else
+        cli_row(t, what, cli_fmt("%.5g", v[0]), cli_fmt("%.5g", v[1]),
+                v[0] > 0 ? cli_fmt("%.3f", v[1] / v[0]) : "-", NULL);
+}
+
+static void print_text(const inspect_cfg *cfg, const stet_gbm *g, const char *const *dir, size_t n)
+{
+    static const char *const part[STET_GBM_PARTS] = {"  by input", "  by state", "  by cell"};
+    for (size_t i = 0; i < n; i++)
+        printf("%s: %s, %zu units x %zu inputs; %s\n", dir[i], g[i].kind, g[i].rows, g[i].cols,
+               g[i].boxes);
+    putchar('\n');
+    cli_table t = {0};
+    if (n == 1)
+        cli_row(&t, "growth bounds", dir[0], NULL);
+    else
+        cli_row(&t, "growth bounds", dir[0], dir[1], "ratio", NULL);
+    row(&t, "sum of M", g, n, offsetof(stet_gbm, sum));
+    for (size_t p = 0; p < STET_GBM_PARTS; p++)
+        if (g[0].by_part[p] > 0 && g[0].part_end[0] < g[0].cols)
+            row(&t, part[p], g, n, offsetof(stet_gbm, by_part) + p * sizeof(double));
+    row(&t, "sum for the logits", g, n, offsetof(stet_gbm, logit_sum));
+    row(&t, "Lipschitz inf->inf, largest row sum", g, n, offsetof(stet_gbm, lipschitz.inf_inf));
+    row(&t, "Lipschitz 1->inf, largest entry", g, n, offsetof(stet_gbm, lipschitz.one_inf));
+    row(&t, "Lipschitz 1->1, largest column sum", g, n, offsetof(stet_gbm, lipschitz.one_one));
+    row(&t, "Lipschitz 2->2", g, n, offsetof(stet_gbm, lipschitz.two_two));
+    for (size_t d = 0; d < g[0].n_contraction; d++)
+        row(&t, d ? "contraction, reverse" : "contraction, forward", g, n,
+            offsetof(stet_gbm, contraction) + d * sizeof(double));
+    cli_table_print(&t);
+    for (size_t i = 0; i < n && cfg->top; i++) {
+        printf("\n%s\n", dir[i]);
+        print_top(cfg, &g[i], "  units   ", g[i].row_sum, g[i].rows, stet_gbm_row_name);
+        print_top(cfg, &g[i], "  inputs  ", g[i].col_sum, g[i].cols, stet_gbm_col_name);
+    }
+}
+
+static stet_status print_json(const inspect_cfg *cfg, const stet_gbm *g, const char *const *dir,
+                              size_t n)
+{
+    static const char *const part[STET_GBM_PARTS] = {"input", "state", "cell"};
+    stet_status st = STET_OK;
+    for (size_t i = 0; st == STET_OK && i < n; i++) {
+        json_t *parts = json_object(), *contraction = json_array();
+        for (size_t p = 0; p < STET_GBM_PARTS; p++)
+            json_object_set_new(parts, part[p], number(g[i].by_part[p]));
+        for (size_t d = 0; d < g[i].n_contraction; d++)
+            json_array_append_new(contraction, number(g[i].contraction[d]));
+        json_t *lipschitz =
+            json_pack("{s:o, s:o, s:o, s:o}", "inf_inf", number(g[i].lipschitz.inf_inf), "one_inf",
+                      number(g[i].lipschitz.one_inf), "one_one", number(g[i].lipschitz.one_one),
+                      "two_two", number(g[i].lipschitz.two_two));
+        json_t *o = cli_json_start(&cmd_inspect, cfg);
+        json_object_update_new(
+            o,
+            json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "dir", dir[i],
+                      "model", g[i].kind, "boxes", g[i].boxes, "rows", (json_int_t)g[i].rows,
+                      "cols", (json_int_t)g[i].cols, "gbm_sum", number(g[i].sum), "gbm_by_part",
+                      parts, "gbm_logits", number(g[i].logit_sum), "lipschitz", lipschitz,
+                      "contraction", contraction, "units",
+                      json_top(cfg, &g[i], g[i].row_sum, g[i].rows, stet_gbm_row_name), "inputs",
+                      json_top(cfg, &g[i], g[i].col_sum, g[i].cols, stet_gbm_col_name)));
+        if (i)
+            json_object_set_new(o, "ratio", number(g[i].sum / g[0].sum));
+        st = cli_json_print(o);
+    }
+    return st;
+}
+
+/* ---- plots -------------------------------------------------------------------------------- */
+
+static stet_status save_both(stet_plot *p, const char *dir, const char *name)
+{
+    static const char *const ending[] = {"svg", "png"};
+    stet_status st = STET_OK;
+    for (int k = 0; st == STET_OK && k < 2; k++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s.%s", dir, name, ending[k]);
+        st = stet_plot_save(p, path);
+    }
+    stet_plot_free(p);
+    return st;
+}
+
+/* Smallest and largest entry of all models: two maps of one command share their colours. Zeros that
+ * the structure forces are left out, and what is far below the largest is as good as zero. */
+static void range_of(const stet_gbm *g, size_t n, double *lo, double *hi)
+{
+    *lo = INFINITY, *hi = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < g[i].rows * g[i].cols; k++) {
+            const double v = (double)g[i].m[k];
+            if (v > 0 && isfinite(v)) {
+                *lo = v < *lo ? v : *lo;
+                *hi = v > *hi ? v : *hi;
+            }
+        }
+    *lo = *lo < *hi * 1e-6 ? *hi * 1e-6 : *lo;
+    if (!(*lo < *hi)) {
+        *hi = *hi > 0 ? *hi : 1;
+        *lo = *hi / 10;
+    }
+}
+
+static const char *last_part(const char *dir)
+{
+    const char *slash = strrchr(dir, '/');
+    return slash && slash[1] ? slash + 1 : dir;
+}
+
+static stet_status plot_heat(const inspect_cfg *cfg, const stet_gbm *g, const char *dir, size_t i,
+                             double lo, double hi)
+{
+    static const char *const names[MOST] = {"heat", "heat2"};
+    char title[256];
+    snprintf(title, sizeof title, "Growth bounds of %s: sum %.4g", last_part(dir), g->sum);
+    stet_plot *p;
+    stet_status st = stet_plot_new(
+        &(stet_plot_options){.title = title, .x_label = "input", .y_label = "unit"}, &p);
+    if (st != STET_OK)
+        return st;
+    stet_plot_heat(p, g->m, g->rows, g->cols, STET_LOG, lo, hi);
+    if (g->part_end[STET_GBM_INPUT] < g->cols) {
+        stet_plot_mark(p, 0, "word");
+        stet_plot_mark(p, (double)g->part_end[STET_GBM_INPUT], "state");
+    }
+    if (g->part_end[STET_GBM_STATE] < g->cols)
+        stet_plot_mark(p, (double)g->part_end[STET_GBM_STATE], "cell");
+    return save_both(p, cfg->out, names[i]);
+}
+
+enum { BINS = 60 };
+
+/* What share of the entries that are not zero falls into each of BINS equal parts of log [lo, hi].
+ */
+static void distribution(const stet_gbm *g, double lo, double hi, double share[BINS])
+{
+    double total = 0;
+    memset(share, 0, BINS * sizeof *share);
+    for (size_t k = 0; k < g->rows * g->cols; k++) {
+        const double v = (double)g->m[k];
+        if (!(v > 0) || !isfinite(v))
+            continue;
+        const double at = log(v / lo) / log(hi / lo) * BINS;
+        share[at < 0 ? 0 : at >= BINS ? BINS - 1 : (int)at]++;
+        total++;
+    }
+    for (int b = 0; b < BINS; b++)
+        share[b] *= total > 0 ? 100 / total : 0;
+}
+
+static stet_status plot_entries(const inspect_cfg *cfg, const stet_gbm *g, const char *const *dir,
+                                size_t n, double lo, double hi)
+{
+    double edge[BINS + 1], share[BINS];
+    for (int b = 0; b <= BINS; b++)
+        edge[b] = lo * pow(hi / lo, (double)b / BINS);
+    stet_plot *p;
+    stet_status st =
+        stet_plot_new(&(stet_plot_options){.title = "Entries of the growth bound matrix",
+                                           .x_label = "entry",
+                                           .y_label = "share of entries (%)",
+                                           .x_scale = STET_LOG},
+                      &p);
+    if (st != STET_OK)
+        return st;
+    for (size_t i = 0; i < n; i++) {
+        distribution(&g[i], lo, hi, share);
+        stet_plot_histogram(p, last_part(dir[i]), edge, share, BINS);
+    }
+    return save_both(p, cfg->out, "entries");
+}
+
+static stet_status plot_all(const inspect_cfg *cfg, const stet_gbm *g, const char *const *dir,
+                            size_t n)
+{
+    double lo, hi;
+    range_of(g, n, &lo, &hi);
+    mkdir(cfg->out, 0777); /* if that fails, writing says why */
+    stet_status st = plot_entries(cfg, g, dir, n, lo, hi);
+    for (size_t i = 0; st == STET_OK && i < n; i++)
+        st = plot_heat(cfg, &g[i], dir[i], i, lo, hi);
+    return st;
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+static stet_status run(void *config, const stet_rest *rest)
+{
+    const inspect_cfg *cfg = config;
+    setting s = {0};
+    stet_gbm g[MOST] = {0};
+    stet_status st = cfg->data ? load_texts(cfg, &s.data) : STET_OK;
+    if (st == STET_OK && cfg->synonyms)
+        st = stet_subst_load(cfg->synonyms, &s.synonyms);
+    for (size_t i = 0; st == STET_OK && i < rest->n; i++)
+        st = bounds_of(cfg, &s, rest->v[i], &g[i]);
+    if (st == STET_OK && cfg->out)
+        st = plot_all(cfg, g, rest->v, rest->n);
+    if (st == STET_OK && cfg->common.json)
+        st = print_json(cfg, g, rest->v, rest->n);
+    else if (st == STET_OK)
+        print_text(cfg, g, rest->v, rest->n);
+    for (size_t i = 0; i < MOST; i++)
+        stet_gbm_deinit(&g[i]);
+    stet_subst_free(s.synonyms);
+    stet_dataset_free(s.data);
+    return st;
+}
+
+const cli_command cmd_inspect = {
+    .name = "inspect",
+    .args = "DIR [DIR2]",
+    .summary = "growth bounds and Lipschitz constants of a model, or of two beside each other",
+    .details = "The growth bound matrix M says how far each unit can move per unit of change of "
+               "each input. The Lipschitz\n"
+               "constants follow from it: the largest row sum bounds the largest change of a unit "
+               "by the largest change of an input.\n"
+               "See docs/gbm.md for what this proves and what it does not.",
+    .examples = "  stet inspect runs/cnn\n  stet inspect runs/standard runs/gbm --data test.tsv.xz "
+                "-o plots\n",
+    .opts = opts,
+    .cfg_size = sizeof(inspect_cfg),
+    .min_args = 1,
+    .max_args = MOST,
+    .run = run,
+};

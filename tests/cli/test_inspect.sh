@@ -1,0 +1,51 @@
+#!/bin/sh
+# Growth bounds of small models from the command line: text, JSON, plots, two models, mistakes.
+. "$(dirname "$0")/cli_test.sh"
+cd "$TMP" || exit 1
+
+i=0
+while [ $i -lt 30 ]; do
+    printf '1\tthis film is good and fine and great\n0\tthis film is bad and poor and awful\n'
+    i=$((i + 1))
+done >train.tsv
+for w in this film is good fine great bad poor awful and; do
+    printf '%s' $w
+    for k in 1 2 3 4 5 6; do printf ' 0.%d' $(((${#w} * k * 7 + $(printf '%d' "'$w") * k) % 10)); done
+    echo
+done >vectors.txt
+printf '{"good": ["fine", "great"], "bad": ["poor", "awful"]}' >map.json
+"$STET" synonyms build -q --neighbours map.json -o s || fail "synonyms build"
+
+for model in cnn bilstm s4; do
+    for d in standard gbm; do
+        "$STET" train -q --data train.tsv --vectors vectors.txt --model $model --defense $d --lr 0.02 --batch 8 --epochs 3 \
+            -o $model-$d >/dev/null || fail "train $model with $d"
+    done
+    output "sum of M" "$STET" inspect $model-gbm
+    output '"gbm_sum":' "$STET" inspect $model-gbm --json
+    output '"lipschitz":{"inf_inf":' "$STET" inspect $model-gbm --json
+    [ "$("$STET" inspect $model-standard $model-gbm --json | wc -l)" = 2 ] || fail "two models are two lines"
+    output "ratio" "$STET" inspect $model-standard $model-gbm -o plots
+    for f in heat heat2 entries; do
+        [ -s plots/$f.svg ] && [ -s plots/$f.png ] || fail "plots/$f is missing"
+    done
+    rm -r plots
+    grep -q '"gbm":[0-9.]*,"gbm_v":[0-9.]*' $model-gbm/train.jsonl || fail "$model: train.jsonl has no growth bounds"
+done
+output "contraction, reverse" "$STET" inspect bilstm-gbm
+output "states of 20 texts" "$STET" inspect bilstm-gbm --data train.tsv --limit 20
+output "synonyms of drawn words" "$STET" inspect bilstm-gbm --data train.tsv --synonyms s --words 4
+for boxes in s+o s+i s+l; do
+    "$STET" train -q --data train.tsv --vectors vectors.txt --model bilstm --defense gbm --gbm-boxes $boxes --synonyms s \
+        --gbm-of gain --batch 8 --epochs 1 -o gain >/dev/null || fail "boxes $boxes"
+    rm -r gain
+done
+
+expect 1 "no such model folder" "$STET" inspect none
+expect 2 "expected DIR" "$STET" inspect
+expect 2 "--synonyms" "$STET" train --data train.tsv --vectors vectors.txt --model bilstm --defense gbm --gbm-boxes s+o -o x
+expect 2 "--model bilstm" "$STET" train --data train.tsv --vectors vectors.txt --defense gbm --gbm-of gain -o x
+expect 2 "--beta" "$STET" train --data train.tsv --vectors vectors.txt --defense gbm --beta 2 -o x
+expect 2 "an option of defence 'gbm'" "$STET" train --data train.tsv --vectors vectors.txt --beta 0.1 -o x
+expect 1 "plots/entries.svg" "$STET" inspect cnn-gbm -o none/plots
+exit $failed
