@@ -13,6 +13,7 @@
 #include "base/simd.h"
 #include "model/s4.h"
 #include "model/variants.h"
+#include "tensor/cpu/panel.h"
 #include "tensor/kernels.h"
 
 enum { PIECE = 16, ROWS = 192, COMPILE_ROWS = 4096 };
@@ -22,6 +23,8 @@ typedef struct compiled {
     size_t H;
     real *word;   /* (n_words, H): every word encoded */
     real *kernel; /* (max_len, H): K transposed, D added at lag 0 */
+    size_t mixed; /* 2H in whole panels */
+    real *mix;    /* mix.weight packed for panel_product */
 } compiled;
 
 typedef struct view {
@@ -84,6 +87,17 @@ static stet_status make_kernel(const model *m, compiled *c)
     return st;
 }
 
+static stet_status pack_mix(const model *m, compiled *c)
+{
+    c->mixed = panel_padded(2 * c->H);
+    c->mix = mem_aligned(c->H * c->mixed, sizeof *c->mix);
+    if (!c->mix)
+        return STET_ENOMEM;
+    memset(c->mix, 0, c->H * c->mixed * sizeof *c->mix);
+    panel_pack(c->H, 2 * c->H, weight(m, S4_MIX_W), 1, c->H, 0, c->mix);
+    return STET_OK;
+}
+
 stet_status s4_compile(const model *m, void **out)
 {
     compiled *c = mem_zalloc(1, sizeof *c);
@@ -93,6 +107,8 @@ stet_status s4_compile(const model *m, void **out)
     stet_status st = encode_words(m, c);
     if (st == STET_OK)
         st = make_kernel(m, c);
+    if (st == STET_OK)
+        st = pack_mix(m, c);
     if (st == STET_OK)
         *out = c;
     else
@@ -105,6 +121,7 @@ void s4_compiled_free(void *p)
     compiled *c = p;
     mem_free_aligned(c->word);
     mem_free_aligned(c->kernel);
+    mem_free_aligned(c->mix);
     mem_free(c);
 }
 
@@ -113,17 +130,17 @@ void s4_compiled_free(void *p)
 /* A block of positions waiting for the matrix product. */
 typedef struct block {
     real *y;       /* (ROWS, H): in: convolution output; then its GELU */
-    real *mixed;   /* (ROWS, 2H) */
+    real *mixed;   /* (ROWS, 2H in whole panels) */
     real *out;     /* (ROWS, H) */
     const real *u[ROWS]; /* encodings, for the residual */
     size_t n;
 } block;
 
-static bool block_init(arena *a, size_t H, block *b)
+static bool block_init(arena *a, const compiled *c, block *b)
 {
-    b->y = arena_new(a, real, ROWS * H);
-    b->mixed = arena_new(a, real, ROWS * 2 * H);
-    b->out = arena_new(a, real, ROWS * H);
+    b->y = arena_new(a, real, ROWS * c->H);
+    b->mixed = arena_new(a, real, ROWS * c->mixed);
+    b->out = arena_new(a, real, ROWS * c->H);
     b->n = 0;
     return b->y && b->mixed && b->out;
 }
@@ -143,13 +160,14 @@ static void norm_row(const real *RESTRICT x, const real *RESTRICT gamma, const r
 }
 
 /* out = LayerNorm(u + a sigmoid(b)), (a, b) = mix(GELU(y)) */
-static void block_run(const model *m, size_t H, block *b)
+static void block_run(const model *m, const compiled *c, block *b)
 {
+    const size_t H = c->H;
     const real *bias = weight(m, S4_MIX_B);
     vec_gelu(b->y, b->y, b->n * H);
-    gemm_serial(false, true, b->n, 2 * H, H, 1, b->y, H, weight(m, S4_MIX_W), H, 0, b->mixed, 2 * H);
+    panel_product(b->n, c->mixed, H, b->y, H, c->mix, b->mixed, c->mixed);
     for (size_t r = 0; r < b->n; r++) {
-        real *a = b->mixed + r * 2 * H, *gate = a + H;
+        real *a = b->mixed + r * c->mixed, *gate = a + H;
         vec_axpy(1, bias, a, 2 * H);
         vec_sigmoid(gate, gate, H);
         for (size_t h = 0; h < H; h++)
@@ -240,7 +258,7 @@ static stet_status open_clean(view *v)
     const arena_mark mark = arena_save(&v->mem);
     block b;
     real *mean = arena_new(&v->mem, real, H);
-    if (!mean || !block_init(&v->mem, H, &b))
+    if (!mean || !block_init(&v->mem, v->c, &b))
         return STET_ENOMEM;
     pool_run(v->n, convolve, v);
     memset(v->total, 0, H * sizeof *v->total);
@@ -249,7 +267,7 @@ static stet_status open_clean(view *v)
         memcpy(b.y, v->y + from * H, b.n * H * sizeof *b.y);
         for (size_t r = 0; r < b.n; r++)
             b.u[r] = encoding(v, v->ids[from + r]);
-        block_run(v->m, H, &b);
+        block_run(v->m, v->c, &b);
         memcpy(v->out + from * H, b.out, b.n * H * sizeof *b.out);
         for (size_t i = 0; i < b.n * H; i++)
             v->total[i % H] += (double)b.out[i];
@@ -301,7 +319,7 @@ typedef struct edits_job {
 static void flush(const view *v, size_t from, scratch *w)
 {
     const size_t H = v->c->H;
-    block_run(v->m, H, &w->b);
+    block_run(v->m, v->c, &w->b);
     for (size_t r = 0; r < w->b.n; r++) {
         double *total = w->total + (w->variant[r] - from) * H;
         const real *out = w->b.out + r * H, *clean = v->out + w->pos[r] * H;
@@ -357,13 +375,14 @@ static void edits_piece(void *ctx, size_t piece, int worker)
         head(v->m, H, w->total + (i - from) * H, v->n, w->mean, j->logits + i * v->m->n_classes);
 }
 
-static bool scratch_init(arena *a, size_t H, size_t most_edits, scratch *w)
+static bool scratch_init(arena *a, const compiled *c, size_t most_edits, scratch *w)
 {
+    const size_t H = c->H;
     w->delta = arena_new(a, real, (most_edits + 1) * H);
     w->change = arena_new(a, real, H);
     w->mean = arena_new(a, real, H);
     w->total = arena_new(a, double, PIECE * H);
-    return block_init(a, H, &w->b) && w->delta && w->change && w->mean && w->total;
+    return block_init(a, c, &w->b) && w->delta && w->change && w->mean && w->total;
 }
 
 stet_status s4_view_edits(void *p, const stet_edit *edits, const size_t *start, size_t n, float *logits)
@@ -379,7 +398,7 @@ stet_status s4_view_edits(void *p, const stet_edit *edits, const size_t *start, 
     edits_job j = { v, edits, start, n, logits, arena_new(&v->mem, scratch, workers) };
     bool ok = j.work != NULL;
     for (size_t i = 0; ok && i < workers; i++)
-        ok = scratch_init(&v->mem, v->c->H, most, &j.work[i]);
+        ok = scratch_init(&v->mem, v->c, most, &j.work[i]);
     if (ok)
         pool_run((n + PIECE - 1) / PIECE, edits_piece, &j);
     arena_restore(&v->mem, mark);
