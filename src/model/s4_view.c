@@ -145,18 +145,41 @@ static bool block_init(arena *a, const compiled *c, block *b)
     return b->y && b->mixed && b->out;
 }
 
+/* Sums and maxima run in LANES parts that are joined at the end: one part would wait for each step. */
+enum { LANES = 32 };
+
 SIMD_CLONES
 static void norm_row(const real *RESTRICT x, const real *RESTRICT gamma, const real *RESTRICT beta, real *RESTRICT out, size_t n)
 {
-    real mean = 0, var = 0;
-    for (size_t i = 0; i < n; i++)
+    real part[LANES] = { 0 }, mean = 0, var = 0;
+    for (size_t from = 0; from + LANES <= n; from += LANES)
+        for (size_t l = 0; l < LANES; l++)
+            part[l] += x[from + l];
+    for (size_t i = n / LANES * LANES; i < n; i++)
         mean += x[i];
+    for (size_t l = 0; l < LANES; l++) {
+        mean += part[l];
+        part[l] = 0;
+    }
     mean /= (real)n;
-    for (size_t i = 0; i < n; i++)
+    for (size_t from = 0; from + LANES <= n; from += LANES)
+        for (size_t l = 0; l < LANES; l++)
+            part[l] += (x[from + l] - mean) * (x[from + l] - mean);
+    for (size_t i = n / LANES * LANES; i < n; i++)
         var += (x[i] - mean) * (x[i] - mean);
+    for (size_t l = 0; l < LANES; l++)
+        var += part[l];
     const real inv = (real)(1 / sqrt((double)(var / (real)n) + S4_NORM_EPS));
     for (size_t i = 0; i < n; i++)
         out[i] = (x[i] - mean) * inv * gamma[i] + beta[i];
+}
+
+/* a = u + a gate */
+SIMD_CLONES
+static void residual_row(real *RESTRICT a, const real *RESTRICT gate, const real *RESTRICT u, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        a[i] = u[i] + a[i] * gate[i];
 }
 
 /* out = LayerNorm(u + a sigmoid(b)), (a, b) = mix(GELU(y)) */
@@ -170,8 +193,7 @@ static void block_run(const model *m, const compiled *c, block *b)
         real *a = b->mixed + r * c->mixed, *gate = a + H;
         vec_axpy(1, bias, a, 2 * H);
         vec_sigmoid(gate, gate, H);
-        for (size_t h = 0; h < H; h++)
-            a[h] = b->u[r][h] + a[h] * gate[h];
+        residual_row(a, gate, b->u[r], H);
         norm_row(a, weight(m, S4_NORM_W), weight(m, S4_NORM_B), b->out + r * H, H);
     }
 }
@@ -232,11 +254,16 @@ static void add_product(real *RESTRICT y, const real *RESTRICT a, const real *RE
 SIMD_CLONES
 static real largest(const real *x, size_t n)
 {
-    real top = 0;
-    for (size_t i = 0; i < n; i++) {
-        const real a = x[i] < 0 ? -x[i] : x[i];
-        top = a > top ? a : top;
-    }
+    real part[LANES] = { 0 }, top = 0;
+    for (size_t from = 0; from + LANES <= n; from += LANES)
+        for (size_t l = 0; l < LANES; l++) {
+            const real a = x[from + l] < 0 ? -x[from + l] : x[from + l];
+            part[l] = a > part[l] ? a : part[l];
+        }
+    for (size_t i = n / LANES * LANES; i < n; i++)
+        top = fabs((double)x[i]) > (double)top ? (real)fabs((double)x[i]) : top;
+    for (size_t l = 0; l < LANES; l++)
+        top = part[l] > top ? part[l] : top;
     return top;
 }
 
@@ -316,15 +343,27 @@ typedef struct edits_job {
     scratch *work; /* one a worker */
 } edits_job;
 
+SIMD_CLONES
+static void add_difference(double *RESTRICT total, const real *RESTRICT new, const real *RESTRICT old, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        total[i] += (double)new[i] - (double)old[i];
+}
+
+SIMD_CLONES
+static void row_sum(real *RESTRICT y, const real *RESTRICT a, const real *RESTRICT b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = a[i] + b[i];
+}
+
 static void flush(const view *v, size_t from, scratch *w)
 {
     const size_t H = v->c->H;
     block_run(v->m, v->c, &w->b);
     for (size_t r = 0; r < w->b.n; r++) {
         double *total = w->total + (w->variant[r] - from) * H;
-        const real *out = w->b.out + r * H, *clean = v->out + w->pos[r] * H;
-        for (size_t h = 0; h < H; h++)
-            total[h] += (double)out[h] - (double)clean[h];
+        add_difference(total, w->b.out + r * H, v->out + w->pos[r] * H, H);
     }
     w->b.n = 0;
 }
@@ -352,8 +391,7 @@ static void add_variant(const edits_job *j, size_t from, size_t i, scratch *w)
         if (w->b.n == ROWS)
             flush(v, from, w);
         const size_t r = w->b.n++;
-        for (size_t h = 0; h < H; h++)
-            w->b.y[r * H + h] = v->y[t * H + h] + w->change[h];
+        row_sum(w->b.y + r * H, v->y + t * H, w->change, H);
         w->b.u[r] = encoding(v, edited ? e[read - 1].word : v->ids[t]);
         w->variant[r] = i;
         w->pos[r] = t;
