@@ -4,10 +4,9 @@
 #ifndef BASE_SIMD_H
 #define BASE_SIMD_H
 
-#if defined(STET_MULTIVERSION) && defined(__x86_64__) && defined(__clang__)
-/* clang 14's resolver does not know the x86-64 levels and would always take the baseline */
-#define SIMD_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
-#elif defined(STET_MULTIVERSION) && defined(__x86_64__)
+/* clang 14 gives the resolvers of static functions global names, which collide between files, and does not know the
+ * x86-64 levels at run time: there only the kernels of tensor/cpu/each_width.h have variants. */
+#if defined(STET_MULTIVERSION) && defined(__x86_64__) && !defined(__clang__)
 #define SIMD_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else
 #define SIMD_CLONES
