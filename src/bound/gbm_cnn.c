@@ -36,7 +36,7 @@ static ALWAYS_INLINE void row_forward(const real *RESTRICT w, size_t D, const si
 /* The usual kernel sizes are compiled with the size known: only so does the loop become vectors. */
 #define SIZES(X) X(2) X(3) X(4) X(5)
 #define DEFINE(K)                                                                                  \
-    SIMD_CLONES static void forward_##K(const real *RESTRICT w, size_t D, real *RESTRICT m)        \
+    SIMD_CLONES static void conv_forward_##K(const real *RESTRICT w, size_t D, real *RESTRICT m)   \
     {                                                                                              \
         row_forward(w, D, K, m);                                                                   \
     }
@@ -48,7 +48,7 @@ static void forward(const real *w, size_t D, size_t k, real *m)
     switch (k) {
 #define CASE(K)                                                                                    \
     case K:                                                                                        \
-        forward_##K(w, D, m);                                                                      \
+        conv_forward_##K(w, D, m);                                                                 \
         break;
         SIZES(CASE)
 #undef CASE
@@ -74,8 +74,8 @@ enum { CHUNK = 512 };
 /* n channels, n k <= CHUNK. Where no channel has two equal taps, and that is nearly everywhere,
  * every tap can be looked at by itself. */
 SIMD_CLONES
-static void backward(const real *RESTRICT w, size_t n, size_t k, const real *RESTRICT m,
-                     const real *RESTRICT m_, real *RESTRICT dw)
+static void conv_backward(const real *RESTRICT w, size_t n, size_t k, const real *RESTRICT m,
+                          const real *RESTRICT m_, real *RESTRICT dw)
 {
     real peak[CHUNK], share[CHUNK];
     for (size_t c = 0; c < n; c++)
@@ -116,8 +116,8 @@ static void piece(void *ctx, size_t i, int worker)
     const size_t step = k <= CHUNK ? CHUNK / k : 1;
     for (size_t c = first * D; j->dw && c < last * D; c += step) {
         const size_t n = last * D - c < step ? last * D - c : step;
-        (k <= CHUNK ? backward : backward_exact)(j->w->w + c * k, n, k, j->m + c, j->m_ + c,
-                                                 j->dw + c * k);
+        (k <= CHUNK ? conv_backward : backward_exact)(j->w->w + c * k, n, k, j->m + c, j->m_ + c,
+                                                      j->dw + c * k);
     }
 }
 

@@ -20,7 +20,7 @@ typedef struct block {
 } block;
 
 SIMD_CLONES
-static double dot(const double *RESTRICT x, const double *RESTRICT y, size_t n)
+static double gain_dot(const double *RESTRICT x, const double *RESTRICT y, size_t n)
 {
     double part[LANES] = {0}, sum = 0;
     size_t i = 0;
@@ -69,8 +69,8 @@ static void block_times(const block *b, const double *x, double *y)
 {
     const size_t H = b->H;
     for (size_t i = 0; i < H; i++) {
-        y[i] = dot(b->m + i * H, x, H) + b->mc[i] * x[H + i];
-        y[H + i] = dot(b->m + (H + i) * H, x, H) + b->f[i] * x[H + i];
+        y[i] = gain_dot(b->m + i * H, x, H) + b->mc[i] * x[H + i];
+        y[H + i] = gain_dot(b->m + (H + i) * H, x, H) + b->f[i] * x[H + i];
     }
 }
 
@@ -78,7 +78,7 @@ static void block_transposed_times(const block *b, const double *x, double *y)
 {
     const size_t H = b->H;
     for (size_t i = 0; i < H; i++) {
-        y[i] = dot(b->mt + i * 2 * H, x, 2 * H);
+        y[i] = gain_dot(b->mt + i * 2 * H, x, 2 * H);
         y[H + i] = b->mc[i] * x[i] + b->f[i] * x[H + i];
     }
 }
@@ -254,8 +254,8 @@ static stet_status rho_of(const lstm_cell_bounds *bounds, real scale, const lstm
     perron(&b, block_times, x, t);
     perron(&b, block_transposed_times, y, t);
     block_times(&b, x, t);
-    const double yx = dot(y, x, 2 * H);
-    *rho = yx > 0 ? dot(y, t, 2 * H) / yx : 0;
+    const double yx = gain_dot(y, x, 2 * H);
+    *rho = yx > 0 ? gain_dot(y, t, 2 * H) / yx : 0;
     if (!grad || !(yx > 0))
         return STET_OK;
     weights k;

@@ -86,7 +86,7 @@ static ALWAYS_INLINE double lanes_total(const lanes *l)
 /* ---- values ------------------------------------------------------------------------------- */
 
 SIMD_CLONES
-static void channel_forward(channel *ch, double d)
+static void s4_channel_forward(channel *ch, double d)
 {
     const double delta = ch->delta;
     const cvec la = ch->lambda, p = ch->p, b = ch->b, c = ch->c, dh = ch->dh, x = ch->x, e = ch->e,
@@ -123,7 +123,7 @@ static void channel_forward(channel *ch, double d)
 
 /* From the adjoints of |g| and of the sum of 2 |q| to those of x, dh, C; returns delta's. */
 SIMD_CLONES
-static double rows_back(channel *ch, double g_, double state_)
+static double s4_rows_back(channel *ch, double g_, double state_)
 {
     const double delta = ch->delta;
     const cvec b = ch->b, dh = ch->dh, x = ch->x, e = ch->e, q = ch->q, dh_ = ch->dh_, x_ = ch->x_,
@@ -149,7 +149,7 @@ static double rows_back(channel *ch, double g_, double state_)
 
 /* Through kappa = s / (1 + rho) and both sums, into the adjoints of P, C and dh. */
 SIMD_CLONES
-static void woodbury_back(channel *ch)
+static void s4_woodbury_back(channel *ch)
 {
     const double kappa = ch->kappa;
     const cvec p = ch->p, c = ch->c, dh = ch->dh, dh_ = ch->dh_, x_ = ch->x_, p_ = ch->p_,
@@ -184,8 +184,8 @@ static void add2(real *to, size_t at, double re, double im)
 
 static void channel_backward(channel *ch, size_t h, double g_, double state_, const s4_grads *grad)
 {
-    double delta_ = rows_back(ch, g_, state_);
-    woodbury_back(ch);
+    double delta_ = s4_rows_back(ch, g_, state_);
+    s4_woodbury_back(ch);
     for (size_t m = 0; m < ch->n; m++) {
         const size_t at = h * ch->n + m;
         const double dr = ch->dh.re[m], di = ch->dh.im[m], re = dr * dr - di * di,
@@ -228,7 +228,7 @@ static void channel_piece(void *ctx, size_t h, int worker)
     channel c;
     channel_place(&c, j->block + (size_t)worker * VECTORS * padded(j->w->n), j->w->n);
     channel_load(&c, j->w, h);
-    channel_forward(&c, (double)j->w->d[h]);
+    s4_channel_forward(&c, (double)j->w->d[h]);
     if (j->input)
         j->input[h] = widened(fabs(c.g));
     for (size_t m = 0; j->state && m < c.n; m++)

@@ -58,7 +58,7 @@ static ALWAYS_INLINE real positive(real x)
 /* ---- forward ------------------------------------------------------------------------------ */
 
 SIMD_CLONES
-void row_range(const real *RESTRICT w, const segment *s, real out[2])
+static void lstm_range(const real *RESTRICT w, const segment *s, real out[2])
 {
     const real *RESTRICT centre = s->centre, *RESTRICT radius = s->radius;
     lanes m = {{0}}, r = {{0}};
@@ -74,7 +74,7 @@ void row_range(const real *RESTRICT w, const segment *s, real out[2])
 }
 
 SIMD_CLONES
-real row_jacobian(const segment *s, const iv P[GO])
+static real lstm_jacobian(const segment *s, const iv P[GO])
 {
     const real *RESTRICT wi = s->w[GI], *RESTRICT wf = s->w[GF], *RESTRICT wg = s->w[GG],
                          *RESTRICT radius = s->radius;
@@ -104,7 +104,7 @@ static ALWAYS_INLINE iv entry(real w, real j_lo, real j_hi, iv E, iv G)
 }
 
 SIMD_CLONES
-void row_entries(const segment *s, iv E, iv G, real *RESTRICT m, real *RESTRICT jhat)
+static void lstm_entries(const segment *s, iv E, iv G, real *RESTRICT m, real *RESTRICT jhat)
 {
     const real *RESTRICT w = s->w[GO], *RESTRICT lo = s->j_lo, *RESTRICT hi = s->j_hi;
     for (size_t j = 0; m && j < s->n; j++) {
@@ -116,7 +116,7 @@ void row_entries(const segment *s, iv E, iv G, real *RESTRICT m, real *RESTRICT 
 }
 
 SIMD_CLONES
-static double sum_of(const real *RESTRICT x, const real *RESTRICT weight, size_t n)
+static double lstm_sum_of(const real *RESTRICT x, const real *RESTRICT weight, size_t n)
 {
     double part[LANES] = {0}, sum = 0;
 #define PART(from, count)                                                                          \
@@ -132,14 +132,14 @@ static double sum_of(const real *RESTRICT x, const real *RESTRICT weight, size_t
 
 real row_value(const segment *s, iv E, iv G, const row_weights *k, real *m, double *plain)
 {
-    row_entries(s, E, G, m, NULL);
-    *plain = sum_of(m, NULL, s->n);
+    lstm_entries(s, E, G, m, NULL);
+    *plain = lstm_sum_of(m, NULL, s->n);
     double value = (double)k->k * *plain;
     if (k->K)
-        value += sum_of(m, k->K, s->n);
+        value += lstm_sum_of(m, k->K, s->n);
     if (k->Khat) {
-        row_entries(s, E, G, NULL, m);
-        value += sum_of(m, k->Khat, s->n);
+        lstm_entries(s, E, G, NULL, m);
+        value += lstm_sum_of(m, k->Khat, s->n);
     }
     return (real)value;
 }
@@ -147,9 +147,10 @@ real row_value(const segment *s, iv E, iv G, const row_weights *k, real *m, doub
 /* ---- backward ----------------------------------------------------------------------------- */
 
 /* `matrices`: whether K or Khat is given; known to the compiler. */
-static ALWAYS_INLINE row_sums entries_back(const segment *s, iv E, iv G, const row_weights *k,
-                                           const bool matrices, real mv_, real *RESTRICT dw_o,
-                                           real *RESTRICT j_lo_, real *RESTRICT j_hi_)
+static ALWAYS_INLINE row_sums weighted_entries_back(const segment *s, iv E, iv G,
+                                                    const row_weights *k, const bool matrices,
+                                                    real mv_, real *RESTRICT dw_o,
+                                                    real *RESTRICT j_lo_, real *RESTRICT j_hi_)
 {
     const real *RESTRICT w_o = s->w[GO], *RESTRICT jl = s->j_lo, *RESTRICT jh = s->j_hi,
                          *RESTRICT radius = s->radius;
@@ -183,16 +184,16 @@ static ALWAYS_INLINE row_sums entries_back(const segment *s, iv E, iv G, const r
 }
 
 SIMD_CLONES
-row_sums row_entries_back(const segment *s, iv E, iv G, const row_weights *k, real mv_, real *dw_o,
-                          real *j_lo_, real *j_hi_)
+static row_sums lstm_entries_back(const segment *s, iv E, iv G, const row_weights *k, real mv_,
+                                  real *dw_o, real *j_lo_, real *j_hi_)
 {
-    return k->K || k->Khat ? entries_back(s, E, G, k, true, mv_, dw_o, j_lo_, j_hi_)
-                           : entries_back(s, E, G, k, false, mv_, dw_o, j_lo_, j_hi_);
+    return k->K || k->Khat ? weighted_entries_back(s, E, G, k, true, mv_, dw_o, j_lo_, j_hi_)
+                           : weighted_entries_back(s, E, G, k, false, mv_, dw_o, j_lo_, j_hi_);
 }
 
 SIMD_CLONES
-iv row_jacobian_back(const real *RESTRICT w, size_t n, iv P, const real *RESTRICT j_lo_,
-                     const real *RESTRICT j_hi_, real *RESTRICT dw)
+static iv lstm_jacobian_back(const real *RESTRICT w, size_t n, iv P, const real *RESTRICT j_lo_,
+                             const real *RESTRICT j_hi_, real *RESTRICT dw)
 {
     const real p_mid = iv_mid(P), p_rad = iv_rad(P);
     lanes both = {{0}}, diff = {{0}};
@@ -211,12 +212,47 @@ iv row_jacobian_back(const real *RESTRICT w, size_t n, iv P, const real *RESTRIC
 }
 
 SIMD_CLONES
-void row_range_back(const real *RESTRICT w, const segment *s, real dm, real dr,
-                    const real *RESTRICT dw, real scale, real *RESTRICT out)
+static void lstm_range_back(const real *RESTRICT w, const segment *s, real dm, real dr,
+                            const real *RESTRICT dw, real scale, real *RESTRICT out)
 {
     const real *RESTRICT centre = s->centre, *RESTRICT radius = s->radius;
     for (size_t j = 0; j < s->n; j++) {
         const real signed_dr = w[j] > 0 ? dr : w[j] < 0 ? -dr : 0;
         out[j] += scale * (dw[j] + dm * centre[j] + signed_dr * radius[j]);
     }
+}
+
+/* ---- what others call --------------------------------------------------------------------- */
+
+/* Functions compiled for several machines stay within a file: not all compilers name them alike. */
+void row_range(const real *w, const segment *s, real out[2])
+{
+    lstm_range(w, s, out);
+}
+
+real row_jacobian(const segment *s, const iv P[GO])
+{
+    return lstm_jacobian(s, P);
+}
+
+void row_entries(const segment *s, iv E, iv G, real *m, real *jhat)
+{
+    lstm_entries(s, E, G, m, jhat);
+}
+
+row_sums row_entries_back(const segment *s, iv E, iv G, const row_weights *k, real mv_, real *dw_o,
+                          real *j_lo_, real *j_hi_)
+{
+    return lstm_entries_back(s, E, G, k, mv_, dw_o, j_lo_, j_hi_);
+}
+
+iv row_jacobian_back(const real *w, size_t n, iv P, const real *j_lo_, const real *j_hi_, real *dw)
+{
+    return lstm_jacobian_back(w, n, P, j_lo_, j_hi_, dw);
+}
+
+void row_range_back(const real *w, const segment *s, real dm, real dr, const real *dw, real scale,
+                    real *out)
+{
+    lstm_range_back(w, s, dm, dr, dw, scale, out);
 }

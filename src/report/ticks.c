@@ -60,7 +60,7 @@ static void logarithmic(double lo, double hi, int want, ticks *out)
         return;
     }
     for (int e = from; e <= to; e += every)
-        add(out, pow(10, e), "%.*g", 3);
+        add(out, pow(10, e), "%.*g", 6);
 }
 
 void ticks_make(double lo, double hi, stet_scale scale, int want, ticks *out)

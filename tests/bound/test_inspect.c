@@ -1,6 +1,7 @@
 /* What stet inspect says of a model: sums, true Lipschitz constants, contraction. */
 #include "stet/bound.h"
 
+#include "alloc_fail.h"
 #include "bound/gbm_ops.h"
 #include "model/small_model.h"
 #include "test.h"
@@ -166,4 +167,31 @@ TEST(weights_that_are_not_finite_give_infinite_constants)
     CHECK(g.sum == 0 && g.lipschitz.two_two == 0);
     stet_gbm_deinit(&g);
     stet_model_free(m);
+}
+
+typedef struct use {
+    const model *m;
+    stet_gbm_options how;
+} use;
+
+static stet_status look(void *ctx)
+{
+    const use *u = ctx;
+    stet_gbm g;
+    const stet_status st = stet_gbm_of(u->m, &u->how, &g);
+    stet_gbm_deinit(&g);
+    return st;
+}
+
+TEST(want_of_memory_is_reported_and_nothing_leaks)
+{
+    const stet_corpus c = small_corpus();
+    stet_subst *s = small_subst();
+    for (int kind = 0; kind < SMALL_KINDS; kind++) {
+        model *m = small_model(kind, 2, 1);
+        use u = {m, {.texts = &c, .synonyms = s, .words = 2}};
+        CHECK_LE(5, ALLOC_FAIL_LOOP(look, &u));
+        stet_model_free(m);
+    }
+    stet_subst_free(s);
 }

@@ -1,5 +1,6 @@
 /* Training with growth bounds: the term is in the loss with its gradient, boxes are kept, mistakes
  * are named. */
+#include "alloc_fail.h"
 #include "bound/gbm_ops.h"
 #include "defense/defenses.h"
 #include "model/small_model.h"
@@ -245,4 +246,51 @@ TEST(what_cannot_be_is_refused)
     CHECK_FAILS(run_start(&x, 0, (const char *const[]){"gbm-of", "rho", NULL}, false), STET_EUSAGE,
                 "bilstm");
     run_end(&x);
+}
+
+/* Start, one loss, end: memory may run out anywhere. */
+static stet_status one_step(void *ctx)
+{
+    static const uint32_t pick[TEXTS] = {0, 1, 2, 3, 4, 5};
+    const run *x = ctx;
+    const stet_corpus c = small_corpus(2);
+    arena mem = {0};
+    batcher batches;
+    void *state = NULL;
+    stet_status st = batcher_init(&batches, x->m);
+    if (st == STET_OK)
+        st = x->d->start(x->cfg, x->m, x->subst, &state);
+    batch b;
+    tape t;
+    node *params[MAX_PARAMS];
+    tape_init(&t, &mem, true);
+    if (st == STET_OK)
+        st = batch_make(&batches, x->m, &c, pick, TEXTS, &mem, &b);
+    if (st == STET_OK)
+        st = model_nodes(x->m, &t, x->grad, params);
+    if (st == STET_OK) {
+        pass p = {.t = &t,
+                  .param = params,
+                  .rows = tape_constant(&t, shape2(b.seq.n_rows, x->m->dim), b.rows),
+                  .seq = &b.seq};
+        const step_view v = {
+            .m = x->m, .p = &p, .x = &b, .logits = model_forward(x->m, &p), .seed = 5};
+        st = tape_backward(&t, x->d->loss(state, &v));
+    }
+    x->d->end(state);
+    batcher_deinit(&batches);
+    arena_deinit(&mem);
+    return st;
+}
+
+TEST(want_of_memory_is_reported_and_nothing_leaks)
+{
+    for (int kind = 0; kind < SMALL_KINDS; kind++) {
+        run x;
+        CHECK_OK(run_start(
+            &x, kind, (const char *const[]){"gbm-boxes", kind == BILSTM ? "s+l" : "auto", NULL},
+            true));
+        CHECK_LE(4, ALLOC_FAIL_LOOP(one_step, &x));
+        run_end(&x);
+    }
 }
