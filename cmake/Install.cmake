@@ -8,6 +8,7 @@ if(NOT STET_SANITIZE)
 endif()
 install(DIRECTORY include/stet DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
+file(RELATIVE_PATH STET_PC_UP "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/") # the prefix may be chosen at install time
 configure_file(cmake/stet.pc.in ${PROJECT_BINARY_DIR}/stet.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/stet.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
