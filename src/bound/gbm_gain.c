@@ -34,6 +34,14 @@ static double gain_dot(const double *RESTRICT x, const double *RESTRICT y, size_
     return sum;
 }
 
+/* y += by x */
+SIMD_CLONES
+static void gain_add(double by, const double *RESTRICT x, size_t n, double *RESTRICT y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += by * x[i];
+}
+
 static stet_status block_make(const lstm_cell_bounds *b, bool inputs, arena *a, block *out)
 {
     const size_t H = b->w->H, D = b->w->D;
@@ -147,8 +155,7 @@ static void walk_back(const block *b, const real *omega, const double *z, size_t
     for (size_t t = steps; t > 0; t--) {
         const double *from = z + (t - 1) * 2 * H;
         for (size_t i = 0; i < 2 * H; i++) {
-            for (size_t j = 0; j < H; j++)
-                dm[i * H + j] += l[i] * from[j];
+            gain_add(l[i], from, H, dm + i * H);
             dc[i] += l[i] * from[H + i % H];
             db[i] += l[i];
         }
