@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_tokenize.c - both tokenisers on any bytes: spans in order, tokens joined by spaces
- * give themselves again, and replacing one word leaves the others. */
+/* tests/fuzz/fuzz_tokenize.c - both tokenisers on any bytes: spans in order, tokens joined by
+ * spaces give themselves again, and replacing one word leaves the others. */
 #include "fuzz.h"
 
 #include <stdlib.h>
