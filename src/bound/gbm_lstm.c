@@ -12,6 +12,7 @@
 
 #include "base/pool.h"
 #include "bound/lstm_rows.h"
+#include "bound/lstm_tight.h"
 
 /* Everything of one unit that is not a row. */
 typedef struct unit {
@@ -270,9 +271,19 @@ static void unit_backward(const job *j, size_t i, const unit *u, real *scratch)
 
 /* ---- all units ---------------------------------------------------------------------------- */
 
+static void store_tight(const segment *s, const unit *u, real *m)
+{
+    for (size_t j = 0; j < s->n; j++)
+        m[j] = lstm_tight_entry(s->w[GO][j], u->act[GO], u->tau, (iv){s->j_lo[j], s->j_hi[j]});
+}
+
 static void store(const lstm_gbm *o, size_t i, const unit *u)
 {
     const size_t D = u->seg[0].n, H = u->seg[1].n;
+    if (o->mv_tight)
+        store_tight(&u->seg[0], u, o->mv_tight + i * D);
+    if (o->mh_tight)
+        store_tight(&u->seg[1], u, o->mh_tight + i * H);
     row_entries(&u->seg[0], u->E, u->G, o->mv ? o->mv + i * D : NULL,
                 o->ahat ? o->ahat + i * D : NULL);
     row_entries(&u->seg[1], u->E, u->G, o->mh ? o->mh + i * H : NULL,
@@ -381,6 +392,8 @@ stet_status gbm_lstm(const lstm_weights *w, const lstm_boxes *x, gbm_cell_mode m
     widen(out->ahat, w->H * w->D);
     widen(out->mh, w->H * w->H);
     widen(out->bhat, w->H * w->H);
+    widen(out->mv_tight, w->H * w->D);
+    widen(out->mh_tight, w->H * w->H);
     widen(out->mc, w->H);
     widen(out->fmax, w->H);
     return STET_OK;

@@ -42,6 +42,7 @@ typedef struct lstm_gbm {
     real *bhat;                      /* (H, H) */
     real *fmax;                      /* (H): f+ */
     real *h_lo, *h_hi, *c_lo, *c_hi; /* (H): enclosure of the next state */
+    real *mv_tight, *mh_tight;       /* (H, D), (H, H): sharper and dearer, see lstm_tight.h */
 } lstm_gbm;
 
 /* Weights of the entries in a scalar loss: k plus the matrix, where one is given. */
