@@ -1,0 +1,120 @@
+/* stet/certify.h - prove that no combination of substitutions changes a classifier's answer.
+ *
+ *     stet_certify_args a = STET_CERTIFY_DEFAULTS;
+ *     a.model = m, a.data = test, a.subst = sets;
+ *     stet_certify_result r;
+ *     if (stet_certify_run(&a, &r) == STET_OK)
+ *         printf("accuracy %.3f, certified %.3f\n", r.clean, r.certified);
+ *
+ * A certificate says: whatever words of their sets stand at the positions of this text (at most
+ * `budget` of them changed), the float32 program that stet_model_predict() runs gives this label,
+ * rounding included. docs/certificates.md says what that covers and what it does not.
+ *
+ * Texts are certified on all threads; results do not depend on their number, except where a time
+ * limit ends a text. */
+#ifndef STET_CERTIFY_H
+#define STET_CERTIFY_H
+
+#include "stet/choices.h"
+#include "stet/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define STET_ANY SIZE_MAX /* as many substituted words as there are positions */
+
+typedef enum stet_verdict {
+    STET_WRONG,     /* the classifier is wrong about the text as it stands */
+    STET_CERTIFIED, /* proved: the label stands */
+    STET_BROKEN,    /* a counter-example is known */
+    STET_UNDECIDED,
+    STET_VERDICTS
+} stet_verdict;
+STET_API const char *stet_verdict_name(stet_verdict v); /* "wrong", "certified", ... */
+
+/* How to go about it. */
+typedef struct stet_certify_how {
+    const char *method; /* stet_certify_methods(), or "auto": from cheap to expensive, stops at the first proof */
+    size_t budget;      /* substituted words at most; STET_ANY: no limit */
+    bool largest;       /* where that fails, find the largest budget that can be proved */
+    bool complete;      /* look for a counter-example, then split sets until one or the other is found */
+    double time_limit;  /* seconds a text may take with `complete`; 0: no limit */
+    size_t refine;      /* steps that improve a joint bound */
+} stet_certify_how;
+#define STET_CERTIFY_HOW                                                                           \
+    {                                                                                              \
+        .method = "auto", .budget = STET_ANY, .time_limit = 10, .refine = 30                       \
+    }
+
+/* A position and what its worst word may do to the margin, according to the bound. */
+typedef struct stet_harm {
+    uint32_t pos, word; /* token position, vocabulary id of the substitute */
+    double drop;        /* >= 0: how much of the margin's bound it takes */
+} stet_harm;
+
+/* What is known of one text. */
+typedef struct stet_certificate {
+    stet_verdict verdict;
+    int label, answer;    /* the class to be kept, the classifier's answer */
+    double clean;         /* margin of the text as it stands: label against the best other class */
+    double margin;        /* best proved lower bound of the worst margin; -INFINITY: none */
+    double slack;         /* share of rounding in it */
+    const char *method;   /* that gave it */
+    size_t budget;        /* largest number of substituted words proved; STET_ANY, or 0 for none */
+    stet_harm *harm;      /* (n_harm) positions that can be changed, most harmful first */
+    size_t n_harm;
+    stet_edit *edits;     /* (n_edits) the counter-example of a broken text, ascending positions */
+    size_t n_edits;
+    size_t branches;      /* parts that `complete` bounded */
+    double seconds;
+} stet_certificate;
+STET_API void stet_certificate_deinit(stet_certificate *c);
+
+/* For one text at a time; a model may have several certifiers, one a thread. */
+typedef struct stet_certifier stet_certifier;
+STET_API stet_status stet_certifier_new(stet_model *m, const stet_certify_how *how, stet_certifier **out);
+STET_API void stet_certifier_free(stet_certifier *c);
+/* The text as the model reads it (stet_model_read) and what may stand at its positions. On failure
+ * *out holds nothing. STET_EFORMAT where the model gives numbers that are not finite. */
+STET_API stet_status stet_certify_text(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
+                                       int label, stet_certificate *out);
+
+typedef struct stet_certify_args {
+    stet_model *model; /* compiled when needed */
+    const stet_dataset *data;
+    const size_t *index; /* which of its texts, ascending; NULL: all */
+    size_t n_index;
+    const stet_subst *subst;        /* sets by word, or */
+    const stet_subst_texts *texts;  /* by text and position; exactly one of the two */
+    stet_certify_how how;
+    const char *file; /* certificates, one JSON line a text (docs/formats.md); NULL: none */
+} stet_certify_args;
+#define STET_CERTIFY_DEFAULTS                                                                      \
+    {                                                                                              \
+        .how = STET_CERTIFY_HOW                                                                    \
+    }
+
+enum { STET_MARGIN_BINS = 20 };
+typedef struct stet_certify_result {
+    size_t n, correct, verdicts[STET_VERDICTS];
+    double clean, certified, broken, undecided; /* shares of n */
+    double margin_lo, margin_hi;                /* range of the histogram: proved margins of correct texts */
+    size_t margin_bins[STET_MARGIN_BINS];
+    double slack_mean, candidates_mean, attackable_mean;
+    double seconds;
+    size_t *budget_at_least; /* (n_budget): correct texts for which this many words were proved; with how.largest */
+    size_t n_budget;
+    stet_verdict *verdict;   /* (n) of each text, in the order of index */
+} stet_certify_result;
+STET_API stet_status stet_certify_run(const stet_certify_args *a, stet_certify_result *out);
+STET_API void stet_certify_result_deinit(stet_certify_result *r);
+
+/* Methods for a kind of model ("cnn", ...), cheapest first, NULL at the end; NULL: it has none. */
+STET_API const char *const *stet_certify_methods(const char *kind);
+STET_API const char *stet_certify_method_summary(const char *method);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,63 @@
+/* certify/certify_impl.h - what a family of bounds is: one for each kind of model. Adding one: a
+ * file that defines a cert_family, a line in families.c, a test, a page section.
+ *
+ * A task is a text of which each position holds one word of a set. A bound is a number that the
+ * margin logit[label] - logit[other] of the float32 program never goes below, whatever combination
+ * is chosen. Most bounds are sums over positions: base + sum of what each position's worst word
+ * takes; that form gives budgets, the words that do most harm, and where to split. */
+#ifndef CERTIFY_CERTIFY_IMPL_H
+#define CERTIFY_CERTIFY_IMPL_H
+
+#include "model/model_impl.h"
+#include "stet/certify.h"
+
+/* Position p holds one of word[start[p]] .. word[start[p + 1] - 1]; the first is the reference: the
+ * word of the text, or, in a part of a split text, any word of the part. Sets are not empty and
+ * hold no word twice. */
+typedef struct cert_task {
+    size_t n;
+    const uint32_t *start; /* (n + 1) */
+    const uint32_t *word;
+    size_t budget;         /* positions that may leave their reference; STET_ANY: all */
+    const bool *unpaid;    /* (n) a change here does not count; NULL: every change counts */
+    int label;
+} cert_task;
+
+/* What a bound says. The arrays have room for n entries and are filled where the method has the
+ * form of a sum (`additive`). Then, for a task without a budget, margin = base - sum of drop. */
+typedef struct cert_bound {
+    double margin;   /* the bound, rounding included; -INFINITY: nothing could be proved */
+    double slack;    /* what rounding took: margin + slack is the bound in real arithmetic */
+    bool additive;
+    double base;
+    double *drop;    /* (n) >= 0: what the worst word of the position takes */
+    uint32_t *worst; /* (n) that word: index into the position's set, 0 for the reference */
+} cert_bound;
+
+typedef struct cert_family {
+    const model_desc *model;
+    const char *const *methods; /* names, cheapest first, NULL at the end */
+    /* What all threads share, read-only: weights in double, norms, projections. `m` is compiled. */
+    stet_status (*prepare)(const model *m, void **shared);
+    void (*shared_free)(void *shared);
+    /* One thread's memory, reused from text to text. */
+    stet_status (*work_new)(const void *shared, void **work);
+    void (*work_free)(void *work);
+    /* Take up a task, which stays valid until the next one; what methods and classes have in common
+     * is computed here or when first asked for. STET_EFORMAT where numbers are not finite. */
+    stet_status (*open)(void *work, const cert_task *t);
+    /* The bound of methods[method] against class `other`, with at most `refine` steps of improvement
+     * where the method has such. */
+    stet_status (*bound)(void *work, size_t method, int other, size_t refine, cert_bound *out);
+    /* What a checker needs beside model, text and sets to follow the bound just computed, as JSON
+     * (a new reference); NULL: nothing. */
+    struct json_t *(*witness)(const void *work, size_t method, int other);
+} cert_family;
+
+extern const cert_family cert_cnn, cert_bilstm, cert_s4;
+extern const cert_family *const cert_families[]; /* families.c, NULL at the end */
+
+/* base - the `budget` largest drops of positions whose change counts - all drops of the others. */
+double cert_within_budget(const cert_bound *b, const cert_task *t, size_t budget, double *scratch);
+
+#endif
