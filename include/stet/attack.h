@@ -1,7 +1,7 @@
 /* stet/attack.h - swap words for their substitutes until the classifier changes its mind.
  *
  *     stet_attack_args a = STET_ATTACK_DEFAULTS;
- *     a.model = m, a.data = test, a.subst = sets, a.attack = "pwws";
+ *     a.model = m, a.data = test, a.sets = &sets, a.attack = "pwws";
  *     stet_attack_result r;
  *     if (stet_attack_run(&a, &r) == STET_OK)
  *         printf("accuracy %.3f, under attack %.3f\n", r.clean, r.aua);
@@ -12,7 +12,7 @@
 #ifndef STET_ATTACK_H
 #define STET_ATTACK_H
 
-#include "stet/lexicon.h"
+#include "stet/choices.h"
 #include "stet/model.h"
 
 #ifdef __cplusplus
@@ -32,11 +32,11 @@ typedef struct stet_attack_args {
     stet_tokenizer tokenizer; /* for a program; a model has its own */
 
     const stet_dataset *data; /* labelled, classes in the model's order */
-    const size_t *index;      /* which of its texts, ascending; NULL: all */
+    const size_t *index; /* which of its texts, ascending; NULL: all that the sets speak about */
     size_t n_index;
-    const stet_subst *subst;
-    const char *stop;               /* words that stay, one a line; NULL: none */
-    const stet_tagger *tagger;      /* for constraints on parts of speech; NULL: there are none */
+    const stet_sets *sets;     /* of words, or of texts: then only those texts can be attacked */
+    const char *stop;          /* words that stay, one a line; NULL: none */
+    const stet_tagger *tagger; /* for constraints on parts of speech; NULL: there are none */
     stet_similarity_fn *similarity; /* replaces the built-in one; NULL: none given */
     void *similarity_user;
 
@@ -48,6 +48,11 @@ typedef struct stet_attack_args {
     const char *log;  /* journal, one JSON line a text; finished texts in it are not attacked again.
                          NULL: none */
     const char *html; /* page with the changed words marked; NULL: none */
+
+    /* Called once for each text at the end, in their order, with its line of the log
+     * (docs/attacks.md); NULL: nobody listens. */
+    void (*each)(void *user, const char *line);
+    void *each_user;
 } stet_attack_args;
 #define STET_ATTACK_DEFAULTS                                                                       \
     {                                                                                              \

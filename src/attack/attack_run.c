@@ -22,7 +22,7 @@ static double now(void)
 
 static stet_status check_args(const stet_attack_args *a)
 {
-    if (!a->data || !a->subst || !a->attack || !a->profile || !a->model == !a->command)
+    if (!a->data || !a->sets || !a->attack || !a->profile || !a->model == !a->command)
         return error_set(
             STET_EUSAGE,
             "an attack needs data, substitution sets, and either a model or a command");
@@ -56,14 +56,50 @@ static stet_status collect_words(attack_job *j)
     stet_counter *c;
     TRY(stet_counter_new(&c));
     stet_status st = stet_counter_add_dataset(c, j->a->data, j->a->tokenizer);
-    for (uint32_t w = 0; st == STET_OK && w < stet_subst_words(j->a->subst); w++)
-        st = stet_counter_add_word(c, stet_subst_word(j->a->subst, w), 0);
+    if (st == STET_OK)
+        st = stet_sets_count(j->a->sets, c);
     if (st == STET_OK)
         st = stet_vocab_build(c, 1, 0, &j->own_vocab);
     stet_counter_free(c);
     j->vocab = j->own_vocab;
     j->tokenizer = j->a->tokenizer;
     j->max_len = SIZE_MAX / 64;
+    return st;
+}
+
+/* Sets of texts cannot say anything about another text. */
+static stet_status check_text(const stet_attack_args *a, size_t index)
+{
+    if (stet_dataset_label(a->data, index) < 0)
+        return error_set(STET_EUSAGE, "text %zu has no label", index);
+    size_t which = 0;
+    const stet_str text = stet_dataset_text(a->data, index);
+    if (a->sets->texts)
+        TRY(stet_subst_texts_find(a->sets->texts, text.data, text.len, &which));
+    return which == SIZE_MAX
+               ? error_set(STET_EUSAGE, "text %zu is not among the texts of the sets", index)
+               : STET_OK;
+}
+
+/* A record for every text to attack. */
+static stet_status take_texts(attack_job *j)
+{
+    const stet_attack_args *a = j->a;
+    j->n = a->n_index;
+    size_t *all = NULL;
+    const size_t *index = a->index;
+    stet_status st = STET_OK;
+    if (!index) {
+        index = all = mem_alloc(stet_dataset_size(a->data), sizeof *all);
+        st = all ? stet_sets_sample(a->sets, a->data, 0, a->seed, all, &j->n) : STET_ENOMEM;
+    }
+    if (st == STET_OK && !(j->record = mem_zalloc(j->n + 1, sizeof *j->record)))
+        st = STET_ENOMEM;
+    for (size_t i = 0; st == STET_OK && i < j->n; i++) {
+        j->record[i].index = index[i];
+        st = check_text(a, index[i]);
+    }
+    mem_free(all);
     return st;
 }
 
@@ -83,20 +119,14 @@ static stet_status set_up(attack_job *j)
     if (j->set.common.similarity == SIMILARITY_MEAN && !a->model && !a->similarity)
         return error_set(STET_EUSAGE,
                          "similarity 'mean' needs the word vectors of a model; a program has none");
-    j->n = a->index ? a->n_index : stet_dataset_size(a->data);
+    TRY(take_texts(j));
     j->n_workers = (size_t)stet_threads();
-    j->record = mem_zalloc(j->n + 1, sizeof *j->record);
     j->todo = mem_alloc(j->n + 1, sizeof *j->todo);
     j->status = mem_zalloc(j->n + 1, sizeof *j->status);
     j->message = mem_zalloc(j->n + 1, sizeof *j->message);
     j->worker = mem_zalloc(j->n_workers, sizeof *j->worker);
-    if (!j->record || !j->todo || !j->status || !j->message || !j->worker)
+    if (!j->todo || !j->status || !j->message || !j->worker)
         return STET_ENOMEM;
-    for (size_t i = 0; i < j->n; i++) {
-        j->record[i].index = a->index ? a->index[i] : i;
-        if (stet_dataset_label(a->data, j->record[i].index) < 0)
-            return error_set(STET_EUSAGE, "text %zu has no label", j->record[i].index);
-    }
     return STET_OK;
 }
 
@@ -143,7 +173,7 @@ static stet_status make_header(const attack_job *j, char **out)
                ",\"data\":\"%016llx\",\"synonyms\":\"%016llx\",\"stop_words\":\"%016llx\","
                "\"tagger\":%s,\"similarity_given\":%s}",
                (unsigned long long)stet_dataset_fingerprint(a->data),
-               (unsigned long long)stet_subst_fingerprint(a->subst), (unsigned long long)stop,
+               (unsigned long long)stet_sets_fingerprint(a->sets), (unsigned long long)stop,
                a->tagger ? "true" : "false", a->similarity ? "true" : "false");
     const stet_status st = buf_status(&b);
     *out = st == STET_OK ? buf_take(&b) : NULL;
@@ -298,6 +328,8 @@ stet_status stet_attack_run(const stet_attack_args *a, stet_attack_result *out)
         st = attack_all(&j, &log, out);
     if (st == STET_OK && a->html)
         st = write_page(&j, out);
+    for (size_t i = 0; st == STET_OK && a->each && i < j.n; i++)
+        a->each(a->each_user, j.record[i].line);
     out->seconds = now() - start;
     attack_log_close(&log);
     mem_free(header);

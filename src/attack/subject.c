@@ -50,12 +50,14 @@ static stet_status read_text(const attack_job *j, attack_worker *w, size_t index
     for (size_t i = 0; i < n; i++)
         ids[i] = stet_vocab_id(j->vocab, stet_token_word(&w->tokens, i), w->tokens.v[i].len);
     w->text = (attack_text){.text = text, .tokens = &w->tokens, .ids = ids, .n = n};
-    return stet_choices_of(j->a->subst, j->vocab, &w->tokens, j->max_len, &w->choices);
+    return stet_sets_choices(j->a->sets, text.data, text.len, j->vocab, &w->tokens, j->max_len,
+                             &w->choices);
 }
 
 /* The problem, in memory of the worker: candidates cut to the limit, stop words marked. */
 static stet_status set_problem(const attack_job *j, attack_worker *w)
 {
+    const stet_sets *sets = j->a->sets;
     const size_t n = w->text.n, total = w->choices.start[w->choices.n];
     const size_t cap =
         j->set.common.max_candidates ? (size_t)j->set.common.max_candidates : MAX_CANDIDATES;
@@ -71,7 +73,8 @@ static stet_status set_problem(const attack_job *j, attack_worker *w)
         const char *token = stet_token_word(&w->tokens, i);
         const uint32_t len = w->tokens.v[i].len;
         filtered[i] = strmap_find(&j->stop, token, len) != STRMAP_NONE;
-        listed[i] = stet_subst_word_id(j->a->subst, token, len) != UINT32_MAX;
+        listed[i] = sets->words ? stet_subst_word_id(sets->words, token, len) != UINT32_MAX
+                                : w->choices.start[i + 1] > w->choices.start[i];
         for (uint32_t k = w->choices.start[i]; k < w->choices.start[i + 1] && made - first[i] < cap;
              k++, made++) {
             word[made] = w->choices.word[k];
@@ -134,18 +137,14 @@ static stet_status rebuild(attack_worker *w, adversarial *v)
 /* Every substitution is in its set, looked up anew. */
 static stet_status check_sets(const attack_job *j, const attack_worker *w, const adversarial *v)
 {
-    const stet_subst *sets = j->a->subst;
+    const stet_str text = w->text.text;
     for (size_t k = 0; k < v->n; k++) {
-        const char *token = stet_token_word(&w->tokens, v->at[k]);
-        const uint32_t id = stet_subst_word_id(sets, token, w->tokens.v[v->at[k]].len);
-        size_t n = 0;
-        const uint32_t *alt = id == UINT32_MAX ? NULL : stet_subst_of(sets, id, &n);
-        bool found = false;
-        for (size_t c = 0; c < n && !found; c++)
-            found = strcmp(stet_subst_word(sets, alt[c]), v->with[k]) == 0;
-        if (!found || w->s.filtered[v->at[k]])
+        bool allowed;
+        TRY(stet_sets_allow(j->a->sets, text.data, text.len, &w->tokens, v->at[k], v->with[k],
+                            &allowed));
+        if (!allowed || w->s.filtered[v->at[k]])
             return error_set(STET_EINTERNAL, "%s put '%s' for '%s', which its set does not allow",
-                             j->d->name, v->with[k], token);
+                             j->d->name, v->with[k], stet_token_word(&w->tokens, v->at[k]));
     }
     return STET_OK;
 }

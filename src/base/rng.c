@@ -74,6 +74,15 @@ void rng_permutation(rng *r, uint32_t *p, size_t n)
     }
 }
 
+/* Knuth's algorithm S: one pass. */
+void rng_sample(rng *r, size_t n, size_t want, size_t *index)
+{
+    size_t have = 0;
+    for (size_t i = 0; have < want; i++)
+        if (rng_below(r, n - i) < want - have)
+            index[have++] = i;
+}
+
 size_t weighted_pick(double u, const double *weight, size_t n)
 {
     double total = 0;

@@ -33,6 +33,8 @@ double rng_range(rng *r, double lo, double hi); /* [lo, hi) */
 double rng_normal(rng *r);                      /* mean 0, variance 1 */
 uint64_t rng_below(rng *r, uint64_t n);         /* floor(u * n), u = rng_double */
 void rng_permutation(rng *r, uint32_t *p, size_t n);
+/* `want` <= n of the numbers below n, ascending, every subset equally likely. */
+void rng_sample(rng *r, size_t n, size_t want, size_t *index);
 /* Weighted choice as NumPy defines it: the number of entries of cumsum(w)/sum(w) that are <= u.
  * Weights are >= 0 with a positive sum. rng_pick draws u; weighted_pick takes it. */
 size_t rng_pick(rng *r, const double *weight, size_t n);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/record.h"
 #include "stet/attack.h"
 
 enum { MAX_SETTINGS = 64, MAX_ATTACKS = 16, SETTING_LEN = 128 };
@@ -14,7 +15,7 @@ typedef struct attack_cfg {
         *html;
     int64_t limit;
     int tokenizer;
-    bool skip_bad;
+    bool skip_bad, record;
     double timeout, require;
     const char *setting[MAX_SETTINGS]; /* as given; NULL: the profile decides */
 } attack_cfg;
@@ -33,7 +34,8 @@ static const stet_opt own_opts[] = {
     STET_OPT_STR("profile", attack_cfg, profile, "openattack", "NAME",
                  "whose settings: openattack, textattack, gbm-paper, original"),
     STET_OPT_STR("synonyms", attack_cfg, synonyms, NULL, "SET",
-                 "substitution sets: a file of `stet synonyms build`, a JSON map, or builtin"),
+                 "substitution sets: a file of `stet synonyms build`, a JSON map of words or of "
+                 "texts, or builtin"),
     STET_OPT_STR("stop", attack_cfg, stop, NULL, "FILE", "words that stay, one a line"),
     STET_OPT_STR("tagger", attack_cfg, tagger, "none", "none|builtin|FILE",
                  "parts of speech for textfooler: no check, or by this tagger"),
@@ -51,6 +53,7 @@ static const stet_opt own_opts[] = {
                  "a page with the changed words marked (several attacks: FILE-NAME.html)"),
     STET_OPT_REAL("require", attack_cfg, require, "0", 0, 1, "SHARE",
                   "exit with 4 if an accuracy under attack is below"),
+    CLI_RECORD_OPT(attack_cfg),
     STET_OPT_TOPIC("Settings, on top of the profile"),
 };
 enum { N_OWN = sizeof own_opts / sizeof *own_opts };
@@ -157,7 +160,7 @@ static stet_status make_plan(const attack_cfg *cfg, plan *p)
 typedef struct inputs {
     stet_model *model;
     stet_dataset *data;
-    stet_subst *subst;
+    stet_sets sets;
     stet_tagger *tagger;
     size_t *index, n_index;
 } inputs;
@@ -183,14 +186,20 @@ static stet_status load_data(const attack_cfg *cfg, inputs *in)
     if (st == STET_OK)
         st = stet_dataset_load(cfg->data, &how, &in->data);
     stet_dataset_free(like);
-    if (st != STET_OK || cfg->limit == 0 || (size_t)cfg->limit >= stet_dataset_size(in->data))
-        return st;
-    in->index = malloc((size_t)cfg->limit * sizeof *in->index);
+    return st;
+}
+
+static stet_status choose_texts(const attack_cfg *cfg, inputs *in)
+{
+    in->index = malloc((stet_dataset_size(in->data) + 1) * sizeof *in->index);
     if (!in->index)
         return cli_fail(STET_ENOMEM, "out of memory");
-    in->n_index =
-        stet_dataset_sample(in->data, (size_t)cfg->limit, (uint64_t)cfg->common.seed, in->index);
-    return STET_OK;
+    const stet_status st = stet_sets_sample(&in->sets, in->data, (size_t)cfg->limit,
+                                            (uint64_t)cfg->common.seed, in->index, &in->n_index);
+    if (st == STET_OK && in->n_index == 0 && in->sets.texts)
+        return cli_usage("--synonyms %s: none of its %zu texts is in %s", cfg->synonyms,
+                         stet_subst_texts_count(in->sets.texts), cfg->data);
+    return st;
 }
 
 static stet_status load(const attack_cfg *cfg, const stet_rest *rest, inputs *in)
@@ -199,7 +208,9 @@ static stet_status load(const attack_cfg *cfg, const stet_rest *rest, inputs *in
     if (st == STET_OK)
         st = load_data(cfg, in);
     if (st == STET_OK)
-        st = stet_subst_load(cfg->synonyms, &in->subst);
+        st = stet_sets_load(cfg->synonyms, &in->sets);
+    if (st == STET_OK)
+        st = choose_texts(cfg, in);
     if (st == STET_OK && strcmp(cfg->tagger, "none") != 0)
         st = strcmp(cfg->tagger, "builtin") == 0 ? stet_tagger_builtin(&in->tagger)
                                                  : stet_tagger_load(cfg->tagger, &in->tagger);
@@ -210,38 +221,64 @@ static void unload(inputs *in)
 {
     free(in->index);
     stet_tagger_free(in->tagger);
-    stet_subst_free(in->subst);
+    stet_sets_free(&in->sets);
     stet_dataset_free(in->data);
     stet_model_free(in->model);
 }
 
 /* ---- printing ----------------------------------------------------------------------------- */
 
-static stet_status print_json(const attack_cfg *cfg, const plan *p, size_t k,
-                              const stet_attack_result *r)
+/* The numbers of one attack, for --json and for the run folder. */
+static stet_status numbers_of(const attack_cfg *cfg, const plan *p, size_t k,
+                              const stet_attack_result *r, json_t **out)
 {
     char *text = NULL, *missing = NULL;
     const stet_status st =
         stet_attack_settings(p->name[k], cfg->profile, p->settings[k], &text, &missing);
     if (st != STET_OK)
         return st;
-    json_t *o = cli_json_start(&cmd_attack, cfg), *set = json_loads(text, 0, NULL);
-    json_object_update_new(
-        o, json_pack("{s:s, s:s, s:o, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
-                     "s:I, s:I, s:I, s:I, s:f}",
-                     "attack", p->name[k], "profile", cfg->profile, "settings",
-                     set ? set : json_object(), "missing", missing, "n", (json_int_t)r->n, "clean",
-                     r->clean, "aua", r->aua, "success_rate", r->success_rate, "queries_mean",
-                     r->queries_mean, "queries_success_mean", r->queries_success_mean,
-                     "queries_failure_mean", r->queries_failure_mean, "evaluations_mean",
-                     r->evaluations_mean, "changed_mean", r->changed_mean, "candidates_mean",
-                     r->candidates_mean, "attackable_mean", r->attackable_mean, "errors",
-                     (json_int_t)r->errors, "unconfirmed", (json_int_t)r->unconfirmed, "decided",
-                     (json_int_t)r->decided, "resumed", (json_int_t)r->resumed, "seconds",
-                     r->seconds));
+    json_t *set = json_loads(text, 0, NULL);
+    *out = json_pack(
+        "{s:s, s:s, s:o, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
+        "s:I, s:I, s:I, s:I, s:f}",
+        "attack", p->name[k], "profile", cfg->profile, "settings", set ? set : json_object(),
+        "missing", missing, "n", (json_int_t)r->n, "clean", r->clean, "aua", r->aua, "success_rate",
+        r->success_rate, "queries_mean", r->queries_mean, "queries_success_mean",
+        r->queries_success_mean, "queries_failure_mean", r->queries_failure_mean,
+        "evaluations_mean", r->evaluations_mean, "changed_mean", r->changed_mean, "candidates_mean",
+        r->candidates_mean, "attackable_mean", r->attackable_mean, "errors", (json_int_t)r->errors,
+        "unconfirmed", (json_int_t)r->unconfirmed, "decided", (json_int_t)r->decided, "resumed",
+        (json_int_t)r->resumed, "seconds", r->seconds);
     stet_free(text);
     stet_free(missing);
+    return STET_OK;
+}
+
+static stet_status print_json(const attack_cfg *cfg, json_t *numbers)
+{
+    json_t *o = cli_json_start(&cmd_attack, cfg);
+    json_object_update(o, numbers);
     return cli_json_print(o);
+}
+
+static void keep(const attack_cfg *cfg, const inputs *in, const char *dir, const plan *p, size_t k,
+                 const cli_examples *e, json_t *numbers)
+{
+    char name[256];
+    snprintf(name, sizeof name, "attack-%s-%s", p->name[k], cfg->profile);
+    json_object_update_new(numbers, json_pack("{s:O, s:O, s:O}", "examples", e->examples, "turned",
+                                              e->turned, "wrong", e->wrong));
+    cli_record(&(cli_measured){.cmd = &cmd_attack,
+                               .cfg = cfg,
+                               .dir = dir,
+                               .name = name,
+                               .model = in->model,
+                               .data = in->data,
+                               .data_path = cfg->data,
+                               .texts = in->index ? in->n_index : stet_dataset_size(in->data),
+                               .subst = in->subst,
+                               .subst_path = cfg->synonyms},
+               json_incref(numbers));
 }
 
 static void print_row(cli_table *t, const char *name, const stet_attack_result *r)
@@ -285,7 +322,35 @@ static const char *page_name(const attack_cfg *cfg, const plan *p, size_t k, cha
     return out;
 }
 
-static stet_status run_all(const attack_cfg *cfg, const inputs *in, const plan *p)
+static stet_status run_one(const attack_cfg *cfg, const inputs *in, const char *dir, const plan *p,
+                           size_t k, stet_attack_result *r)
+{
+    char page[4096];
+    cli_examples e;
+    cli_examples_init(&e);
+    stet_attack_args a = STET_ATTACK_DEFAULTS;
+    a.model = in->model, a.command = cfg->command, a.timeout = cfg->timeout,
+    a.tokenizer = (stet_tokenizer)cfg->tokenizer;
+    a.data = in->data, a.index = in->index, a.n_index = in->n_index, a.subst = in->subst,
+    a.stop = cfg->stop, a.tagger = in->tagger;
+    a.attack = p->name[k], a.profile = cfg->profile, a.settings = p->settings[k],
+    a.seed = (uint64_t)cfg->common.seed;
+    a.log = cfg->log, a.html = page_name(cfg, p, k, page, sizeof page);
+    a.each = cli_examples_add, a.each_user = &e;
+    json_t *numbers = NULL;
+    stet_status st = stet_attack_run(&a, r);
+    if (st == STET_OK)
+        st = numbers_of(cfg, p, k, r, &numbers);
+    if (st == STET_OK && cfg->common.json)
+        st = print_json(cfg, numbers);
+    if (st == STET_OK && dir && cfg->record)
+        keep(cfg, in, dir, p, k, &e, numbers);
+    json_decref(numbers);
+    cli_examples_deinit(&e);
+    return st;
+}
+
+static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *dir, const plan *p)
 {
     cli_table t = {0};
     cli_row(&t, "attack", "clean", "AUA", "success", "queries", "computed", "changed", "candidates",
@@ -293,23 +358,12 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const plan *
     stet_status st = print_settings(cfg, p);
     size_t errors = 0;
     for (size_t k = 0; st == STET_OK && k < p->n; k++) {
-        char page[4096];
-        stet_attack_args a = STET_ATTACK_DEFAULTS;
-        a.model = in->model, a.command = cfg->command, a.timeout = cfg->timeout,
-        a.tokenizer = (stet_tokenizer)cfg->tokenizer;
-        a.data = in->data, a.index = in->index, a.n_index = in->n_index, a.subst = in->subst,
-        a.stop = cfg->stop, a.tagger = in->tagger;
-        a.attack = p->name[k], a.profile = cfg->profile, a.settings = p->settings[k],
-        a.seed = (uint64_t)cfg->common.seed;
-        a.log = cfg->log, a.html = page_name(cfg, p, k, page, sizeof page);
         stet_attack_result r;
-        st = stet_attack_run(&a, &r);
+        st = run_one(cfg, in, dir, p, k, &r);
         if (st != STET_OK)
             break;
         errors += r.errors;
-        if (cfg->common.json)
-            st = print_json(cfg, p, k, &r);
-        else
+        if (!cfg->common.json)
             print_row(&t, p->name[k], &r);
         if (r.aua < cfg->require)
             cli_require_failed("accuracy under %s is %.4f, below the required %.4f", p->name[k],
@@ -337,7 +391,7 @@ static stet_status run(void *config, const stet_rest *rest)
     if (st == STET_OK)
         st = load(cfg, rest, &in);
     if (st == STET_OK)
-        st = run_all(cfg, &in, &p);
+        st = run_all(cfg, &in, rest->n ? rest->v[0] : NULL, &p);
     unload(&in);
     return st;
 }

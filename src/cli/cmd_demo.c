@@ -163,7 +163,7 @@ static stet_status clean_accuracy(stet_model *m, const stet_dataset *d, double *
     return st;
 }
 
-static stet_status attack(const demo_cfg *cfg, const rival *r, stet_model *m, const stet_dataset *d, const stet_subst *sets,
+static stet_status attack(const demo_cfg *cfg, const rival *r, stet_model *m, const stet_dataset *d, const stet_sets *sets,
                           scores *out)
 {
     size_t index[ATTACKED];
@@ -178,7 +178,7 @@ static stet_status attack(const demo_cfg *cfg, const rival *r, stet_model *m, co
         a.data = d;
         a.index = index;
         a.n_index = n;
-        a.subst = sets;
+        a.sets = sets;
         a.attack = attacks[k];
         a.profile = "original";
         a.seed = (uint64_t)cfg->common.seed;
@@ -198,18 +198,18 @@ static stet_status try_model(const demo_cfg *cfg, const rival *r, scores *out)
 {
     stet_model *m = NULL;
     stet_dataset *d = NULL;
-    stet_subst *sets = NULL;
+    stet_sets sets = {0};
     const stet_data_options how = STET_DATA_DEFAULTS;
     stet_status st = stet_model_load(in(cfg, r->folder), &m);
     if (st == STET_OK)
         st = stet_dataset_load(in(cfg, "test.tsv"), &how, &d);
     if (st == STET_OK)
-        st = stet_subst_load(in(cfg, "synonyms.subst"), &sets);
+        st = stet_sets_load(in(cfg, "synonyms.subst"), &sets);
     if (st == STET_OK)
         st = clean_accuracy(m, d, &out->clean);
     if (st == STET_OK)
-        st = attack(cfg, r, m, d, sets, out);
-    stet_subst_free(sets);
+        st = attack(cfg, r, m, d, &sets, out);
+    stet_sets_free(&sets);
     stet_dataset_free(d);
     stet_model_free(m);
     return st;

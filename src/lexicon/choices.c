@@ -25,7 +25,8 @@ static stet_status reserve(stet_choices *c, size_t need)
 }
 
 /* Add `text` to position i unless the model reads it as something already there. */
-static stet_status add(stet_choices *c, const stet_vocab *v, uint32_t in_place, size_t i, const char *text, uint32_t *n)
+static stet_status add(stet_choices *c, const stet_vocab *v, uint32_t in_place, size_t i,
+                       const char *text, uint32_t *n)
 {
     const uint32_t word = stet_vocab_id(v, text, strlen(text));
     if (word == in_place)
@@ -44,7 +45,8 @@ static uint32_t id_of(const stet_vocab *v, const stet_tokens *t, size_t i)
     return stet_vocab_id(v, stet_token_word(t, i), t->v[i].len);
 }
 
-stet_status stet_choices_of(const stet_subst *s, const stet_vocab *v, const stet_tokens *tokens, size_t max_len, stet_choices *out)
+stet_status stet_choices_of(const stet_subst *s, const stet_vocab *v, const stet_tokens *tokens,
+                            size_t max_len, stet_choices *out)
 {
     TRY(begin(out, tokens->n < max_len ? tokens->n : max_len));
     uint32_t n = 0;
@@ -59,19 +61,33 @@ stet_status stet_choices_of(const stet_subst *s, const stet_vocab *v, const stet
     return STET_OK;
 }
 
-stet_status stet_choices_of_text(const stet_subst_texts *s, size_t text, const stet_vocab *v, const stet_tokens *tokens,
-                                 size_t max_len, stet_choices *out)
+/* The substitutes of text `which` go to the tokens that stand at its positions. */
+static stet_status add_aligned(const stet_subst_texts *s, size_t which, const size_t *position,
+                               const stet_vocab *v, const stet_tokens *tokens, stet_choices *out)
 {
-    TRY(begin(out, tokens->n < max_len ? tokens->n : max_len));
     uint32_t n = 0;
     for (size_t i = 0; i < out->n; i++) {
-        size_t count = 0;
-        const char *const *alt = stet_subst_texts_at(s, text, i, &count);
+        size_t count;
+        const char *const *alt = stet_subst_texts_at(s, which, position[i], &count);
         for (size_t k = 0; k < count; k++)
             TRY(add(out, v, id_of(v, tokens, i), i, alt[k], &n));
         out->start[i + 1] = n;
     }
     return STET_OK;
+}
+
+stet_status stet_choices_of_text(const stet_subst_texts *s, size_t i, const char *text, size_t len,
+                                 const stet_vocab *v, const stet_tokens *tokens, size_t max_len,
+                                 stet_choices *out)
+{
+    TRY(begin(out, tokens->n < max_len ? tokens->n : max_len));
+    size_t *position = mem_alloc(tokens->n, sizeof *position);
+    if (!position)
+        return STET_ENOMEM;
+    stet_subst_texts_align(s, i, text, len, tokens, position);
+    const stet_status st = add_aligned(s, i, position, v, tokens, out);
+    mem_free(position);
+    return st;
 }
 
 void stet_choices_deinit(stet_choices *c)

@@ -196,14 +196,24 @@ stet_status subst_view(stet_subst *s, const void *image, size_t size, const char
 
 /* ---- the object --------------------------------------------------------------------------- */
 
-static stet_status load_json(const char *path, stet_subst **out)
+stet_status subst_from_json(json_t *map, const char *name, stet_subst **out)
 {
+    *out = NULL;
     stet_subst_builder *b;
     TRY(stet_subst_builder_new(&b));
-    stet_status st = stet_subst_add_neighbours(b, path);
+    stet_status st = subst_add_json(b, map, name);
     if (st == STET_OK)
         st = stet_subst_build(b, out);
     stet_subst_builder_free(b);
+    return st;
+}
+
+static stet_status load_json(const char *path, stet_subst **out)
+{
+    json_t *map;
+    TRY(json_read_file(path, &map));
+    const stet_status st = subst_from_json(map, path, out);
+    json_decref(map);
     return st;
 }
 

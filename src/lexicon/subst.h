@@ -64,6 +64,10 @@ stet_status subst_add_edge(stet_subst_builder *b, uint32_t from, uint32_t to); /
 stet_status subst_add_set(stet_subst_builder *b, const stet_subst *s);
 /* Every pair of a parsed neighbour map; `name` is for messages. */
 stet_status subst_add_json(stet_subst_builder *b, json_t *map, const char *name);
+stet_status subst_from_json(json_t *map, const char *name, stet_subst **out);
+/* Is there a set at `path` (or the built-in one), not a map? Standard input never is: it cannot be
+ * mapped. */
+stet_status subst_is_built(const char *path, bool *yes);
 
 typedef bool subst_keep_fn(const stet_subst_builder *b, const void *ctx, subst_edge e);
 void subst_keep_if(stet_subst_builder *b, subst_keep_fn *keep, const void *ctx);

@@ -61,8 +61,7 @@ stet_status subst_add_set(stet_subst_builder *b, const stet_subst *s)
     return STET_OK;
 }
 
-/* Is there a set at `path`, not a map? Standard input never is: it cannot be mapped. */
-static stet_status is_built_set(const char *path, bool *yes)
+stet_status subst_is_built(const char *path, bool *yes)
 {
     *yes = strcmp(path, "builtin") == 0;
     if (*yes || strcmp(path, "-") == 0)
@@ -77,7 +76,7 @@ static stet_status is_built_set(const char *path, bool *yes)
 stet_status stet_subst_add_neighbours(stet_subst_builder *b, const char *path)
 {
     bool built;
-    TRY(is_built_set(path, &built));
+    TRY(subst_is_built(path, &built));
     if (built) {
         stet_subst *s;
         TRY(stet_subst_load(path, &s));

@@ -127,15 +127,11 @@ stet_status stet_dataset_pick(const stet_dataset *d, const size_t *index, size_t
     return st;
 }
 
-/* Knuth's algorithm S: one pass, ascending, every subset equally likely. */
 size_t stet_dataset_sample(const stet_dataset *d, size_t limit, uint64_t seed, size_t *index)
 {
     const size_t want = limit < d->n ? limit : d->n;
     rng r = rng_stream(seed, STREAM_SAMPLE, 0);
-    size_t have = 0;
-    for (size_t i = 0; have < want; i++)
-        if (rng_below(&r, d->n - i) < want - have)
-            index[have++] = i;
+    rng_sample(&r, d->n, want, index);
     return want;
 }
 

@@ -14,7 +14,7 @@ enum { TEXTS = 60 };
 typedef struct world {
     stet_model *m;
     stet_dataset *data;
-    stet_subst *subst;
+    stet_sets sets;
 } world;
 
 /* Random texts that the model gets right, every word with up to three substitutes, one of them
@@ -53,7 +53,8 @@ static void make(world *w, int kind, size_t longest)
         const char *subs[] = {one, two, "strange"};
         CHECK_OK(stet_subst_add_list(b, word, subs, i % 3 == 0 ? 3 : 2));
     }
-    CHECK_OK(stet_subst_build(b, &w->subst));
+    w->sets.texts = NULL;
+    CHECK_OK(stet_subst_build(b, &w->sets.words));
     stet_subst_builder_free(b);
 }
 
@@ -61,13 +62,13 @@ static void unmake(world *w)
 {
     stet_model_free(w->m);
     stet_dataset_free(w->data);
-    stet_subst_free(w->subst);
+    stet_sets_free(&w->sets);
 }
 
 static stet_attack_args args_of(const world *w, const char *attack)
 {
     stet_attack_args a = STET_ATTACK_DEFAULTS;
-    a.model = w->m, a.data = w->data, a.subst = w->subst, a.attack = attack;
+    a.model = w->m, a.data = w->data, a.sets = &w->sets, a.attack = attack;
     return a;
 }
 
@@ -223,6 +224,42 @@ TEST(stop_words_limits_and_budgets_hold)
     CHECK_OK(st);
     CHECK(seen > 0);
     stream_close(f);
+    unmake(&w);
+}
+
+TEST(sets_of_texts_are_for_their_own_texts)
+{
+    world w;
+    make(&w, 0, 8);
+    const stet_str one = stet_dataset_text(w.data, 0), two = stet_dataset_text(w.data, 3);
+    char path[512], log[512], json[2048];
+    snprintf(path, sizeof path, "%s/texts.json", test_dir());
+    snprintf(log, sizeof log, "%s/texts.jsonl", test_dir());
+    snprintf(json, sizeof json,
+             "{\"%s\": {\"0\": [\"w31\", \"w32\", \"w33\", \"w34\"]}, "
+             "\"%s\": {\"1\": [\"w35\", \"strange\"]}, \"not there\": {}}",
+             one.data, two.data);
+    CHECK_OK(file_write_all(path, json, strlen(json)));
+    stet_sets sets;
+    CHECK_OK(stet_sets_load(path, &sets));
+    stet_attack_args a = args_of(&w, "exhaustive");
+    a.sets = &sets;
+    a.log = log;
+    stet_attack_result r;
+    CHECK_OK(stet_attack_run(&a, &r));
+    CHECK_EQ(r.n, 2);
+    CHECK_EQ(r.decided, 2);
+    CHECK_NEAR(r.attackable_mean, 1, 1e-12);
+    CHECK_NEAR(r.candidates_mean, 3, 1e-12);
+    CHECK_NEAR(r.evaluations_mean, 4, 1e-12); /* the text itself, and each substitute */
+    char *lines = read_all(log);
+    CHECK(strstr(lines, "\"index\":0,") && strstr(lines, "\"index\":3,"));
+    mem_free(lines);
+    const size_t other[] = {0, 1};
+    a.log = NULL;
+    a.index = other, a.n_index = 2;
+    CHECK_FAILS(stet_attack_run(&a, &r), STET_EUSAGE, "text 1 is not among the texts of the sets");
+    stet_sets_free(&sets);
     unmake(&w);
 }
 

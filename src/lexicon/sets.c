@@ -1,0 +1,147 @@
+/* lexicon/sets.c - sets of words and sets of texts behind one name (stet/choices.h). */
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "lexicon/subst.h"
+#include "stet/choices.h"
+
+/* ---- loading ------------------------------------------------------------------------------ */
+
+/* Sets of texts map to maps, sets of words to lists. */
+static bool maps_texts(json_t *root)
+{
+    void *first = json_is_object(root) ? json_object_iter(root) : NULL;
+    return first && json_is_object(json_object_iter_value(first));
+}
+
+stet_status stet_sets_load(const char *path, stet_sets *out)
+{
+    *out = (stet_sets){0};
+    bool built = strcmp(path, "builtin") == 0;
+    if (!built)
+        TRY(subst_is_built(path, &built));
+    if (built)
+        return stet_subst_load(path, &out->words);
+    json_t *root;
+    TRY(json_read_file(path, &root));
+    const stet_status st = maps_texts(root) ? subst_texts_from_json(root, path, &out->texts)
+                                            : subst_from_json(root, path, &out->words);
+    json_decref(root);
+    return st;
+}
+
+void stet_sets_free(stet_sets *s)
+{
+    stet_subst_free(s->words);
+    stet_subst_texts_free(s->texts);
+    *s = (stet_sets){0};
+}
+
+uint64_t stet_sets_fingerprint(const stet_sets *s)
+{
+    return s->words ? stet_subst_fingerprint(s->words) : stet_subst_texts_fingerprint(s->texts);
+}
+
+stet_status stet_sets_count(const stet_sets *s, stet_counter *c)
+{
+    for (uint32_t w = 0; s->words && w < stet_subst_words(s->words); w++)
+        TRY(stet_counter_add_word(c, stet_subst_word(s->words, w), 0));
+    for (size_t i = 0; s->texts && i < stet_subst_texts_count(s->texts); i++)
+        for (size_t p = 0; p < stet_subst_texts_positions(s->texts, i); p++) {
+            size_t n;
+            const char *const *sub = stet_subst_texts_at(s->texts, i, p, &n);
+            for (size_t k = 0; k < n; k++)
+                TRY(stet_counter_add_word(c, sub[k], 0));
+        }
+    return STET_OK;
+}
+
+/* ---- the texts they speak about ----------------------------------------------------------- */
+
+/* Texts of `d` that are in the file; of several copies the first. */
+static stet_status known_texts(const stet_subst_texts *s, const stet_dataset *d, size_t *index,
+                               size_t *n)
+{
+    bool *seen = mem_zalloc(stet_subst_texts_count(s), sizeof *seen);
+    stet_status st = seen ? STET_OK : STET_ENOMEM;
+    *n = 0;
+    for (size_t i = 0; st == STET_OK && i < stet_dataset_size(d); i++) {
+        const stet_str text = stet_dataset_text(d, i);
+        size_t which;
+        st = stet_subst_texts_find(s, text.data, text.len, &which);
+        if (st == STET_OK && which != SIZE_MAX && !seen[which]) {
+            seen[which] = true;
+            index[(*n)++] = i;
+        }
+    }
+    mem_free(seen);
+    return st;
+}
+
+stet_status stet_sets_sample(const stet_sets *s, const stet_dataset *d, size_t limit, uint64_t seed,
+                             size_t *index, size_t *n)
+{
+    if (!s->texts) {
+        *n = stet_dataset_sample(d, limit ? limit : stet_dataset_size(d), seed, index);
+        return STET_OK;
+    }
+    TRY(known_texts(s->texts, d, index, n));
+    if (limit == 0 || limit >= *n)
+        return STET_OK;
+    size_t *chosen = mem_alloc(limit, sizeof *chosen);
+    if (!chosen)
+        return STET_ENOMEM;
+    rng r = rng_stream(seed, STREAM_SAMPLE, 0);
+    rng_sample(&r, *n, limit, chosen);
+    for (size_t k = 0; k < limit; k++)
+        index[k] = index[chosen[k]]; /* chosen[k] >= k */
+    mem_free(chosen);
+    *n = limit;
+    return STET_OK;
+}
+
+/* ---- choices ------------------------------------------------------------------------------ */
+
+stet_status stet_sets_choices(const stet_sets *s, const char *text, size_t len, const stet_vocab *v,
+                              const stet_tokens *tokens, size_t max_len, stet_choices *out)
+{
+    if (!s->texts)
+        return stet_choices_of(s->words, v, tokens, max_len, out);
+    size_t which;
+    TRY(stet_subst_texts_find(s->texts, text, len, &which));
+    return stet_choices_of_text(s->texts, which, text, len, v, tokens, max_len, out);
+}
+
+static bool allow_word(const stet_subst *s, const stet_tokens *tokens, size_t i, const char *word)
+{
+    const uint32_t id = stet_subst_word_id(s, stet_token_word(tokens, i), tokens->v[i].len);
+    size_t n = 0;
+    const uint32_t *alt = id == UINT32_MAX ? NULL : stet_subst_of(s, id, &n);
+    for (size_t k = 0; k < n; k++)
+        if (strcmp(stet_subst_word(s, alt[k]), word) == 0)
+            return true;
+    return false;
+}
+
+stet_status stet_sets_allow(const stet_sets *s, const char *text, size_t len,
+                            const stet_tokens *tokens, size_t i, const char *word, bool *out)
+{
+    *out = false;
+    if (!s->texts) {
+        *out = allow_word(s->words, tokens, i, word);
+        return STET_OK;
+    }
+    size_t which, n;
+    TRY(stet_subst_texts_find(s->texts, text, len, &which));
+    size_t *position = mem_alloc(tokens->n, sizeof *position);
+    if (!position)
+        return STET_ENOMEM;
+    stet_subst_texts_align(s->texts, which, text, len, tokens, position);
+    const char *const *alt = stet_subst_texts_at(s->texts, which, position[i], &n);
+    for (size_t k = 0; k < n && !*out; k++)
+        *out = strcmp(alt[k], word) == 0;
+    mem_free(position);
+    return STET_OK;
+}
