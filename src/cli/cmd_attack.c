@@ -275,9 +275,9 @@ static void keep(const attack_cfg *cfg, const inputs *in, const char *dir, const
                                .model = in->model,
                                .data = in->data,
                                .data_path = cfg->data,
-                               .texts = in->index ? in->n_index : stet_dataset_size(in->data),
-                               .subst = in->subst,
-                               .subst_path = cfg->synonyms},
+                               .texts = in->n_index,
+                               .sets = &in->sets,
+                               .sets_path = cfg->synonyms},
                json_incref(numbers));
 }
 
@@ -331,7 +331,7 @@ static stet_status run_one(const attack_cfg *cfg, const inputs *in, const char *
     stet_attack_args a = STET_ATTACK_DEFAULTS;
     a.model = in->model, a.command = cfg->command, a.timeout = cfg->timeout,
     a.tokenizer = (stet_tokenizer)cfg->tokenizer;
-    a.data = in->data, a.index = in->index, a.n_index = in->n_index, a.subst = in->subst,
+    a.data = in->data, a.index = in->index, a.n_index = in->n_index, a.sets = &in->sets,
     a.stop = cfg->stop, a.tagger = in->tagger;
     a.attack = p->name[k], a.profile = cfg->profile, a.settings = p->settings[k],
     a.seed = (uint64_t)cfg->common.seed;

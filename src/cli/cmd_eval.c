@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "cli/commands.h"
+#include "cli/record.h"
 #include "stet/model.h"
 
 typedef struct eval_cfg {
@@ -9,7 +10,7 @@ typedef struct eval_cfg {
     const char *data, *label, *text;
     int64_t limit;
     double require;
-    bool skip_bad;
+    bool skip_bad, record;
 } eval_cfg;
 
 static const stet_opt opts[] = {
@@ -20,6 +21,7 @@ static const stet_opt opts[] = {
     STET_OPT_FLAG("skip-bad", eval_cfg, skip_bad, "count bad lines instead of failing"),
     STET_OPT_INT("limit", eval_cfg, limit, "0", 0, 1e12, "N", "a seeded random sample of N texts; 0: all"),
     STET_OPT_REAL("require", eval_cfg, require, "0", 0, 1, "SHARE", "exit with 4 if the accuracy is below"),
+    CLI_RECORD_OPT(eval_cfg),
     CLI_COMMON_OPTS(eval_cfg),
     STET_OPT_END,
 };
@@ -40,21 +42,14 @@ static stet_status model_classes(const stet_model *m, stet_dataset **out)
     return st;
 }
 
-static stet_status sample(stet_dataset **d, size_t limit, uint64_t seed)
+static stet_status sample(const stet_dataset *all, size_t limit, uint64_t seed, stet_dataset **out)
 {
-    if (limit == 0 || limit >= stet_dataset_size(*d))
-        return STET_OK;
-    size_t *index = malloc(limit * sizeof *index);
+    const size_t n = limit && limit < stet_dataset_size(all) ? limit : stet_dataset_size(all);
+    size_t *index = malloc((n + 1) * sizeof *index);
     if (!index)
         return cli_fail(STET_ENOMEM, "out of memory");
-    const size_t n = stet_dataset_sample(*d, limit, seed, index);
-    stet_dataset *part;
-    const stet_status st = stet_dataset_pick(*d, index, n, &part);
+    const stet_status st = stet_dataset_pick(all, index, stet_dataset_sample(all, n, seed, index), out);
     free(index);
-    if (st == STET_OK) {
-        stet_dataset_free(*d);
-        *d = part;
-    }
     return st;
 }
 
@@ -69,8 +64,6 @@ static stet_status load(const eval_cfg *cfg, const stet_model *m, stet_dataset *
     how.like = like;
     if (st == STET_OK)
         st = stet_dataset_load(cfg->data, &how, out);
-    if (st == STET_OK)
-        st = sample(out, (size_t)cfg->limit, (uint64_t)cfg->common.seed);
     stet_dataset_free(like);
     return st;
 }
@@ -101,9 +94,8 @@ static void print_text(const stet_model *m, const stet_scores *s)
     }
 }
 
-static stet_status print_json(const eval_cfg *cfg, const stet_model *m, const stet_scores *s)
+static json_t *numbers_of(const stet_model *m, const stet_scores *s)
 {
-    json_t *o = cli_json_start(&cmd_eval, cfg);
     json_t *classes = json_array(), *confusion = json_array(), *bins = json_array();
     for (size_t c = 0; c < s->n_classes; c++) {
         json_array_append_new(classes, json_pack("{s:s, s:f, s:f, s:f}", "class", stet_model_class_name(m, c), "precision",
@@ -116,30 +108,48 @@ static stet_status print_json(const eval_cfg *cfg, const stet_model *m, const st
     for (size_t b = 0; b < 15; b++)
         json_array_append_new(bins, json_pack("{s:I, s:f, s:f}", "n", (json_int_t)s->bin_count[b], "confidence",
                                               s->bin_confidence[b], "accuracy", s->bin_accuracy[b]));
-    json_object_update_new(o, json_pack("{s:f, s:I, s:f, s:f, s:o, s:o, s:o}", "accuracy", s->accuracy, "n", (json_int_t)s->n,
-                                        "loss", s->loss, "ece", s->ece, "per_class", classes, "confusion", confusion,
-                                        "calibration", bins));
-    return cli_json_print(o);
+    return json_pack("{s:f, s:I, s:f, s:f, s:o, s:o, s:o}", "accuracy", s->accuracy, "n", (json_int_t)s->n, "loss", s->loss,
+                     "ece", s->ece, "per_class", classes, "confusion", confusion, "calibration", bins);
 }
 
-static stet_status score(const eval_cfg *cfg, const stet_model *m, const stet_dataset *d)
+static stet_status report(const eval_cfg *cfg, const char *dir, const stet_model *m, const stet_dataset *all,
+                          const stet_scores *s)
 {
+    json_t *numbers = numbers_of(m, s);
+    stet_status st = STET_OK;
+    if (cfg->common.json) {
+        json_t *o = cli_json_start(&cmd_eval, cfg);
+        json_object_update(o, numbers);
+        st = cli_json_print(o);
+    } else {
+        print_text(m, s);
+    }
+    if (cfg->record)
+        cli_record(&(cli_measured){ .cmd = &cmd_eval, .cfg = cfg, .dir = dir, .name = "eval", .model = m, .data = all,
+                                    .data_path = cfg->data, .texts = s->n },
+                   json_incref(numbers));
+    json_decref(numbers);
+    if (s->accuracy < cfg->require)
+        cli_require_failed("accuracy %.4f is below the required %.4f", s->accuracy, cfg->require);
+    return st;
+}
+
+static stet_status score(const eval_cfg *cfg, const char *dir, const stet_model *m, const stet_dataset *all)
+{
+    stet_dataset *d = NULL;
     stet_corpus c = { 0 };
-    stet_status st = stet_corpus_encode(d, stet_model_vocab(m), stet_model_tokenizer(m), stet_model_max_len(m), &c);
+    stet_status st = sample(all, (size_t)cfg->limit, (uint64_t)cfg->common.seed, &d);
+    if (st == STET_OK)
+        st = stet_corpus_encode(d, stet_model_vocab(m), stet_model_tokenizer(m), stet_model_max_len(m), &c);
     float *logits = st == STET_OK ? malloc((c.n_texts * stet_model_classes(m) + 1) * sizeof *logits) : NULL;
     if (st == STET_OK)
         st = logits ? stet_model_logits(m, &c, logits) : cli_fail(STET_ENOMEM, "out of memory");
     stet_scores s = { 0 };
     if (st == STET_OK)
         st = stet_scores_of(logits, c.label, c.n_texts, stet_model_classes(m), &s);
-    if (st == STET_OK) {
-        if (cfg->common.json)
-            st = print_json(cfg, m, &s);
-        else
-            print_text(m, &s);
-        if (s.accuracy < cfg->require)
-            cli_require_failed("accuracy %.4f is below the required %.4f", s.accuracy, cfg->require);
-    }
+    if (st == STET_OK)
+        st = report(cfg, dir, m, all, &s);
+    stet_dataset_free(d);
     stet_scores_deinit(&s);
     stet_corpus_deinit(&c);
     free(logits);
@@ -157,7 +167,7 @@ static stet_status run(void *config, const stet_rest *rest)
     if (st == STET_OK)
         st = load(cfg, m, &d);
     if (st == STET_OK)
-        st = score(cfg, m, d);
+        st = score(cfg, rest->v[0], m, d);
     stet_dataset_free(d);
     stet_model_free(m);
     return st;

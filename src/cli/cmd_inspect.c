@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "cli/commands.h"
+#include "cli/record.h"
 #include "stet/bound.h"
 #include "stet/plot.h"
 
@@ -14,6 +15,7 @@ typedef struct inspect_cfg {
     cli_common common;
     const char *data, *label, *text, *synonyms, *out;
     int64_t limit, words, top;
+    bool record;
 } inspect_cfg;
 
 static const stet_opt opts[] = {
@@ -32,6 +34,7 @@ static const stet_opt opts[] = {
                  "folder for plots: heat map of M, distribution of its entries; SVG and PNG"),
     STET_OPT_INT("top", inspect_cfg, top, "5", 0, 1000, "N",
                  "most sensitive units and inputs to list"),
+    CLI_RECORD_OPT(inspect_cfg),
     CLI_COMMON_OPTS(inspect_cfg),
     STET_OPT_END,
 };
@@ -40,40 +43,39 @@ static const stet_opt opts[] = {
 
 /* What both models are looked at with; the texts are read by each model's own vocabulary. */
 typedef struct setting {
-    stet_dataset *data;
+    stet_dataset *data, *all; /* the sample, and what it was drawn from */
     stet_subst *synonyms;
+    stet_model *model[MOST];
 } setting;
 
-static stet_status load_texts(const inspect_cfg *cfg, stet_dataset **out)
+static stet_status load_texts(const inspect_cfg *cfg, setting *s)
 {
     stet_data_options how = STET_DATA_DEFAULTS;
     how.label = cfg->label;
     how.text = cfg->text;
-    stet_dataset *all = NULL;
-    stet_status st = stet_dataset_load(cfg->data, &how, &all);
+    stet_status st = stet_dataset_load(cfg->data, &how, &s->all);
     const size_t limit = (size_t)cfg->limit;
     size_t *index = st == STET_OK ? malloc(limit * sizeof *index) : NULL;
     if (st == STET_OK && !index)
         st = cli_fail(STET_ENOMEM, "out of memory");
     if (st == STET_OK)
         st = stet_dataset_pick(
-            all, index, stet_dataset_sample(all, limit, (uint64_t)cfg->common.seed, index), out);
+            s->all, index, stet_dataset_sample(s->all, limit, (uint64_t)cfg->common.seed, index),
+            &s->data);
     free(index);
-    stet_dataset_free(all);
     return st;
 }
 
-static stet_status bounds_of(const inspect_cfg *cfg, const setting *s, const char *dir,
+static stet_status bounds_of(const inspect_cfg *cfg, const setting *s, const stet_model *m,
                              stet_gbm *out)
 {
-    stet_model *m = NULL;
     stet_corpus c = {0};
     stet_gbm_options how = STET_GBM_DEFAULTS;
     how.words = (size_t)cfg->words;
     how.seed = (uint64_t)cfg->common.seed;
     how.synonyms = s->synonyms;
-    stet_status st = stet_model_load(dir, &m);
-    if (st == STET_OK && s->data) {
+    stet_status st = STET_OK;
+    if (s->data) {
         st = stet_corpus_encode(s->data, stet_model_vocab(m), stet_model_tokenizer(m),
                                 stet_model_max_len(m), &c);
         how.texts = &c;
@@ -81,8 +83,13 @@ static stet_status bounds_of(const inspect_cfg *cfg, const setting *s, const cha
     if (st == STET_OK)
         st = stet_gbm_of(m, &how, out);
     stet_corpus_deinit(&c);
-    stet_model_free(m);
     return st;
+}
+
+static const char *last_part(const char *dir)
+{
+    const char *slash = strrchr(dir, '/');
+    return slash && slash[1] ? slash + 1 : dir;
 }
 
 /* ---- most sensitive ----------------------------------------------------------------------- */
@@ -175,36 +182,58 @@ static void print_text(const inspect_cfg *cfg, const stet_gbm *g, const char *co
     }
 }
 
+/* The numbers of model i, for --json and for its run folder. */
+static json_t *numbers_of(const inspect_cfg *cfg, const stet_gbm *g, const char *dir)
+{
+    static const char *const part[STET_GBM_PARTS] = {"input", "state", "cell"};
+    json_t *parts = json_object(), *contraction = json_array();
+    for (size_t p = 0; p < STET_GBM_PARTS; p++)
+        json_object_set_new(parts, part[p], number(g->by_part[p]));
+    for (size_t d = 0; d < g->n_contraction; d++)
+        json_array_append_new(contraction, number(g->contraction[d]));
+    json_t *lipschitz =
+        json_pack("{s:o, s:o, s:o, s:o}", "inf_inf", number(g->lipschitz.inf_inf), "one_inf",
+                  number(g->lipschitz.one_inf), "one_one", number(g->lipschitz.one_one), "two_two",
+                  number(g->lipschitz.two_two));
+    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "dir", dir,
+                     "model", g->kind, "boxes", g->boxes, "rows", (json_int_t)g->rows, "cols",
+                     (json_int_t)g->cols, "gbm_sum", number(g->sum), "gbm_by_part", parts,
+                     "gbm_logits", number(g->logit_sum), "lipschitz", lipschitz, "contraction",
+                     contraction, "units",
+                     json_top(cfg, g, g->row_sum, g->rows, stet_gbm_row_name), "inputs",
+                     json_top(cfg, g, g->col_sum, g->cols, stet_gbm_col_name));
+}
+
 static stet_status print_json(const inspect_cfg *cfg, const stet_gbm *g, const char *const *dir,
                               size_t n)
 {
-    static const char *const part[STET_GBM_PARTS] = {"input", "state", "cell"};
     stet_status st = STET_OK;
     for (size_t i = 0; st == STET_OK && i < n; i++) {
-        json_t *parts = json_object(), *contraction = json_array();
-        for (size_t p = 0; p < STET_GBM_PARTS; p++)
-            json_object_set_new(parts, part[p], number(g[i].by_part[p]));
-        for (size_t d = 0; d < g[i].n_contraction; d++)
-            json_array_append_new(contraction, number(g[i].contraction[d]));
-        json_t *lipschitz =
-            json_pack("{s:o, s:o, s:o, s:o}", "inf_inf", number(g[i].lipschitz.inf_inf), "one_inf",
-                      number(g[i].lipschitz.one_inf), "one_one", number(g[i].lipschitz.one_one),
-                      "two_two", number(g[i].lipschitz.two_two));
         json_t *o = cli_json_start(&cmd_inspect, cfg);
-        json_object_update_new(
-            o,
-            json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "dir", dir[i],
-                      "model", g[i].kind, "boxes", g[i].boxes, "rows", (json_int_t)g[i].rows,
-                      "cols", (json_int_t)g[i].cols, "gbm_sum", number(g[i].sum), "gbm_by_part",
-                      parts, "gbm_logits", number(g[i].logit_sum), "lipschitz", lipschitz,
-                      "contraction", contraction, "units",
-                      json_top(cfg, &g[i], g[i].row_sum, g[i].rows, stet_gbm_row_name), "inputs",
-                      json_top(cfg, &g[i], g[i].col_sum, g[i].cols, stet_gbm_col_name)));
+        json_object_update_new(o, numbers_of(cfg, &g[i], dir[i]));
         if (i)
             json_object_set_new(o, "ratio", number(g[i].sum / g[0].sum));
         st = cli_json_print(o);
     }
     return st;
+}
+
+static void keep(const inspect_cfg *cfg, const setting *s, const stet_gbm *g,
+                 const char *const *dir, size_t n)
+{
+    const stet_sets sets = {.words = s->synonyms};
+    for (size_t i = 0; i < n; i++)
+        cli_record(&(cli_measured){.cmd = &cmd_inspect,
+                                   .cfg = cfg,
+                                   .dir = dir[i],
+                                   .name = "inspect",
+                                   .model = s->model[i],
+                                   .data = s->all,
+                                   .data_path = cfg->data,
+                                   .texts = s->data ? stet_dataset_size(s->data) : 0,
+                                   .sets = s->synonyms ? &sets : NULL,
+                                   .sets_path = cfg->synonyms},
+                   numbers_of(cfg, &g[i], last_part(dir[i])));
 }
 
 /* ---- plots -------------------------------------------------------------------------------- */
@@ -240,12 +269,6 @@ static void range_of(const stet_gbm *g, size_t n, double *lo, double *hi)
         *hi = *hi > 0 ? *hi : 1;
         *lo = *hi / 10;
     }
-}
-
-static const char *last_part(const char *dir)
-{
-    const char *slash = strrchr(dir, '/');
-    return slash && slash[1] ? slash + 1 : dir;
 }
 
 static stet_status plot_heat(const inspect_cfg *cfg, const stet_gbm *g, const char *dir, size_t i,
@@ -330,20 +353,28 @@ static stet_status run(void *config, const stet_rest *rest)
     const inspect_cfg *cfg = config;
     setting s = {0};
     stet_gbm g[MOST] = {0};
-    stet_status st = cfg->data ? load_texts(cfg, &s.data) : STET_OK;
+    stet_status st = cfg->data ? load_texts(cfg, &s) : STET_OK;
     if (st == STET_OK && cfg->synonyms)
         st = stet_subst_load(cfg->synonyms, &s.synonyms);
-    for (size_t i = 0; st == STET_OK && i < rest->n; i++)
-        st = bounds_of(cfg, &s, rest->v[i], &g[i]);
+    for (size_t i = 0; st == STET_OK && i < rest->n; i++) {
+        st = stet_model_load(rest->v[i], &s.model[i]);
+        if (st == STET_OK)
+            st = bounds_of(cfg, &s, s.model[i], &g[i]);
+    }
     if (st == STET_OK && cfg->out)
         st = plot_all(cfg, g, rest->v, rest->n);
     if (st == STET_OK && cfg->common.json)
         st = print_json(cfg, g, rest->v, rest->n);
     else if (st == STET_OK)
         print_text(cfg, g, rest->v, rest->n);
-    for (size_t i = 0; i < MOST; i++)
+    if (st == STET_OK && cfg->record)
+        keep(cfg, &s, g, rest->v, rest->n);
+    for (size_t i = 0; i < MOST; i++) {
         stet_gbm_deinit(&g[i]);
+        stet_model_free(s.model[i]);
+    }
     stet_subst_free(s.synonyms);
+    stet_dataset_free(s.all);
     stet_dataset_free(s.data);
     return st;
 }

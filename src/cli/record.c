@@ -1,0 +1,159 @@
+/* cli/record.c - see cli/record.h. */
+#include "cli/record.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stet/results.h"
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static json_t *fingerprint(uint64_t f)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016" PRIx64, f);
+    return json_string(text);
+}
+
+/* Strings with a slash are paths. */
+static void shorten_paths(json_t *config)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach(config, key, v)
+        if (json_is_string(v))
+            json_string_set(v, last_part(json_string_value(v)));
+}
+
+/* ---- identity ----------------------------------------------------------------------------- */
+
+/* Options that say how a result is computed, shown or named, not what it is the result of; files are
+ * there by their contents. */
+static const char *const not_identity[] = {"json",     "threads", "device",  "progress", "quiet",
+                                           "verbose",  "record",  "out",     "log",      "html",
+                                           "require",  "data",    "attack",  "synonyms", "top",
+                                           "certificates"};
+
+static uint64_t fnv(const char *s)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (; *s; s++)
+        h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+    return h;
+}
+
+/* Eight digits that tell results of other data, samples or settings apart. */
+static void set_identity(json_t *o, const cli_measured *m)
+{
+    json_t *of = json_copy(json_object_get(o, "config"));
+    for (size_t i = 0; i < sizeof not_identity / sizeof *not_identity; i++)
+        json_object_del(of, not_identity[i]);
+    json_object_set_new(of, "data", m->data ? fingerprint(stet_dataset_fingerprint(m->data)) : json_null());
+    json_object_set_new(of, "sets", m->sets ? fingerprint(stet_sets_fingerprint(m->sets)) : json_null());
+    char *text = json_dumps(of, JSON_COMPACT | JSON_SORT_KEYS), hex[9];
+    json_decref(of);
+    if (!text)
+        return;
+    snprintf(hex, sizeof hex, "%08" PRIx32, (uint32_t)(fnv(text) >> 32));
+    json_object_set_new(o, "identity", json_string(hex));
+    stet_free(text);
+}
+
+/* ---- the object --------------------------------------------------------------------------- */
+
+static json_t *make(const cli_measured *m, json_t *numbers)
+{
+    json_t *o = cli_json_start(m->cmd, m->cfg);
+    if (!o)
+        return NULL;
+    shorten_paths(json_object_get(o, "config"));
+    set_identity(o, m);
+    const cli_common *common = m->cfg;
+    json_object_set_new(o, "seed", json_integer(common->seed));
+    if (m->model)
+        json_object_set_new(o, "model_fingerprint", fingerprint(stet_model_fingerprint(m->model)));
+    if (m->data)
+        json_object_set_new(
+            o, "data",
+            json_pack("{s:s, s:o, s:I, s:I}", "name", last_part(m->data_path), "fingerprint",
+                      fingerprint(stet_dataset_fingerprint(m->data)), "texts",
+                      (json_int_t)stet_dataset_size(m->data), "measured", (json_int_t)m->texts));
+    if (m->sets)
+        json_object_set_new(o, "synonyms",
+                            json_pack("{s:s, s:o}", "name", last_part(m->sets_path), "fingerprint",
+                                      fingerprint(stet_sets_fingerprint(m->sets))));
+    json_object_update(o, numbers);
+    return o;
+}
+
+void cli_record(const cli_measured *m, json_t *numbers)
+{
+    json_t *o = numbers ? make(m, numbers) : NULL;
+    char *text = o ? json_dumps(o, JSON_REAL_PRECISION(10)) : NULL;
+    if (!text)
+        cli_note("warning: %s/results: out of memory", m->dir);
+    else if (stet_results_write(m->dir, m->name, text) != STET_OK)
+        cli_note("warning: results not kept (--no-record does without): %s", stet_last_error());
+    stet_free(text);
+    json_decref(numbers);
+    json_decref(o);
+}
+
+/* ---- attacked texts ----------------------------------------------------------------------- */
+
+/* Fewest changed words first: the shorter the way, the more telling. Then the surest before. */
+static bool before(const json_t *a, const json_t *b)
+{
+    const json_int_t na = json_integer_value(json_object_get(a, "changed")),
+                     nb = json_integer_value(json_object_get(b, "changed"));
+    if (na != nb)
+        return na < nb;
+    return json_number_value(json_object_get(a, "before")) >
+           json_number_value(json_object_get(b, "before"));
+}
+
+static void keep_example(cli_examples *e, json_t *o)
+{
+    static const char *const of_no_use[] = {"attack", "outcome", "adversarial", "evaluations",
+                                            "candidates"};
+    for (size_t i = 0; i < sizeof of_no_use / sizeof *of_no_use; i++)
+        json_object_del(o, of_no_use[i]);
+    size_t at = json_array_size(e->examples);
+    while (at > 0 && before(o, json_array_get(e->examples, at - 1)))
+        at--;
+    json_array_insert(e->examples, at, o);
+    if (json_array_size(e->examples) > CLI_EXAMPLES)
+        json_array_remove(e->examples, CLI_EXAMPLES);
+}
+
+void cli_examples_add(void *user, const char *line)
+{
+    cli_examples *e = user;
+    json_t *o = json_loads(line, 0, NULL);
+    const char *outcome = json_string_value(json_object_get(o, "outcome"));
+    json_t *index = json_object_get(o, "index");
+    if (outcome && strcmp(outcome, "wrong") == 0)
+        json_array_append(e->wrong, index);
+    if (outcome && strcmp(outcome, "success") == 0) {
+        json_array_append(e->turned, index);
+        keep_example(e, o);
+    }
+    json_decref(o);
+}
+
+void cli_examples_init(cli_examples *e)
+{
+    *e = (cli_examples){json_array(), json_array(), json_array()};
+}
+
+void cli_examples_deinit(cli_examples *e)
+{
+    json_decref(e->examples);
+    json_decref(e->turned);
+    json_decref(e->wrong);
+}

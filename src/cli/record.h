@@ -1,0 +1,49 @@
+/* cli/record.h - keeping what a command measured in the run folder (stet/results.h).
+ *
+ *     cli_measured m = { .cmd = &cmd_eval, .cfg = cfg, .dir = dir, .name = "eval", .model = model,
+ *                        .data = data, .data_path = cfg->data, .texts = n };
+ *     if (cfg->record)
+ *         cli_record(&m, json_pack("{s:f}", "accuracy", accuracy));
+ *
+ * Paths are kept as their last part: folders of one machine mean nothing on another. */
+#ifndef CLI_RECORD_H
+#define CLI_RECORD_H
+
+#include "cli/cli.h"
+#include "stet/choices.h"
+#include "stet/model.h"
+
+/* The option that every measuring command has, on unless --no-record. */
+#define CLI_RECORD_OPT(T)                                                                          \
+    {                                                                                              \
+        STET_OPT_FIELD("record", STET_T_FLAG, T, record), .def = "true",                           \
+            .help = "keep the results in DIR/results for `stet report` (off: --no-record)"         \
+    }
+
+typedef struct cli_measured {
+    const cli_command *cmd;
+    const void *cfg;        /* begins with a cli_common */
+    const char *dir, *name; /* DIR/results/NAME.json */
+    const stet_model *model;
+    const stet_dataset *data; /* the whole set, or NULL */
+    const char *data_path;
+    size_t texts;          /* measured, of data */
+    const stet_sets *sets; /* or NULL */
+    const char *sets_path;
+} cli_measured;
+
+/* Write `numbers` (an object; takes the reference) with settings, seed and fingerprints. A folder that
+ * cannot be written to is worth a warning, not a failure. */
+void cli_record(const cli_measured *m, json_t *numbers);
+
+/* What to keep of an attack: the most telling texts, and which texts were turned (for comparing two models on one
+ * sample). cli_examples_add is the `each` of stet_attack_args. */
+enum { CLI_EXAMPLES = 8 };
+typedef struct cli_examples {
+    json_t *examples, *turned, *wrong;
+} cli_examples;
+void cli_examples_init(cli_examples *e);
+void cli_examples_add(void *user, const char *line);
+void cli_examples_deinit(cli_examples *e);
+
+#endif
