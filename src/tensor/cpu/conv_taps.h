@@ -1,0 +1,63 @@
+/* tensor/cpu/conv_taps.h - what convolutions over words share.
+ *
+ * A window's response is the sum over its taps l of w[:, :, l] x, x being the row of the word under
+ * the tap. Words repeat, so every row is projected on all taps once, and a window is a sum of k
+ * gathered stretches. After max-pooling a gradient reaches few windows: for each filter and tap it
+ * is a short list of rows with their factors. */
+#ifndef TENSOR_CPU_CONV_TAPS_H
+#define TENSOR_CPU_CONV_TAPS_H
+
+#include "base/arena.h"
+#include "tensor/cpu/panel.h"
+
+typedef struct conv_filters {
+    size_t F, D, k;
+    const real *w; /* (F, D, k) as nn.Conv1d */
+} conv_filters;
+
+/* Columns of a projection: k F rounded up to whole panels. */
+size_t conv_cols(const conv_filters *c);
+/* p (n, cols): column l F + f is w[f, :, l] x. */
+stet_status conv_project(const conv_filters *c, const real *rows, size_t n, arena *mem, real *p);
+
+/* A text as the pooling kernel sees it: the projection of position t on tap l is at p + row[t] * ld
+ * + l * tap. The kernel reads whole vectors: PANEL elements of room must follow the last row. */
+typedef struct pooled_text {
+    const uint32_t *row;
+    size_t len;
+    const real *p;
+    size_t ld, tap;
+} pooled_text;
+
+/* best[f] = largest response of filter f < n over the windows of k words, at[f] where it is first.
+ * A text shorter than k has one window, whose last taps see zeros. Both have room for a multiple of
+ * PANEL. */
+typedef void pool_kernel(const pooled_text *x, size_t k, size_t n, real *best, uint32_t *at);
+pool_kernel *conv_pool_kernel(void); /* the best for this machine */
+
+/* What the gradient of w[f, :, l] is the sum of: factors times rows. */
+typedef struct tap_term {
+    real g;
+    uint32_t row;
+} tap_term;
+
+typedef struct tap_terms {
+    size_t cap;
+    tap_term *term; /* (F, k, cap) */
+    uint32_t *n;    /* (F, k) */
+} tap_terms;
+
+/* Empty lists with room for `cap` terms each. */
+stet_status tap_terms_make(const conv_filters *c, size_t cap, arena *mem, tap_terms *out);
+
+static inline void tap_terms_add(const tap_terms *t, size_t list, real g, uint32_t row)
+{
+    t->term[list * t->cap + t->n[list]++] = (tap_term){g, row};
+}
+
+/* dw (F, D, k) += the terms, in their order. */
+void conv_weight_gradient(const conv_filters *c, const tap_terms *t, const real *rows, real *dw);
+/* The same for the rows (n, D) they name. */
+stet_status conv_rows_gradient(const conv_filters *c, const tap_terms *t, arena *mem, real *drows);
+
+#endif
