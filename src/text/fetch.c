@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "stet/text.h"
-#include "text/sha256.h"
+#include "base/sha256.h"
 
 /* Sizes and checksums are those that public projects record for these files; 0 and NULL
  * where none was found. */

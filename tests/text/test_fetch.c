@@ -12,7 +12,7 @@
 #include "stet/text.h"
 #include "test.h"
 #include "text/fetch.h"
-#include "text/sha256.h"
+#include "base/sha256.h"
 
 /* ---- SHA-256 ------------------------------------------------------------------------------ */
 

@@ -1,6 +1,6 @@
-/* text/sha256.h - SHA-256 (FIPS 180-4), for checking what was downloaded. */
-#ifndef TEXT_SHA256_H
-#define TEXT_SHA256_H
+/* base/sha256.h - SHA-256 (FIPS 180-4), for downloads and certificate files. */
+#ifndef BASE_SHA256_H
+#define BASE_SHA256_H
 
 #include <stddef.h>
 #include <stdint.h>

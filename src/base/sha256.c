@@ -1,5 +1,5 @@
-/* text/sha256.c - see FIPS 180-4, sections 5 and 6. */
-#include "text/sha256.h"
+/* base/sha256.c - see FIPS 180-4, sections 5 and 6. */
+#include "base/sha256.h"
 
 #include <stdio.h>
 #include <string.h>
