@@ -103,6 +103,9 @@ stet_status model_nodes(const model *m, tape *t, real *grad, node **out);
 /* Logits (B, K): dropout and the last linear layer ("fc.weight", "fc.bias") on the features. */
 node *model_forward(const model *m, pass *p);
 
+/* Logits (K) of one text by a full evaluation: what stet_model_predict() computes. `n` > 0. */
+stet_status model_logits_of(const model *m, const uint32_t *ids, size_t n, float *logits);
+
 /* ---- batches ------------------------------------------------------------------------------ */
 
 typedef struct batch {

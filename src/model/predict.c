@@ -117,31 +117,40 @@ stet_status stet_model_logits(const stet_model *m, const stet_corpus *c, float *
     return st;
 }
 
+stet_status model_logits_of(const model *m, const uint32_t *ids, size_t n, float *logits)
+{
+    static const uint32_t first = 0;
+    uint32_t *copy = mem_alloc(n, sizeof *copy); /* a corpus is not const */
+    batcher b = { 0 };
+    stet_status st = copy ? batcher_init(&b, m) : STET_ENOMEM;
+    arena a = { 0 };
+    if (st == STET_OK) {
+        memcpy(copy, ids, n * sizeof *ids);
+        uint64_t start[2] = { 0, n };
+        int32_t none = -1;
+        const stet_corpus c = { .n_texts = 1, .n_tokens = n, .n_classes = m->n_classes, .ids = copy, .start = start, .label = &none };
+        st = eval_batch(m, &b, &c, &first, 1, &a, logits);
+    }
+    arena_deinit(&a);
+    batcher_deinit(&b);
+    mem_free(copy);
+    return st;
+}
+
 stet_status stet_model_predict(const stet_model *m, const char *text, size_t len, float *prob, int *label)
 {
     uint32_t *ids = mem_alloc(m->max_len, sizeof *ids);
     float *logits = mem_alloc(m->n_classes, sizeof *logits);
-    batcher b = { 0 };
-    stet_status st = ids && logits ? batcher_init(&b, m) : STET_ENOMEM;
     size_t n = 0;
+    stet_status st = ids && logits ? stet_model_read(m, text, len, ids, &n) : STET_ENOMEM;
     if (st == STET_OK)
-        st = stet_model_read(m, text, len, ids, &n);
-    arena a = { 0 };
-    if (st == STET_OK) {
-        uint64_t start[2] = { 0, n };
-        int32_t none = -1;
-        const stet_corpus c = { .n_texts = 1, .n_tokens = n, .n_classes = m->n_classes, .ids = ids, .start = start, .label = &none };
-        const uint32_t first = 0;
-        st = eval_batch(m, &b, &c, &first, 1, &a, logits);
-    }
+        st = model_logits_of(m, ids, n, logits);
     if (st == STET_OK) {
         if (label)
             *label = stet_argmax(logits, m->n_classes);
         if (prob)
             stet_softmax(logits, m->n_classes, prob);
     }
-    arena_deinit(&a);
-    batcher_deinit(&b);
     mem_free(logits);
     mem_free(ids);
     return st;
