@@ -36,7 +36,7 @@ typedef struct stet_train_args {
 
     const char *model;
     const char *const *model_settings;   /* "name=value", NULL at the end; or NULL */
-    const char *defense;
+    const char *defense;                 /* names between commas: each adds to the loss of those before it */
     const char *const *defense_settings;
 
     size_t batch, epochs, patience;

@@ -10,9 +10,9 @@ enum { MAX_SETTINGS = 96 };
 
 typedef struct train_cfg {
     cli_common common;
-    const char *data, *valid, *synonyms, *label, *text, *out;
+    const char *data, *valid, *synonyms, *label, *text, *out, *defense;
     stet_strings vectors;
-    int model, defense, schedule, tokenizer;
+    int model, schedule, tokenizer;
     bool resume, skip_bad;
     double smooth, rate, state_rate, decay, dropout, clip;
     int64_t max_len, max_words, min_count, batch, length_pool, epochs, patience, save_every;
@@ -69,7 +69,7 @@ enum { N_BENCH = sizeof bench_opts / sizeof *bench_opts };
 static stet_opt table[N_OWN + 1 + MAX_SETTINGS + N_COMMON];
 static stet_opt bench_table[N_BENCH + sizeof table / sizeof *table];
 static char help_text[MAX_SETTINGS][160];
-static char choices[256];
+static char defense_help[256];
 static struct {
     const char *name;
     bool of_model;
@@ -103,9 +103,10 @@ __attribute__((constructor)) static void build_table(void)
             for (size_t k = 0; k < stet_model_kinds(); k++)
                 at = add_settings(stet_model_kind_options(k), true, k, at);
     }
+    snprintf(defense_help, sizeof defense_help, "what the training adds against substitutions, in this order: ");
     for (size_t d = 0; d < stet_defenses(); d++)
-        snprintf(choices + strlen(choices), sizeof choices - strlen(choices), d ? "|%s" : "%s", stet_defense_name(d));
-    table[at++] = (stet_opt)STET_OPT_CHOICE("defense", train_cfg, defense, "standard", choices, "what the training adds against substitutions");
+        snprintf(defense_help + strlen(defense_help), sizeof defense_help - strlen(defense_help), d ? ", %s" : "%s", stet_defense_name(d));
+    table[at++] = (stet_opt)STET_OPT_STR("defense", train_cfg, defense, "standard", "NAME,...", defense_help);
     for (size_t d = 0; d < stet_defenses(); d++)
         at = add_settings(stet_defense_options(d), false, d, at);
     for (size_t i = 0; i < N_COMMON; i++)
@@ -116,16 +117,28 @@ __attribute__((constructor)) static void build_table(void)
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-/* "name=value" strings of the chosen model or defence. */
-static stet_status collect(const train_cfg *cfg, bool of_model, size_t chosen, char store[][256], const char **out)
+/* Is `name` one of the names between commas? */
+static bool listed(const char *name, const char *names)
+{
+    const size_t n = strlen(name);
+    for (const char *s = names; s; s = strchr(s, ','), s = s ? s + 1 : NULL)
+        if (strncmp(s, name, n) == 0 && (s[n] == ',' || s[n] == '\0'))
+            return true;
+    return false;
+}
+
+/* "name=value" strings of the chosen model or of the chosen defences. */
+static stet_status collect(const train_cfg *cfg, bool of_model, char store[][256], const char **out)
 {
     size_t n = 0;
     for (size_t i = 0; i < n_settings; i++) {
         if (!cfg->setting[i] || settings[i].of_model != of_model)
             continue;
-        if (settings[i].owner != chosen)
-            return cli_usage("--%s is an option of %s '%s'", settings[i].name, of_model ? "model" : "defence",
-                             of_model ? stet_model_kind_name(settings[i].owner) : stet_defense_name(settings[i].owner));
+        const char *owner = of_model ? stet_model_kind_name(settings[i].owner) : stet_defense_name(settings[i].owner);
+        if (of_model && settings[i].owner != (size_t)cfg->model)
+            return cli_usage("--%s is an option of model '%s'", settings[i].name, owner);
+        if (!of_model && !listed(owner, cfg->defense))
+            return cli_usage("--%s is an option of defence '%s': add it to --defense", settings[i].name, owner);
         snprintf(store[n], 256, "%s=%s", settings[i].name, cfg->setting[i]);
         out[n] = store[n];
         n++;
@@ -163,9 +176,9 @@ static stet_status fill_args(const train_cfg *cfg, run_args *r)
 {
     if (cfg->common.device != 0)
         return cli_fail(STET_ENOTSUP, "training on --device cuda is not part of this build");
-    stet_status st = collect(cfg, true, (size_t)cfg->model, r->store[0], r->model_settings);
+    stet_status st = collect(cfg, true, r->store[0], r->model_settings);
     if (st == STET_OK)
-        st = collect(cfg, false, (size_t)cfg->defense, r->store[1], r->defense_settings);
+        st = collect(cfg, false, r->store[1], r->defense_settings);
     if (st != STET_OK)
         return st;
     char *end;
@@ -190,7 +203,7 @@ static stet_status fill_args(const train_cfg *cfg, run_args *r)
         .min_count = (uint64_t)cfg->min_count,
         .model = stet_model_kind_name((size_t)cfg->model),
         .model_settings = r->model_settings,
-        .defense = stet_defense_name((size_t)cfg->defense),
+        .defense = cfg->defense,
         .defense_settings = r->defense_settings,
         .batch = (size_t)cfg->batch,
         .length_pool = (size_t)cfg->length_pool,
@@ -229,7 +242,9 @@ const cli_command cmd_train = {
     .details = "The folder holds config.json, model.safetensors, vocab.txt, train.jsonl and a model card. Ctrl-C leaves a\n"
                "checkpoint; --resume goes on from it and ends in the same bytes as an undisturbed run.",
     .examples = "  stet train --data train.tsv.xz --vectors glove.6B.300d.txt -o runs/cnn\n"
-                "  stet train --data train.csv --model bilstm --vectors glove.txt --seed 7 -o runs/bilstm --resume\n",
+                "  stet train --data train.csv --model bilstm --vectors glove.txt --seed 7 -o runs/bilstm --resume\n"
+                "  stet train --data train.tsv.xz --vectors glove.txt --synonyms sets.tsv --smooth 2 --defense certified,gbm \\\n"
+                "       --gbm-of logits --beta 3e-4 --lr 1e-3 --schedule cosine --epochs 8 -o runs/certified\n",
     .opts = table,
     .cfg_size = sizeof(train_cfg),
     .run = run,

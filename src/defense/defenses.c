@@ -5,7 +5,8 @@
 #include "defense/defenses.h"
 #include "stet/train.h"
 
-const defense_desc *const defense_descs[] = { &defense_standard, &defense_gbm, NULL };
+const defense_desc *const defense_descs[] = {&defense_standard, &defense_gbm, &defense_certified,
+                                             NULL};
 
 const defense_desc *defense_find(const char *name)
 {
@@ -18,7 +19,8 @@ const defense_desc *defense_find(const char *name)
     }
     names[n] = NULL;
     const char *near = stet_did_you_mean(name, names);
-    error_set(STET_EUSAGE, "no defence '%s'%s%s%s", name, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    error_set(STET_EUSAGE, "no defence '%s'%s%s%s", name, near ? ", did you mean '" : "",
+              near ? near : "", near ? "'?" : "");
     return NULL;
 }
 

@@ -1,4 +1,4 @@
-/* defense/gbm.c - training with growth bound matrices: (1 - beta) cross-entropy + beta times a
+/* defense/gbm.c - training with growth bound matrices: (1 - beta) loss so far + beta times a
  * bound of how far the classifier moves when its input does, with the bound's true gradient. (The
  * code published with the paper takes the bound out of the graph, so there the term moves nothing.)
  * docs/gbm.md explains terms and boxes.
@@ -68,7 +68,7 @@ typedef struct gbm_state {
     real *v_lo, *v_hi, *eta; /* (D): the table's box; mean deviation */
     real *kept;
     gbm_report report;
-    double term, ce;
+    double term;
 } gbm_state;
 
 /* ---- start and end ------------------------------------------------------------------------ */
@@ -311,34 +311,27 @@ static double divisor(gbm_state *s)
     return s->kept[KEPT_INITIAL] > 0 ? (double)s->kept[KEPT_INITIAL] : 1;
 }
 
-static node *loss(void *state, const step_view *v)
+static node *loss(void *state, const step_view *v, node *base)
 {
     gbm_state *s = state;
     tape *t = v->p->t;
     const gbm_term_args a = term_args(s);
-    node *ce = op_cross_entropy(t, v->logits, v->x->label);
     node *term = s->H ? term_over_boxes(s, v) : gbm_term(s->m, t, v->p->param, &a, &s->report);
-    if (!ce || !term)
+    if (!term)
         return NULL;
-    s->ce = (double)ce->value[0];
     s->term = (double)term->value[0];
-    return op_add(t, op_scale(t, ce, 1 - s->cfg.beta), op_scale(t, term, s->cfg.beta / divisor(s)));
+    return op_add(t, op_scale(t, base, 1 - s->cfg.beta),
+                  op_scale(t, term, s->cfg.beta / divisor(s)));
 }
 
 static void metrics(void *state, step_metrics *out)
 {
     static const char *const part[GBM_PARTS] = {"gbm_v", "gbm_h", "gbm_c"};
     const gbm_state *s = state;
-    out->n = 2;
-    out->v[0].name = "ce";
-    out->v[0].value = s->ce;
-    out->v[1].name = "gbm";
-    out->v[1].value = s->term;
+    metric_add(out, "gbm", s->term);
     for (int p = 0; s->report.parts_known && p < GBM_PARTS; p++)
-        if (s->report.part[p] > 0) { /* a CNN has no state */
-            out->v[out->n].name = part[p];
-            out->v[out->n++].value = s->report.part[p];
-        }
+        if (s->report.part[p] > 0) /* a CNN has no state */
+            metric_add(out, part[p], s->report.part[p]);
 }
 
 const defense_desc defense_gbm = {

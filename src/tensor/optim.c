@@ -117,7 +117,7 @@ double optim_step(optim *o, const param_group *groups, size_t n_groups, real *pa
 bool early_stop_update(early_stop *e, double score)
 {
     e->epoch++;
-    const bool better = e->epoch == 1 || score > e->best;
+    const bool better = e->last || e->epoch == 1 || score > e->best;
     if (better) {
         e->best = score;
         e->best_epoch = e->epoch;

@@ -47,6 +47,7 @@ double optim_step(optim *o, const param_group *groups, size_t n_groups, real *pa
 /* Early stopping: larger scores are better, ties keep the earlier. */
 typedef struct early_stop {
     uint64_t patience; /* epochs without a new best before stopping; 0: never */
+    bool last;         /* scores do not decide: every epoch counts as the best so far */
     uint64_t epoch, best_epoch;
     double best;
 } early_stop;

@@ -8,11 +8,19 @@
 #include "tensor/safetensors.h"
 #include "train/run_state.h"
 
-enum { N_INT = 7, N_REAL = 4 };
+enum { N_INT = 7, N_REAL = 4, N_TENSORS = 5 };
 
 static void fingerprint_text(const run_state *r, char out[17])
 {
     snprintf(out, 17, "%016" PRIx64, r->p.fingerprint);
+}
+
+/* What defence i wants to have again, and its name in the file. */
+static real *own_state(const run_state *r, size_t i, char name[64], size_t *n)
+{
+    const defense_desc *d = r->defenses.d[i].desc;
+    snprintf(name, 64, "defense.%s", d->name);
+    return d->saved ? d->saved(r->defenses.d[i].state, n) : NULL;
 }
 
 stet_status checkpoint_save(run_state *r)
@@ -21,20 +29,25 @@ stet_status checkpoint_save(run_state *r)
     const int64_t ints[N_INT] = { (int64_t)r->at.epoch, (int64_t)r->at.step_in_epoch, (int64_t)r->at.step, (int64_t)r->at.log_size,
                                   (int64_t)r->opt.step, (int64_t)r->stop.epoch, (int64_t)r->stop.best_epoch };
     const double reals[N_REAL] = { r->at.loss_sum, r->at.train_loss, r->at.valid_loss, r->stop.best };
-    size_t n_defense = 0;
-    const real *own = r->defense->saved ? r->defense->saved(r->defense_state, &n_defense) : NULL;
-    const st_tensor t[] = {
+    st_tensor t[N_TENSORS + MAX_DEFENSES] = {
         { "params", ST_REAL, shape1(m->n_values), m->value },
         { "adam.m", ST_REAL, shape1(m->n_values), r->opt.m },
         { "adam.v", ST_REAL, shape1(m->n_values), r->opt.v },
         { "position", ST_I64, shape1(N_INT), ints },
         { "scores", ST_F64, shape1(N_REAL), reals },
-        { "defense", ST_REAL, shape1(n_defense), own },
     };
+    char name[MAX_DEFENSES][64];
+    size_t n = N_TENSORS;
+    for (size_t i = 0; i < r->defenses.n; i++) {
+        size_t count;
+        const real *own = own_state(r, i, name[i], &count);
+        if (own)
+            t[n++] = (st_tensor){ name[i], ST_REAL, shape1(count), own };
+    }
     char print[17];
     fingerprint_text(r, print);
     const char *const metadata[] = { "run", print, NULL };
-    return st_write(r->checkpoint_path, t, sizeof t / sizeof *t - (own == NULL), metadata);
+    return st_write(r->checkpoint_path, t, n, metadata);
 }
 
 static stet_status read_all(run_state *r, const st_file *f)
@@ -53,10 +66,13 @@ static stet_status read_all(run_state *r, const st_file *f)
     TRY(st_read(f, "adam.v", all, r->opt.v));
     TRY(st_read_bytes(f, "position", ST_I64, N_INT, ints));
     TRY(st_read_bytes(f, "scores", ST_F64, N_REAL, reals));
-    size_t n_defense = 0;
-    real *own = r->defense->saved ? r->defense->saved(r->defense_state, &n_defense) : NULL;
-    if (own)
-        TRY(st_read(f, "defense", shape1(n_defense), own));
+    for (size_t i = 0; i < r->defenses.n; i++) {
+        char name[64];
+        size_t count;
+        real *own = own_state(r, i, name, &count);
+        if (own)
+            TRY(st_read(f, name, shape1(count), own));
+    }
     for (int i = 0; i < N_INT; i++)
         if (ints[i] < 0)
             return error_set(STET_EFORMAT, "%s: negative position", r->checkpoint_path);

@@ -22,8 +22,7 @@ typedef struct position {
 typedef struct run_state {
     const stet_train_args *a;
     prepared p;
-    const defense_desc *defense;
-    void *defense_cfg, *defense_state;
+    defense_list defenses;
 
     real *grad; /* (n_values) */
     optim opt;

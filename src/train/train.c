@@ -81,9 +81,9 @@ stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n, d
     rng drops = rng_stream(r->a->seed, STREAM_DROPOUT, r->at.step);
     pass p = { .t = &t, .param = params, .rows = tape_constant(&t, shape2(x.seq.n_rows, m->dim), x.rows), .seq = &x.seq,
                .dropout = r->dropout, .stream = &drops };
-    const step_view v = { .m = m, .p = &p, .x = &x, .logits = model_forward(m, &p), .step = r->at.step,
-                          .total_steps = r->steps_per_epoch * r->a->epochs, .seed = r->a->seed };
-    node *y = r->defense->loss(r->defense_state, &v);
+    step_view v = { .m = m, .p = &p, .x = &x, .step = r->at.step, .total_steps = r->steps_per_epoch * r->a->epochs,
+                    .seed = r->a->seed };
+    node *y = defense_list_loss(&r->defenses, &v);
     TRY(tape_backward(&t, y));
     *loss = (double)y->value[0];
     return STET_OK;
@@ -104,9 +104,8 @@ static stet_status train_step(run_state *r)
     r->at.step++;
     r->at.step_in_epoch++;
     r->at.loss_sum += loss;
-    step_metrics metrics = { .n = 0 };
-    if (r->defense->metrics)
-        r->defense->metrics(r->defense_state, &metrics);
+    step_metrics metrics;
+    defense_list_metrics(&r->defenses, &metrics);
     return journal_step(r, loss, norm, &metrics);
 }
 
@@ -147,7 +146,7 @@ static stet_status finish_epoch(run_state *r)
         r->at.valid_loss = s.loss;
     }
     log_info("epoch %llu/%zu: loss %.4f, validation accuracy %.2f %%, loss %.4f%s (%.1f s)", (unsigned long long)r->at.epoch,
-             r->a->epochs, train_loss, 100 * s.accuracy, s.loss, best ? ", best so far" : "", seconds);
+             r->a->epochs, train_loss, 100 * s.accuracy, s.loss, best && !r->stop.last ? ", best so far" : "", seconds);
     stet_status st = journal_epoch(r, train_loss, &s, seconds);
     stet_scores_deinit(&s);
     if (st == STET_OK && best)
@@ -204,26 +203,6 @@ static void make_groups(run_state *r)
     r->dropout = or_default(r->a->dropout, m->desc->train.dropout);
 }
 
-static stet_status start_defense(run_state *r)
-{
-    r->defense = defense_find(r->a->defense);
-    if (!r->defense)
-        return STET_EUSAGE;
-    r->defense_cfg = mem_zalloc(1, r->defense->cfg_size + 1);
-    if (!r->defense_cfg)
-        return STET_ENOMEM;
-    TRY(stet_opt_defaults(r->defense->opts, r->defense_cfg));
-    for (const char *const *s = r->a->defense_settings; s && *s; s++) {
-        const char *eq = strchr(*s, '=');
-        char name[64];
-        if (!eq || (size_t)(eq - *s) >= sizeof name)
-            return error_set(STET_EUSAGE, "defence setting '%s': expected name=value", *s);
-        snprintf(name, sizeof name, "%.*s", (int)(eq - *s), *s);
-        TRY(stet_opt_set(r->defense->opts, r->defense_cfg, name, eq + 1));
-    }
-    return r->defense->start ? r->defense->start(r->defense_cfg, r->p.m, r->p.subst, &r->defense_state) : STET_OK;
-}
-
 static stet_status check_args(const stet_train_args *a)
 {
     if (!a->out || !a->data || a->n_vectors == 0)
@@ -236,12 +215,14 @@ static stet_status check_args(const stet_train_args *a)
 stet_status run_set_up(run_state *r)
 {
     const stet_train_args *a = r->a;
+    TRY(defense_list_init(&r->defenses, a->defense, a->defense_settings)); /* before the long reading */
     TRY(prepare(a, &r->p));
-    TRY(start_defense(r));
+    TRY(defense_list_start(&r->defenses, r->p.m, r->p.subst));
     make_groups(r);
     const size_t n = r->p.m->n_values;
     r->steps_per_epoch = (r->p.train.n_texts + a->batch - 1) / a->batch;
-    r->stop.patience = a->patience;
+    r->stop.last = defense_list_keeps_last(&r->defenses);
+    r->stop.patience = r->stop.last ? 0 : a->patience;
     optim_options how = OPTIM_DEFAULTS;
     how.kind = r->p.m->desc->train.decoupled ? OPTIM_ADAMW : OPTIM_ADAM;
     how.clip = a->clip;
@@ -332,9 +313,7 @@ void run_tear_down(run_state *r)
 {
     if (r->log)
         fclose(r->log);
-    if (r->defense && r->defense->end)
-        r->defense->end(r->defense_state);
-    mem_free(r->defense_cfg);
+    defense_list_end(&r->defenses);
     mem_free(r->log_path);
     mem_free(r->checkpoint_path);
     mem_free(r->order);

@@ -1,0 +1,38 @@
+/* bound/batch_sets.h - a batch together with everything that may stand in it.
+ *
+ * Rows 0 .. V are the batch's distinct words, the rows after them the substitutes that are none of
+ * these, so that one product projects both. Row v may be replaced by the rows alt[start[v]] ..
+ * alt[start[v + 1]]. Extremes over a word's set are kept as two more rows for each word that has
+ * one: lo_row and hi_row name, in a table of n_rows + 2 n_moving rows, the row of the smallest and
+ * largest values of v; a word that stays is its own extreme. */
+#ifndef BOUND_BATCH_SETS_H
+#define BOUND_BATCH_SETS_H
+
+#include "bound/hulls.h"
+
+typedef struct batch_sets {
+    const seq_index *seq; /* of the batch */
+    size_t n_rows;
+    const real *rows;      /* (n_rows, D) */
+    const uint32_t *start; /* (V + 1) */
+    const uint32_t *alt;   /* (start[V]) */
+    size_t n_moving;
+    const uint32_t *moving;          /* (n_moving) words that have substitutes */
+    const uint32_t *lo_row, *hi_row; /* (T) by token */
+} batch_sets;
+
+/* In memory of `mem`. `slot` (vocabulary) is scratch that comes and goes zeroed. */
+stet_status batch_sets_make(const word_sets *s, const model *m, const batch *x, uint32_t *slot,
+                            arena *mem, batch_sets *out);
+
+/* Fill the rows of extremes of a table of projections (n_rows + 2 n_moving, cols; the first n_rows
+ * are given) for substitutes moved to `eps` of their distance from the word: 1, the whole set. */
+void batch_sets_extremes(const batch_sets *s, double eps, real *table, size_t cols);
+
+/* The row of v's set with the smallest or largest value in column `col` of such a table. */
+uint32_t batch_sets_argmin(const batch_sets *s, const real *table, size_t cols, uint32_t v,
+                           size_t col);
+uint32_t batch_sets_argmax(const batch_sets *s, const real *table, size_t cols, uint32_t v,
+                           size_t col);
+
+#endif

@@ -1,0 +1,327 @@
+/* Bounds over substitution sets: sound by enumeration and sampling, exact where they claim it,
+ * gradients by finite differences. */
+#include "bound/worst_case.h"
+
+#include "base/pool.h"
+#include "model/small_model.h"
+#include "test.h"
+
+enum { TEXTS = 5, ALTS = 3, N_WORDS = SMALL_WORDS + STET_FIRST_WORD };
+
+static const int range_kinds[] = {0};
+#define FOR_EACH_KIND(kind)                                                                        \
+    for (size_t k_ = 0, kind = 0;                                                                  \
+         k_ < sizeof range_kinds / sizeof *range_kinds && (kind = (size_t)range_kinds[k_], true);  \
+         k_++)
+
+/* A model, sets for two words out of three, texts with lengths from 1 on. */
+typedef struct world {
+    model *m;
+    word_sets sets;
+    uint32_t start[N_WORDS + 1], word[N_WORDS * ALTS];
+    uint32_t ids[TEXTS * SMALL_MAX_LEN];
+    uint64_t text_start[TEXTS + 1];
+    int32_t label[TEXTS];
+    uint32_t slot[N_WORDS];
+    batcher batches;
+} world;
+
+static const size_t short_lengths[TEXTS] = {5, 1, 4, 3, 2}, long_lengths[TEXTS] = {17, 1, 30, 9, 3};
+
+static void world_make(world *w, size_t kind, size_t n_classes, const size_t *lengths,
+                       uint64_t seed)
+{
+    rng r = rng_stream(seed, STREAM_TEST, 3);
+    memset(w, 0, sizeof *w);
+    w->m = small_model((int)kind, n_classes, seed);
+    size_t n = 0;
+    for (uint32_t i = 0; i < N_WORDS; i++) {
+        w->start[i] = (uint32_t)n;
+        const size_t alts = i % 3 == 0 || i < STET_FIRST_WORD ? 0 : 1 + rng_below(&r, ALTS);
+        for (size_t a = 0; a < alts; a++) {
+            const uint32_t other = (uint32_t)(STET_UNK + rng_below(&r, SMALL_WORDS + 1));
+            bool known = other == i;
+            for (size_t b = w->start[i]; b < n; b++)
+                known |= w->word[b] == other;
+            if (!known)
+                w->word[n++] = other;
+        }
+    }
+    w->start[N_WORDS] = (uint32_t)n;
+    w->sets = (word_sets){N_WORDS, w->start, w->word};
+    for (size_t i = 0; i < TEXTS; i++) {
+        w->text_start[i + 1] = w->text_start[i] + lengths[i];
+        w->label[i] = (int32_t)(i % n_classes);
+    }
+    for (size_t i = 0; i < w->text_start[TEXTS]; i++)
+        w->ids[i] = (uint32_t)(STET_UNK + rng_below(&r, SMALL_WORDS + 1));
+    CHECK_OK(batcher_init(&w->batches, w->m));
+}
+
+static void world_free(world *w)
+{
+    batcher_deinit(&w->batches);
+    stet_model_free(w->m);
+}
+
+/* Texts of the corpus one after the other: features (TEXTS, F) and logits (TEXTS, K) by the model's
+ * own forward pass. */
+static void plain_pass(world *w, const uint32_t *ids, double *features, double *logits)
+{
+    const stet_corpus c = {TEXTS,           w->text_start[TEXTS], w->m->n_classes,
+                           (uint32_t *)ids, w->text_start,        w->label};
+    const size_t F = w->m->desc->n_features(w->m), K = w->m->n_classes;
+    const uint32_t pick[TEXTS] = {0, 1, 2, 3, 4};
+    arena mem = {0};
+    batch x;
+    tape t;
+    node *params[MAX_PARAMS];
+    CHECK_OK(batch_make(&w->batches, w->m, &c, pick, TEXTS, &mem, &x));
+    tape_init(&t, &mem, false);
+    CHECK_OK(model_nodes(w->m, &t, NULL, params));
+    pass p = {.t = &t,
+              .param = params,
+              .rows = tape_constant(&t, shape2(x.seq.n_rows, w->m->dim), x.rows),
+              .seq = &x.seq};
+    const node *f = w->m->desc->features(w->m, &p), *z = model_forward(w->m, &p);
+    CHECK_OK(tape_status(&t));
+    for (size_t b = 0; b < TEXTS; b++) {
+        for (size_t i = 0; i < F; i++)
+            features[x.order[b] * F + i] = (double)f->value[b * F + i];
+        for (size_t k = 0; k < K; k++)
+            logits[x.order[b] * K + k] = (double)z->value[b * K + k];
+    }
+    arena_deinit(&mem);
+}
+
+/* What the bounds say, by text of the corpus. */
+typedef struct said {
+    double side[RANGE_SIDES][TEXTS * 64]; /* (TEXTS, F) */
+    double worst[TEXTS * 4];              /* (TEXTS, K) */
+    double loss, share;
+} said;
+
+static void bounds_pass(world *w, double eps, real *grad, said *out)
+{
+    const stet_corpus c = {TEXTS,  w->text_start[TEXTS], w->m->n_classes,
+                           w->ids, w->text_start,        w->label};
+    const size_t F = w->m->desc->n_features(w->m), K = w->m->n_classes;
+    const uint32_t pick[TEXTS] = {0, 1, 2, 3, 4};
+    arena mem = {0};
+    batch x;
+    tape t;
+    node *params[MAX_PARAMS], *side[RANGE_SIDES];
+    batch_sets sets;
+    CHECK_OK(batch_make(&w->batches, w->m, &c, pick, TEXTS, &mem, &x));
+    CHECK_OK(batch_sets_make(&w->sets, w->m, &x, w->slot, &mem, &sets));
+    tape_init(&t, &mem, grad != NULL);
+    CHECK_OK(model_nodes(w->m, &t, grad, params));
+    pass p = {.t = &t,
+              .param = params,
+              .rows = tape_constant(&t, shape2(x.seq.n_rows, w->m->dim), x.rows),
+              .seq = &x.seq};
+    range_features(w->m, &p, &sets, eps, side);
+    node *worst = worst_logits(&t, side[RANGE_LOWER], side[RANGE_UPPER], params[w->m->n_params - 2],
+                               params[w->m->n_params - 1], x.label);
+    node *loss = op_cross_entropy(&t, worst, x.label);
+    /* the clean features take part, so that their gradient is seen too */
+    loss = op_add(&t, loss, op_scale(&t, op_sum(&t, op_mul(&t, side[0], side[0])), 0.1));
+    CHECK_OK(tape_status(&t));
+    for (size_t b = 0; b < TEXTS; b++) {
+        for (int s = 0; s < RANGE_SIDES; s++)
+            for (size_t i = 0; i < F; i++)
+                out->side[s][x.order[b] * F + i] = (double)side[s]->value[b * F + i];
+        for (size_t k = 0; k < K; k++)
+            out->worst[x.order[b] * K + k] = (double)worst->value[b * K + k];
+    }
+    out->loss = (double)loss->value[0];
+    out->share = worst_share(worst, x.label);
+    if (grad)
+        CHECK_OK(tape_backward(&t, loss));
+    for (size_t i = 0; i < N_WORDS; i++)
+        CHECK_EQ(w->slot[i], 0);
+    arena_deinit(&mem);
+}
+
+static const double slack = sizeof(real) == 4 ? 2e-5 : 1e-12;
+
+/* Every text of `ids` obeys the bounds. */
+static void check_obeys(world *w, const said *b, const uint32_t *ids)
+{
+    const size_t F = w->m->desc->n_features(w->m), K = w->m->n_classes;
+    double features[TEXTS * 64], logits[TEXTS * 4];
+    plain_pass(w, ids, features, logits);
+    for (size_t i = 0; i < TEXTS * F; i++) {
+        CHECK_LE(b->side[RANGE_LOWER][i], features[i] + slack);
+        CHECK_LE(features[i], b->side[RANGE_UPPER][i] + slack);
+    }
+    for (size_t text = 0; text < TEXTS; text++)
+        for (size_t k = 0; k < K; k++)
+            CHECK_LE(logits[text * K + k] - logits[text * K + (size_t)w->label[text]],
+                     b->worst[text * K + k] + slack);
+}
+
+static uint32_t draw_word(const world *w, uint32_t word, uint64_t number)
+{
+    const uint32_t n = w->start[word + 1] - w->start[word];
+    const uint64_t k = number % (n + 1);
+    return k == 0 ? word : w->word[w->start[word] + k - 1];
+}
+
+TEST(sampled_texts_obey_the_bounds)
+{
+    FOR_EACH_KIND(kind)
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        world w;
+        static said b;
+        world_make(&w, kind, seed % 2 ? 2 : 3, seed < 3 ? long_lengths : short_lengths, seed);
+        bounds_pass(&w, 1, NULL, &b);
+        rng r = rng_stream(seed, STREAM_TEST, 4);
+        for (int n = 0; n < 300; n++) {
+            uint32_t ids[TEXTS * SMALL_MAX_LEN];
+            for (size_t i = 0; i < w.text_start[TEXTS]; i++)
+                ids[i] = draw_word(&w, w.ids[i], rng_below(&r, 1 << 20));
+            check_obeys(&w, &b, ids);
+        }
+        world_free(&w);
+    }
+}
+
+/* Short texts: all combinations. The upper ends of a CNN's features are attained. */
+TEST(no_combination_of_short_texts_breaks_a_bound)
+{
+    FOR_EACH_KIND(kind)
+    for (uint64_t seed = 11; seed <= 13; seed++) {
+        world w;
+        static said b;
+        world_make(&w, kind, 2 + seed % 2, short_lengths, seed);
+        bounds_pass(&w, 1, NULL, &b);
+        const size_t F = w.m->desc->n_features(w.m), K = w.m->n_classes;
+        double top[TEXTS * 64], features[TEXTS * 64], logits[TEXTS * 4];
+        for (size_t i = 0; i < TEXTS * F; i++)
+            top[i] = -INFINITY;
+        for (uint64_t number = 0; number < 1024; number++) { /* (ALTS + 1) ^ 5 */
+            uint32_t ids[TEXTS * SMALL_MAX_LEN];
+            for (size_t t = 0; t < TEXTS; t++) {
+                uint64_t left = number;
+                for (size_t i = w.text_start[t]; i < w.text_start[t + 1]; i++, left /= ALTS + 1)
+                    ids[i] = draw_word(&w, w.ids[i], left % (ALTS + 1));
+            }
+            check_obeys(&w, &b, ids);
+            plain_pass(&w, ids, features, logits);
+            for (size_t i = 0; i < TEXTS * F; i++)
+                top[i] = fmax(top[i], features[i]);
+        }
+        for (size_t i = 0; kind == 0 && i < TEXTS * F; i++)
+            CHECK_NEAR(top[i], b.side[RANGE_UPPER][i], slack);
+        for (size_t t = 0; t < TEXTS; t++)
+            CHECK(b.worst[t * K + (size_t)w.label[t]] == 0);
+        world_free(&w);
+    }
+}
+
+/* Without sets, or with substitutes at no distance, ranges are points; they grow with eps. */
+TEST(ranges_grow_from_a_point_with_eps)
+{
+    FOR_EACH_KIND(kind)
+    {
+        world w;
+        static said b[3];
+        world_make(&w, kind, 2, long_lengths, 5);
+        const size_t F = w.m->desc->n_features(w.m);
+        double features[TEXTS * 64], logits[TEXTS * 4], width[3] = {0};
+        plain_pass(&w, w.ids, features, logits);
+        for (int e = 0; e < 3; e++) {
+            bounds_pass(&w, e / 2.0, NULL, &b[e]);
+            for (size_t i = 0; i < TEXTS * F; i++) {
+                CHECK_NEAR(b[e].side[RANGE_VALUE][i], features[i], slack);
+                width[e] += b[e].side[RANGE_UPPER][i] - b[e].side[RANGE_LOWER][i];
+                CHECK(e == 0 ||
+                      (b[e].side[RANGE_UPPER][i] + slack >= b[e - 1].side[RANGE_UPPER][i] &&
+                       b[e].side[RANGE_LOWER][i] - slack <= b[e - 1].side[RANGE_LOWER][i]));
+            }
+        }
+        CHECK_NEAR(width[0], 0, 100 * slack);
+        CHECK(width[2] > width[1] && width[1] > width[0] + 0.1);
+        memset(w.start, 0, sizeof w.start);
+        bounds_pass(&w, 1, NULL, &b[0]);
+        for (size_t i = 0; i < TEXTS * F; i++)
+            CHECK_NEAR(b[0].side[RANGE_UPPER][i], b[0].side[RANGE_LOWER][i], slack);
+        world_free(&w);
+    }
+}
+
+TEST(the_share_counts_texts_whose_rivals_stay_below)
+{
+    real value[] = {0, -1, 2, 0, -0.5, 0, -3, 0};
+    const int32_t label[] = {0, 1, 1, 1};
+    const node worst = {.shape = shape2(4, 2), .value = value};
+    CHECK_NEAR(worst_share(&worst, label), 0.75, 1e-12);
+}
+
+TEST(threads_do_not_change_a_bit)
+{
+    FOR_EACH_KIND(kind)
+    {
+        world w;
+        static said b[2];
+        world_make(&w, kind, 3, long_lengths, 6);
+        real *grad[2];
+        for (int i = 0; i < 2; i++) {
+            stet_set_threads(i + 1);
+            grad[i] = mem_zalloc(w.m->n_values, sizeof(real));
+            CHECK(grad[i]);
+            bounds_pass(&w, 0.7, grad[i], &b[i]);
+        }
+        CHECK(b[0].loss == b[1].loss &&
+              memcmp(grad[0], grad[1], w.m->n_values * sizeof(real)) == 0);
+        mem_free(grad[0]);
+        mem_free(grad[1]);
+        world_free(&w);
+    }
+}
+
+#ifdef STET_DOUBLE
+TEST(gradients_equal_finite_differences)
+{
+    double worst = 0;
+    FOR_EACH_KIND(kind)
+    for (uint64_t seed = 21; seed < 27; seed++) {
+        world w;
+        static said b;
+        world_make(&w, kind, 2 + seed % 2, seed < 24 ? long_lengths : short_lengths, seed);
+        const double eps = seed % 3 ? 1 : 0.6;
+        rng r = rng_stream(seed, STREAM_TEST, 5);
+        const size_t n = w.m->n_values;
+        real *grad = mem_zalloc(n, sizeof *grad), *step = mem_zalloc(n, sizeof *step);
+        CHECK(grad && step);
+        bounds_pass(&w, eps, grad, &b);
+        double slope = 0, size = 0, error = INFINITY;
+        for (size_t i = 0; i < n; i++) {
+            slope += grad[i] * (step[i] = rng_normal(&r) / 10);
+            size += fabs(grad[i]);
+        }
+        CHECK(size > 0);
+        for (double e = 1e-6; error > 1e-6 && e > 5e-9; e /= 10) { /* a tie may be near: shrink */
+            double side[2];
+            for (int s = 0; s < 2; s++) {
+                for (size_t i = 0; i < n; i++)
+                    w.m->value[i] += (s ? 2 * e : -e) * step[i];
+                bounds_pass(&w, eps, NULL, &b);
+                side[s] = b.loss;
+            }
+            for (size_t i = 0; i < n; i++)
+                w.m->value[i] -= e * step[i];
+            error = fmin(error, fabs((side[1] - side[0]) / (2 * e) - slope) / (1e-3 + fabs(slope)));
+        }
+        if (error > 1e-5)
+            test_fail(__FILE__, __LINE__, "%s, seed %d: relative error %g", small_kinds[kind].name,
+                      (int)seed, error);
+        worst = fmax(worst, error);
+        mem_free(grad);
+        mem_free(step);
+        world_free(&w);
+    }
+    fprintf(stderr, "  worst relative error %.2g\n", worst);
+}
+#endif

@@ -1,0 +1,137 @@
+/* Training on the worst case: the loss is what it says, lists of defences compose, ramps ramp,
+ * training makes texts certified, mistakes are named. */
+#include "alloc_fail.h"
+#include "defense_run.h"
+
+static const int certified_kinds[] = {CNN};
+enum { KINDS = sizeof certified_kinds / sizeof *certified_kinds };
+
+TEST(the_loss_mixes_clean_and_worst_case)
+{
+    for (int k = 0; k < KINDS; k++)
+        for (size_t classes = 2; classes <= 3; classes++) {
+            run x;
+            CHECK_OK(run_start(&x, certified_kinds[k], classes, "certified",
+                               (const char *const[]){"kappa=0.4", "ramp=0", NULL}, true));
+            const double loss = run_step(&x, 0), ce = metric(&x, "ce"), worst = metric(&x, "worst");
+            CHECK_NEAR(loss, 0.6 * ce + 0.4 * worst, 1e-5 * loss);
+            CHECK(worst > ce); /* the text as it is is one of those bounded */
+            CHECK(metric(&x, "kappa") == 0.4 && metric(&x, "eps") == 1);
+            run_end(&x);
+        }
+}
+
+/* Without substitutes in reach the worst case is the text itself, dropout included. */
+TEST(at_eps_zero_the_worst_case_is_the_clean_text)
+{
+    for (int k = 0; k < KINDS; k++)
+        for (size_t classes = 2; classes <= 3; classes++) {
+            run x;
+            CHECK_OK(run_start(&x, certified_kinds[k], classes, "certified",
+                               (const char *const[]){"eps-ramp=1", NULL}, true));
+            x.dropout = 0.4;
+            run_step(&x, 0);
+            CHECK(metric(&x, "eps") == 0);
+            CHECK_NEAR(metric(&x, "worst"), metric(&x, "ce"), 1e-5);
+            run_end(&x);
+        }
+}
+
+/* The clean logits, dropout included, are those of the plain forward pass. */
+TEST(with_kappa_zero_training_is_standard_training)
+{
+    for (int k = 0; k < KINDS; k++) {
+        run x, y;
+        CHECK_OK(run_start(&x, certified_kinds[k], 2, "certified",
+                           (const char *const[]){"kappa=0", NULL}, true));
+        CHECK_OK(run_start(&y, certified_kinds[k], 2, "standard", NULL, true));
+        x.dropout = y.dropout = 0.3;
+        for (int i = 0; i < 10; i++)
+            CHECK_NEAR(run_step(&x, 0.1), run_step(&y, 0.1), 1e-5);
+        run_end(&x);
+        run_end(&y);
+    }
+}
+
+TEST(both_ramps_are_linear_and_end_where_they_say)
+{
+    run x;
+    CHECK_OK(run_start(&x, CNN, 2, "certified",
+                       (const char *const[]){"kappa=0.5", "ramp=0.4", "eps-ramp=0.2", NULL}, true));
+    for (int i = 0; i < 60; i++) { /* of 100 steps */
+        run_step(&x, 0);
+        CHECK_NEAR(metric(&x, "kappa"), 0.5 * fmin(1, i / 40.0), 1e-12);
+        CHECK_NEAR(metric(&x, "eps"), fmin(1, i / 20.0), 1e-12);
+    }
+    run_end(&x);
+}
+
+TEST(defences_of_a_list_build_on_each_other)
+{
+    static const char *const settings[] = {"kappa=0.25",    "ramp=0",        "beta=0.125",
+                                           "gbm-norm=init", "gbm-of=logits", NULL};
+    for (int k = 0; k < KINDS; k++) {
+        run x;
+        CHECK_OK(run_start(&x, certified_kinds[k], 2, "certified,gbm", settings, true));
+        double loss = run_step(&x, 0.01), ce = metric(&x, "ce"), worst = metric(&x, "worst");
+        CHECK_NEAR(loss, 0.875 * (0.75 * ce + 0.25 * worst) + 0.125, 1e-5);
+        CHECK(metric(&x, "gbm") > 0);
+        run_end(&x);
+        CHECK_OK(run_start(&x, certified_kinds[k], 2, "gbm,certified", settings, true));
+        loss = run_step(&x, 0.01), ce = metric(&x, "ce"), worst = metric(&x, "worst");
+        CHECK_NEAR(loss, 0.75 * (0.875 * ce + 0.125) + 0.25 * worst, 1e-5);
+        run_end(&x);
+    }
+}
+
+/* The same steps with and without the worst case. */
+TEST(training_on_the_worst_case_certifies_texts)
+{
+    for (int k = 0; k < KINDS; k++) {
+        double worst[2], share[2];
+        for (int with = 0; with < 2; with++) {
+            run x;
+            CHECK_OK(run_start(
+                &x, certified_kinds[k], 2, "certified",
+                (const char *const[]){with ? "kappa=0.7" : "kappa=0", "ramp=0.3", NULL}, true));
+            for (int i = 0; i < 400; i++)
+                run_step(&x, 0.05);
+            worst[with] = metric(&x, "worst");
+            share[with] = metric(&x, "certified");
+            run_end(&x);
+        }
+        fprintf(stderr, "  %s: worst-case loss %.3f without, %.3f with; certified %.2f, %.2f\n",
+                small_kinds[certified_kinds[k]].name, worst[0], worst[1], share[0], share[1]);
+        CHECK(worst[1] < 0.7 * worst[0] && share[1] >= share[0]);
+    }
+}
+
+TEST(what_cannot_be_is_refused)
+{
+    run x;
+    CHECK_FAILS(run_start(&x, CNN, 2, "certified", NULL, false), STET_EUSAGE, "--synonyms");
+    run_end(&x);
+    CHECK_FAILS(run_start(&x, S4, 2, "certified", NULL, true), STET_EUSAGE, "s4");
+    run_end(&x);
+    defense_list l;
+    CHECK_FAILS(defense_list_init(&l, "gbm,certifed", NULL), STET_EUSAGE, "'certified'");
+    defense_list_end(&l);
+    CHECK_FAILS(defense_list_init(&l, "gbm,", NULL), STET_EUSAGE, "no defence ''");
+    defense_list_end(&l);
+    CHECK_FAILS(defense_list_init(&l, "gbm,gbm", NULL), STET_EUSAGE, "twice");
+    defense_list_end(&l);
+    CHECK_FAILS(defense_list_init(&l, "certified", (const char *const[]){"beta=0.1", NULL}),
+                STET_EUSAGE, "beta");
+    defense_list_end(&l);
+}
+
+TEST(want_of_memory_is_reported_and_nothing_leaks)
+{
+    for (int k = 0; k < KINDS; k++) {
+        run x;
+        const char *const settings[] = {"ramp=0", NULL};
+        CHECK_OK(run_start(&x, certified_kinds[k], 2, "certified,gbm", settings, true));
+        CHECK_LE(8, ALLOC_FAIL_LOOP(scarce_step, &((scarce_run){&x, "certified,gbm", settings})));
+        run_end(&x);
+    }
+}
