@@ -8,9 +8,8 @@
 #include <string.h>
 
 #include "attack/attacks.h"
+#include "attack/steps.h"
 
-enum { RULE_OPENATTACK, RULE_TEXTATTACK };
-enum { SELECT_OPENATTACK, SELECT_BOLTZMANN, SELECT_INVERTED };
 static const double temperature = 0.3;
 
 typedef struct ga_cfg {
@@ -182,16 +181,20 @@ static size_t best_of(const ga *g)
     return best;
 }
 
+double ga_fitness(int selection, double p)
+{
+    const double score = 1 - p;
+    if (selection == SELECT_OPENATTACK)
+        return score;
+    return exp((selection == SELECT_BOLTZMANN ? score : -score) / temperature);
+}
+
 /* Weights of the parents; false when there is nothing to choose by. */
 static bool weigh(ga *g)
 {
     double sum = 0;
     for (size_t k = 0; k < g->size; k++) {
-        const double score = 1 - search_p(g->s, g->now[k].row);
-        const int by = g->cfg->selection;
-        g->fitness[k] = by == SELECT_OPENATTACK
-                            ? score
-                            : exp((by == SELECT_BOLTZMANN ? score : -score) / temperature);
+        g->fitness[k] = ga_fitness(g->cfg->selection, search_p(g->s, g->now[k].row));
         sum += g->fitness[k];
     }
     return sum > 0;

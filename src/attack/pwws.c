@@ -7,8 +7,8 @@
 #include <math.h>
 
 #include "attack/attacks.h"
+#include "attack/steps.h"
 
-enum { RULE_OPENATTACK, RULE_TEXTATTACK };
 enum { CHAIN = 16 }; /* prefixes of the chain of substitutes that are asked at once */
 
 typedef struct pwws_cfg {
@@ -31,16 +31,9 @@ static const attack_profile profiles[] = {
     {0},
 };
 
-typedef struct ranking {
-    double *h;     /* (n) phi times gain or score */
-    pick *best;    /* (n) the substitute that lowers P(y) most; 0 where there is none */
-    size_t *place; /* (n) ranked positions */
-    size_t n;
-} ranking;
-
 /* One batch: every ranked position masked, and every candidate of each in the original text. Those
  * of stop words cost the framework queries too, but are never used. */
-static stet_status ask_all(search *s, const ranking *r, size_t *masked, size_t *swapped)
+static stet_status ask_all(search *s, const pwws_ranking *r, size_t *masked, size_t *swapped)
 {
     TRY(search_base(s, s->found));
     for (size_t k = 0; k < r->n; k++) {
@@ -52,7 +45,7 @@ static stet_status ask_all(search *s, const ranking *r, size_t *masked, size_t *
     return search_answer(s);
 }
 
-static stet_status rank(search *s, int rule, ranking *r)
+stet_status pwws_rank(search *s, int rule, pwws_ranking *r)
 {
     size_t *masked = arena_new(s->mem, size_t, r->n + 1),
            *swapped = arena_new(s->mem, size_t, s->first[s->n] + 1);
@@ -84,7 +77,7 @@ static stet_status rank(search *s, int rule, ranking *r)
 
 /* Write the substitutes one after the other, also where they do not help, until the victim turns.
  */
-static stet_status write_chain(search *s, const ranking *r, const size_t *order)
+static stet_status write_chain(search *s, const pwws_ranking *r, const size_t *order)
 {
     pick *x = search_text(s);
     if (!x)
@@ -122,7 +115,7 @@ static stet_status run(search *s, const void *config)
     const pwws_cfg *cfg = config;
     const bool oa = cfg->rule == RULE_OPENATTACK;
     s->mask = cfg->mask ? STET_PAD : STET_UNK;
-    ranking r = {.place = arena_new(s->mem, size_t, s->n + 1)};
+    pwws_ranking r = {.place = arena_new(s->mem, size_t, s->n + 1)};
     if (!r.place)
         return STET_ENOMEM;
     for (size_t i = 0; i < s->n; i++)
@@ -136,7 +129,7 @@ static stet_status run(search *s, const void *config)
         queries += c ? c + oa : 0;
     }
     TRY(search_spend(s, queries));
-    TRY(rank(s, cfg->rule, &r));
+    TRY(pwws_rank(s, cfg->rule, &r));
     size_t *order = order_falling(s->mem, r.h, r.n);
     if (!order)
         return STET_ENOMEM;

@@ -7,8 +7,8 @@
 #include <math.h>
 
 #include "attack/attacks.h"
+#include "attack/steps.h"
 
-enum { RULE_OPENATTACK, RULE_TEXTATTACK };
 enum { BY_MASK, BY_DELETION };
 
 typedef struct textfooler_cfg {
@@ -40,7 +40,7 @@ static const attack_profile profiles[] = {
 
 /* ---- importance --------------------------------------------------------------------------- */
 
-static double importance(const search *s, size_t row, int rule)
+double textfooler_importance(const search *s, size_t row, int rule)
 {
     const double *hidden = search_prob(s, row), *clean = search_prob(s, 0);
     if (rule == RULE_TEXTATTACK)
@@ -65,7 +65,7 @@ static stet_status rank(search *s, const textfooler_cfg *cfg, size_t *place, siz
                             &rows[k]));
     TRY(search_answer(s));
     for (size_t k = 0; k < n; k++)
-        value[k] = importance(s, rows[k], cfg->rule);
+        value[k] = textfooler_importance(s, rows[k], cfg->rule);
     const size_t *order = order_falling(s->mem, value, n);
     if (!order)
         return STET_ENOMEM;
