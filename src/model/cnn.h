@@ -13,6 +13,14 @@ typedef struct cnn_cfg {
 /* Kernel sizes from the configuration: their number, or 0 with a message. */
 size_t cnn_kernels(const model *m, size_t out[CNN_MAX_KERNELS]);
 
+/* What stet_model_compile makes of a CNN (model.compiled): the projection of every word for every
+ * tap of every filter; row w, then kernel, tap, filter. */
+typedef struct cnn_compiled {
+    size_t n_kernels, filters, width; /* width: sum of k * filters */
+    size_t k[CNN_MAX_KERNELS], first[CNN_MAX_KERNELS];
+    real *word; /* (n_words, width) */
+} cnn_compiled;
+
 /* Views (cnn_view.c). */
 stet_status cnn_compile(const model *m, void **out);
 void cnn_compiled_free(void *compiled);

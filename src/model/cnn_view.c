@@ -19,12 +19,7 @@ enum { BLOCK = 16,      /* windows a stored maximum */
        COMPILE_ROWS = 4096 };
 static const real lowest = -FLT_MAX;
 
-/* The projection of every word for every tap of every filter: row w, then kernel, tap, filter. */
-typedef struct compiled {
-    size_t n_kernels, filters, width; /* width: sum of k * filters */
-    size_t k[CNN_MAX_KERNELS], first[CNN_MAX_KERNELS];
-    real *word; /* (n_words, width) */
-} compiled;
+typedef cnn_compiled compiled;
 
 /* One kernel size of an opened text. */
 typedef struct windows {

@@ -1,0 +1,264 @@
+/* certify/cert_cnn.c - the family of bounds of the text CNN: what threads share, tasks, rounding,
+ * and the cheapest bound, enumerated intervals. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "certify/cert_cnn.h"
+#include "model/kinds.h"
+
+static const char *const methods[] = {"ibp", NULL};
+enum { IBP };
+
+/* ---- rounding ----------------------------------------------------------------------------- */
+
+double cnn_gamma(size_t n)
+{
+    const double nu = (double)n * 0x1p-24;
+    return nu / (1 - nu) * (1 + 0x1p-40);
+}
+
+/* No number of the float32 program exceeds this; far from overflow, so none is infinite or NaN. */
+static const double largest = 0x1p100;
+
+/* How far a window sum of size at most `size` may be from that of the neighbour: from its
+ * projections to the real ones (D roundings), and from there to a float32 evaluation: a dot product of
+ * length D, k + 1 additions. Views also subtract the word that leaves, of the same size, hence the
+ * factor 3. */
+static double window_error(size_t dim, size_t k, double size)
+{
+    return (cnn_gamma(dim) + cnn_gamma(dim + 3 * k + 9)) * size + 0x1p-120;
+}
+
+double cnn_bias_margin(const cnn_work *w, int other)
+{
+    return (double)w->s->fc_bias[w->t->label] - (double)w->s->fc_bias[other];
+}
+
+double cnn_slack(const cnn_work *w, int other, double size, size_t terms)
+{
+    const cnn_shared *s = w->s;
+    const real *a = s->fc + (size_t)w->t->label * s->features, *b = s->fc + (size_t)other * s->features;
+    double features = 0, head = fabs((double)s->fc_bias[w->t->label]) + fabs((double)s->fc_bias[other]);
+    for (size_t f = 0; f < s->features; f++) {
+        features += fabs((double)a[f] - (double)b[f]) * w->err[f];
+        head += (fabs((double)a[f]) + fabs((double)b[f])) * (w->hi[f] + w->err[f]);
+    }
+    const double doubles = (double)(terms + 8) * DBL_EPSILON * size;
+    return (features + cnn_gamma(s->features + 8) * head) * (1 + 1e-9) + doubles + 0x1p-120;
+}
+
+/* ---- what threads share ------------------------------------------------------------------- */
+
+static void shared_free(void *p)
+{
+    cnn_shared *s = p;
+    if (!s)
+        return;
+    mem_free(s->norm);
+    mem_free(s->reach);
+    mem_free(s);
+}
+
+/* Rounded up. */
+static double length_of(const real *x, size_t n, size_t stride)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)x[i * stride] * (double)x[i * stride];
+    return sqrt(sum) * (1 + 1e-9);
+}
+
+static stet_status not_finite(const char *what)
+{
+    return error_set(STET_EFORMAT, "the model's %s are not finite or too large: nothing can be certified", what);
+}
+
+static stet_status measure_words(cnn_shared *s, double *longest)
+{
+    const model *m = s->m;
+    *longest = 0;
+    for (size_t i = 0; i < m->n_words; i++) {
+        double sum = 0;
+        for (size_t d = 0; d < m->dim; d++)
+            sum += (double)m->table[i * m->dim + d] * (double)m->table[i * m->dim + d];
+        s->norm[i] = sqrt(sum) * (1 + 1e-9);
+        if (!(s->norm[i] <= largest))
+            return not_finite("word vectors");
+        *longest = fmax(*longest, s->norm[i]);
+    }
+    return STET_OK;
+}
+
+/* By Cauchy and Schwarz no partial sum of a window exceeds reach * norm + |bias|. */
+static stet_status measure_filters(cnn_shared *s, double longest_word, double *largest_feature)
+{
+    const model *m = s->m;
+    const size_t F = s->c->filters;
+    *largest_feature = 0;
+    for (size_t i = 0; i < s->c->n_kernels; i++) {
+        const real *w = model_value(m, (int)(2 * i)), *b = model_value(m, (int)(2 * i + 1));
+        const size_t k = s->c->k[i];
+        for (size_t f = 0; f < F; f++) {
+            double reach = 0;
+            for (size_t l = 0; l < k; l++)
+                reach += length_of(w + f * m->dim * k + l, m->dim, k);
+            const double size = reach * longest_word + fabs((double)b[f]);
+            if (!(reach <= largest) || !(size <= largest))
+                return not_finite("convolutions");
+            s->reach[i * F + f] = reach;
+            *largest_feature = fmax(*largest_feature, size);
+        }
+    }
+    return STET_OK;
+}
+
+static stet_status measure(cnn_shared *s)
+{
+    double longest_word, feature;
+    TRY(measure_words(s, &longest_word));
+    TRY(measure_filters(s, longest_word, &feature));
+    for (size_t k = 0; k < s->m->n_classes; k++) {
+        double size = fabs((double)s->fc_bias[k]);
+        for (size_t f = 0; f < s->features; f++)
+            size += fabs((double)s->fc[k * s->features + f]) * fmax(1, feature);
+        if (!(size <= largest))
+            return not_finite("weights of the last layer");
+    }
+    return STET_OK;
+}
+
+static stet_status prepare(const model *m, void **out)
+{
+    cnn_shared *s = mem_zalloc(1, sizeof *s);
+    if (!s)
+        return STET_ENOMEM;
+    s->m = m;
+    s->c = m->compiled;
+    s->features = s->c->n_kernels * s->c->filters;
+    for (size_t i = 0; i < s->c->n_kernels; i++)
+        s->longest = s->c->k[i] > s->longest ? s->c->k[i] : s->longest;
+    s->fc = model_value(m, (int)m->n_params - 2);
+    s->fc_bias = model_value(m, (int)m->n_params - 1);
+    s->norm = mem_alloc(m->n_words, sizeof *s->norm);
+    s->reach = mem_alloc(s->features, sizeof *s->reach);
+    const stet_status st = s->norm && s->reach ? measure(s) : STET_ENOMEM;
+    if (st == STET_OK)
+        *out = s;
+    else
+        shared_free(s);
+    return st;
+}
+
+/* ---- tasks -------------------------------------------------------------------------------- */
+
+static stet_status work_new(const void *shared, void **out)
+{
+    cnn_work *w = mem_zalloc(1, sizeof *w);
+    if (!w)
+        return STET_ENOMEM;
+    w->s = shared;
+    *out = w;
+    return STET_OK;
+}
+
+static void work_free(void *p)
+{
+    cnn_work *w = p;
+    if (!w)
+        return;
+    arena_deinit(&w->mem);
+    mem_free(w);
+}
+
+/* Does the budget forbid anything? */
+static bool is_limited(const cert_task *t)
+{
+    size_t paid = 0;
+    for (size_t p = 0; p < t->n; p++)
+        paid += t->start[p + 1] - t->start[p] > 1 && !(t->unpaid && t->unpaid[p]);
+    return t->budget < paid;
+}
+
+/* The rounding that the words of this task can cause. */
+static void measure_task(cnn_work *w)
+{
+    const cnn_shared *s = w->s;
+    const cert_task *t = w->t;
+    double norm = 0;
+    for (size_t i = 0; i < t->start[t->n]; i++)
+        norm = fmax(norm, s->norm[t->word[i]]);
+    for (size_t i = 0; i < s->c->n_kernels; i++) {
+        const size_t k = s->c->k[i], F = s->c->filters;
+        for (size_t f = 0; f < F; f++) {
+            const double size = s->reach[i * F + f] * norm + fabs((double)cnn_bias(w, i)[f]);
+            w->err[i * F + f] = window_error(s->m->dim, k, size);
+            w->pad[i * F + f] = (real)(cnn_gamma(k + 6) * size + 0x1p-120);
+        }
+    }
+}
+
+static stet_status open_task(void *p, const cert_task *t)
+{
+    cnn_work *w = p;
+    const size_t n = w->s->features;
+    for (size_t i = 0; i < t->start[t->n]; i++)
+        if (t->word[i] >= w->s->m->n_words)
+            return error_set(STET_EUSAGE, "word %u: the model knows %zu words", t->word[i], w->s->m->n_words);
+    arena_restore(&w->mem, (arena_mark){0});
+    w->t = t;
+    w->limited = is_limited(t);
+    w->pad = arena_new(&w->mem, real, n);
+    w->err = arena_new(&w->mem, double, n);
+    w->lo = arena_new(&w->mem, double, n);
+    w->hi = arena_new(&w->mem, double, n);
+    if (!w->pad || !w->err || !w->lo || !w->hi)
+        return STET_ENOMEM;
+    measure_task(w);
+    return cnn_windows(w);
+}
+
+/* ---- bounds ------------------------------------------------------------------------------- */
+
+/* Every feature at its worse end. */
+stet_status cnn_ibp(cnn_work *w, int other, cert_bound *out)
+{
+    double sum = cnn_bias_margin(w, other), size = fabs(sum);
+    for (size_t f = 0; f < w->s->features; f++) {
+        const double om = cnn_weight(w, other, f), term = om * (om >= 0 ? w->lo[f] : w->hi[f]);
+        sum += term;
+        size += fabs(term);
+    }
+    out->additive = false;
+    out->slack = cnn_slack(w, other, size, w->s->features);
+    out->margin = sum - out->slack;
+    return STET_OK;
+}
+
+static stet_status bound(void *p, size_t method, int other, size_t refine, cert_bound *out)
+{
+    (void)refine;
+    (void)method;
+    return cnn_ibp(p, other, out);
+}
+
+static struct json_t *witness(const void *p, size_t method, int other)
+{
+    (void)p;
+    (void)method;
+    (void)other;
+    return NULL;
+}
+
+const cert_family cert_cnn = {
+    .model = &model_cnn,
+    .methods = methods,
+    .prepare = prepare,
+    .shared_free = shared_free,
+    .work_new = work_new,
+    .work_free = work_free,
+    .open = open_task,
+    .bound = bound,
+    .witness = witness,
+};

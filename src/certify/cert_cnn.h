@@ -1,0 +1,78 @@
+/* certify/cert_cnn.h - bounds of the text CNN.
+ *
+ *     a_{t,f} = b_f + sum over l of W[f,:,l] . v_{t+l},   y_f = max(0, max over t of a_{t,f}),
+ *     margin = be + sum over f of om_f y_f,               om, be: differences of two rows of fc
+ *
+ * Everything here is said of a neighbour of the model: its window sums are exact sums of the float
+ * projections that stet_model_compile made. Both the real function and every float32 evaluation of
+ * it stay within cnn_work.err of the neighbour, feature by feature; that is where rounding enters,
+ * once (cnn_slack). Sums of ours in float widen the ranges by cnn_work.pad. */
+#ifndef CERTIFY_CERT_CNN_H
+#define CERTIFY_CERT_CNN_H
+
+#include "certify/certify_impl.h"
+#include "model/cnn.h"
+
+/* What all threads share. */
+typedef struct cnn_shared {
+    const model *m;
+    const cnn_compiled *c;
+    size_t features, longest; /* of all kernels; the widest */
+    double *norm;             /* (n_words) length of a word's vector */
+    double *reach;            /* (features) sum over taps of the length of W[f,:,l] */
+    const real *fc, *fc_bias; /* (classes, features), (classes) */
+} cnn_shared;
+
+/* The ranges of one kernel's windows, widened by our own rounding. */
+typedef struct cnn_ranges {
+    size_t n;      /* windows */
+    real *lo, *hi; /* (n, F) */
+} cnn_ranges;
+
+typedef struct cnn_joint cnn_joint;
+typedef struct cnn_work {
+    const cnn_shared *s;
+    arena mem;
+    const cert_task *t;
+    bool limited;   /* the budget is smaller than the number of positions that it concerns */
+    size_t *count;  /* (n) words of each position */
+    cnn_ranges r[CNN_MAX_KERNELS];
+    real *pad;      /* (features) */
+    double *err;    /* (features) */
+    double *lo, *hi; /* (features) the range of y_f */
+    real *clean;    /* (windows, F) of each kernel in turn: windows of the references; made by cnn_clean */
+    cnn_joint *joint; /* what the joint bound keeps from class to class; NULL: not yet asked for */
+} cnn_work;
+
+/* The weights of a feature in a margin, and how features are numbered. */
+static inline double cnn_weight(const cnn_work *w, int other, size_t f)
+{
+    const real *fc = w->s->fc;
+    const size_t n = w->s->features;
+    return (double)fc[(size_t)w->t->label * n + f] - (double)fc[(size_t)other * n + f];
+}
+static inline const real *cnn_tap(const cnn_compiled *c, uint32_t word, size_t kernel, size_t l)
+{
+    return c->word + word * c->width + c->first[kernel] + l * c->filters;
+}
+static inline const real *cnn_bias(const cnn_work *w, size_t kernel)
+{
+    return model_value(w->s->m, (int)(2 * kernel + 1));
+}
+
+/* Relative error of n roundings to nearest in float. */
+double cnn_gamma(size_t n);
+
+/* cert_cnn_windows.c: w->r, w->lo, w->hi for the task; the windows of the references. */
+stet_status cnn_windows(cnn_work *w);
+stet_status cnn_clean(cnn_work *w);
+
+/* What rounding may take from the margin: features, head and the doubles of `terms` additions whose
+ * absolute values add up to `size`. */
+double cnn_slack(const cnn_work *w, int other, double size, size_t terms);
+double cnn_bias_margin(const cnn_work *w, int other); /* be */
+
+/* Bounds by name. */
+stet_status cnn_ibp(cnn_work *w, int other, cert_bound *out);
+
+#endif

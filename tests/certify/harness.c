@@ -1,0 +1,196 @@
+#include "harness.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "model/variants.h"
+
+enum { WORDS = 60 };
+
+/* ---- models and cases --------------------------------------------------------------------- */
+
+model *harness_model(const char *kind, const char *const *settings, size_t dim, size_t classes, double scale,
+                     uint64_t seed)
+{
+    char text[WORDS][16];
+    const char *words[WORDS];
+    for (int i = 0; i < WORDS; i++) {
+        snprintf(text[i], sizeof text[i], "w%d", i);
+        words[i] = text[i];
+    }
+    stet_vocab *v;
+    CHECK_OK(stet_vocab_from_words(words, WORDS, &v));
+    const size_t n = WORDS + STET_FIRST_WORD;
+    float *data = mem_alloc(n * dim, sizeof *data);
+    CHECK(data);
+    rng r = rng_stream(seed, STREAM_TEST, 1);
+    for (size_t i = 0; i < n * dim; i++)
+        data[i] = (float)rng_normal(&r);
+    const stet_vectors t = {.n = n, .dim = dim, .data = data};
+    const stet_model_new_args how = {.name = kind,
+                                     .settings = settings,
+                                     .vocab = v,
+                                     .vectors = &t,
+                                     .max_len = HARNESS_POSITIONS,
+                                     .n_classes = classes,
+                                     .seed = seed};
+    model *m;
+    CHECK_OK(stet_model_new(&how, &m));
+    for (size_t i = 0; i < m->n_values; i++)
+        m->value[i] *= (real)scale;
+    CHECK_OK(stet_model_compile(m));
+    stet_vocab_free(v);
+    mem_free(data);
+    return m;
+}
+
+/* A word that is not among set[0..n). */
+static uint32_t new_word(const model *m, const uint32_t *set, size_t n, rng *r)
+{
+    for (;;) {
+        const uint32_t id = STET_FIRST_WORD + (uint32_t)rng_below(r, m->n_words - STET_FIRST_WORD);
+        size_t i = 0;
+        while (i < n && set[i] != id)
+            i++;
+        if (i == n)
+            return id;
+    }
+}
+
+void harness_case(const model *m, size_t n, size_t most, size_t budget, rng *r, cert_case *out)
+{
+    CHECK(n >= 1 && n <= HARNESS_POSITIONS && most <= HARNESS_SET);
+    *out = (cert_case){0};
+    for (size_t p = 0; p < n; p++) {
+        const size_t from = out->start[p], count = rng_below(r, 3) ? 1 + rng_below(r, most) : 1;
+        for (size_t s = 0; s < count; s++)
+            out->word[from + s] = new_word(m, out->word + from, s, r);
+        out->start[p + 1] = (uint32_t)(from + count);
+        out->unpaid[p] = budget != STET_ANY && rng_below(r, 6) == 0;
+    }
+    out->task = (cert_task){.n = n,
+                            .start = out->start,
+                            .word = out->word,
+                            .budget = budget,
+                            .unpaid = rng_below(r, 2) ? out->unpaid : NULL,
+                            .label = (int)rng_below(r, m->n_classes)};
+}
+
+/* ---- the truth ---------------------------------------------------------------------------- */
+
+typedef struct variants {
+    stet_edit *edits;
+    size_t *start, n, n_edits, cap, cap_edits;
+} variants;
+
+/* The variant that takes word pick[p] at p, unless it changes too many positions. */
+static void add_variant(variants *v, const cert_task *t, const size_t *pick)
+{
+    size_t paid = 0;
+    for (size_t p = 0; p < t->n; p++)
+        paid += pick[p] != 0 && !(t->unpaid && t->unpaid[p]);
+    if (paid > t->budget)
+        return;
+    CHECK_OK(mem_grow(&v->start, &v->cap, v->n + 2, sizeof *v->start));
+    CHECK_OK(mem_grow(&v->edits, &v->cap_edits, v->n_edits + t->n, sizeof *v->edits));
+    v->start[v->n++] = v->n_edits;
+    for (size_t p = 0; p < t->n; p++)
+        if (pick[p])
+            v->edits[v->n_edits++] = (stet_edit){(uint32_t)p, t->word[t->start[p] + pick[p]]};
+    v->start[v->n] = v->n_edits;
+}
+
+static void lower(const model *m, const float *logits, size_t n, int label, double *least)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < m->n_classes; c++)
+            least[c] = fmin(least[c], (double)logits[i * m->n_classes + (size_t)label] -
+                                          (double)logits[i * m->n_classes + c]);
+}
+
+size_t harness_minimum(const model *m, const cert_task *t, double least[HARNESS_CLASSES])
+{
+    variants v = {0};
+    size_t pick[HARNESS_POSITIONS] = {0}, at;
+    do {
+        add_variant(&v, t, pick);
+        for (at = 0; at < t->n && ++pick[at] == t->start[at + 1] - t->start[at]; at++)
+            pick[at] = 0;
+    } while (at < t->n);
+
+    uint32_t ids[HARNESS_POSITIONS];
+    for (size_t p = 0; p < t->n; p++)
+        ids[p] = t->word[t->start[p]];
+    for (size_t c = 0; c < m->n_classes; c++)
+        least[c] = INFINITY;
+    float *logits = mem_alloc(v.n * m->n_classes, sizeof *logits);
+    stet_view *view;
+    CHECK(logits);
+    CHECK_OK(stet_view_open(m, ids, t->n, &view));
+    CHECK_OK(stet_view_edits(view, v.edits, v.start, v.n, logits));
+    lower(m, logits, v.n, t->label, least);
+    CHECK_OK(variants_whole(m, ids, t->n, v.edits, v.start, v.n, logits));
+    lower(m, logits, v.n, t->label, least);
+    stet_view_free(view);
+    mem_free(logits);
+    mem_free(v.edits);
+    mem_free(v.start);
+    return v.n;
+}
+
+/* ---- bounds ------------------------------------------------------------------------------- */
+
+stet_status harness_init(harness *h, const cert_family *family, const model *m)
+{
+    *h = (harness){.family = family, .m = m};
+    TRY(family->prepare(m, &h->shared));
+    return family->work_new(h->shared, &h->work);
+}
+
+void harness_deinit(harness *h)
+{
+    h->family->work_free(h->work);
+    h->family->shared_free(h->shared);
+}
+
+/* Without a budget the margin is the base less all drops; within one, less those it allows. */
+static void check_parts(const cert_case *c, const cert_bound *b)
+{
+    const cert_task *t = &c->task;
+    double scratch[HARNESS_POSITIONS], size = fabs(b->base);
+    if (!b->additive || !isfinite(b->margin))
+        return;
+    for (size_t p = 0; p < t->n; p++) {
+        CHECK(b->drop[p] >= 0 && b->worst[p] < t->start[p + 1] - t->start[p]);
+        size += b->drop[p];
+    }
+    CHECK_NEAR(b->margin, cert_within_budget(b, t, t->budget, scratch), 1e-9 * (1 + size));
+}
+
+void harness_check(harness *h, const cert_case *c, size_t refine, double raise, harness_tally *tally)
+{
+    const cert_task *t = &c->task;
+    double least[HARNESS_CLASSES], clean[HARNESS_CLASSES], drop[HARNESS_POSITIONS];
+    uint32_t worst[HARNESS_POSITIONS];
+    cert_task fixed = *t;
+    fixed.budget = 0;
+    fixed.unpaid = NULL;
+    harness_minimum(h->m, &fixed, clean);
+    tally->combinations += harness_minimum(h->m, t, least);
+    tally->cases++;
+    CHECK_OK(h->family->open(h->work, t));
+    for (int other = 0; other < (int)h->m->n_classes; other++) {
+        if (other == t->label)
+            continue;
+        for (size_t method = 0; h->family->methods[method]; method++) {
+            cert_bound b = {.drop = drop, .worst = worst};
+            CHECK_OK(h->family->bound(h->work, method, other, refine, &b));
+            CHECK(b.slack >= 0 && !isnan(b.margin));
+            check_parts(c, &b);
+            tally->bounds++;
+            tally->violations += b.margin + raise > least[other];
+            tally->drop[method] += clean[other] - b.margin;
+        }
+        tally->true_drop += clean[other] - least[other];
+    }
+}
