@@ -50,7 +50,11 @@ static uint64_t fnv(const char *s)
 /* Eight digits that tell results of other data, samples or settings apart. */
 static void set_identity(json_t *o, const cli_measured *m)
 {
-    json_t *of = json_copy(json_object_get(o, "config"));
+    json_t *of = json_object(), *v;
+    const char *key;
+    json_object_foreach(json_object_get(o, "config"), key, v)
+        if (!json_is_null(v))
+            json_object_set(of, key, v);
     for (size_t i = 0; i < sizeof not_identity / sizeof *not_identity; i++)
         json_object_del(of, not_identity[i]);
     json_object_set_new(of, "data", m->data ? fingerprint(stet_dataset_fingerprint(m->data)) : json_null());

@@ -4,7 +4,7 @@
 #ifndef REPORT_CANVAS_H
 #define REPORT_CANVAS_H
 
-#include "base/error.h"
+#include "base/buf.h"
 
 /* Roles, so that a theme can change; PAINT_SERIES + i is the i-th series' colour. */
 enum { PAINT_PAPER, PAINT_INK, PAINT_FAINT, PAINT_SERIES };
@@ -18,6 +18,15 @@ typedef struct rgb {
 /* The light theme; the dark one is the SVG's own business. */
 rgb paint_light(int p);
 
+/* A matrix as it is shown. Where `value` is there, paper that can tells it to a reader who points. */
+typedef struct cells {
+    const rgb *colour; /* (rows, cols) */
+    size_t rows, cols;
+    const float *value; /* (rows, cols) or NULL */
+    double lo, hi;      /* of the colours */
+    bool log;
+} cells;
+
 typedef struct canvas canvas;
 struct canvas {
     double width, height;
@@ -30,15 +39,19 @@ struct canvas {
      * above. */
     void (*text)(canvas *c, double x, double y, double size, anchor a, bool upright, int paint,
                  const char *s);
-    /* Cells (rows, cols) stretched over the rectangle, unsmoothed. */
-    void (*image)(canvas *c, double x, double y, double w, double h, const rgb *cell, size_t rows,
-                  size_t cols, const char *title);
+    /* Cells stretched over the rectangle, unsmoothed. */
+    void (*image)(canvas *c, double x, double y, double w, double h, const cells *m,
+                  const char *title);
     stet_status (*save)(canvas *c, const char *path);
     void (*free)(canvas *c);
 };
 
 /* NULL: out of memory. */
 canvas *canvas_svg_new(double width, double height);
+/* One to stand in a page, which has the theme (svg_theme); instead of saving, take what was drawn. */
+canvas *canvas_svg_part(double width, double height, const char *label);
+void canvas_svg_take(canvas *c, buf *out);
+void svg_theme(buf *out); /* rules for the classes of the shapes, light and dark */
 canvas *canvas_png_new(double width, double height);
 
 #endif

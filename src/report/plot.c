@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "report/canvas.h"
+#include "report/plot_part.h"
 #include "report/ticks.h"
 
 typedef enum item_kind { ITEM_LINE, ITEM_HISTOGRAM, ITEM_HEAT, ITEM_MARK } item_kind;
@@ -247,7 +247,7 @@ static void line2(canvas *c, double x0, double y0, double x1, double y1, int pai
     c->line(c, (double[]){x0, y0, x1, y1}, 2, paint, width);
 }
 
-static void draw_axes(const stet_plot *p, canvas *c, const axis *x, const axis *y)
+static void draw_axes(const stet_plot *p, canvas *c, const axis *x, const axis *y, bool bare)
 {
     ticks t;
     ticks_make(fmin(y->lo, y->hi), fmax(y->lo, y->hi), y->scale, 6, &t);
@@ -262,7 +262,7 @@ static void draw_axes(const stet_plot *p, canvas *c, const axis *x, const axis *
             c->text(c, place(x, (double)i), y->from + 18, small, ANCHOR_MIDDLE, false, PAINT_INK,
                     p->o.x_names[i]);
     } else {
-        ticks_make(x->lo, x->hi, x->scale, 8, &t);
+        ticks_make(x->lo, x->hi, x->scale, bare ? 5 : 8, &t);
         for (size_t i = 0; i < t.n; i++) {
             const double at = place(x, t.at[i]);
             line2(c, at, y->from, at, y->from + 4, PAINT_INK, 1);
@@ -270,7 +270,7 @@ static void draw_axes(const stet_plot *p, canvas *c, const axis *x, const axis *
         }
     }
     line2(c, x->from, y->from, x->to, y->from, PAINT_INK, 1);
-    if (p->o.title)
+    if (p->o.title && !bare)
         c->text(c, x->from, 24, large, ANCHOR_START, false, PAINT_INK, p->o.title);
     if (p->o.x_label)
         c->text(c, (x->from + x->to) / 2, c->height - 10, small, ANCHOR_MIDDLE, false, PAINT_INK,
@@ -392,7 +392,8 @@ static void draw_colour_bar(canvas *c, axis range, double x, const axis *y)
     ticks t;
     for (int i = 0; i < STEPS; i++)
         bar[i] = heat_colour(1 - (double)i / (STEPS - 1));
-    c->image(c, x, y->to, 14, y->from - y->to, bar, STEPS, 1, NULL);
+    c->image(c, x, y->to, 14, y->from - y->to, &(cells){.colour = bar, .rows = STEPS, .cols = 1},
+             NULL);
     range.from = y->from;
     range.to = y->to;
     ticks_make(range.lo, range.hi, range.scale, 6, &t);
@@ -416,7 +417,9 @@ static stet_status draw_heat(const item *it, canvas *c, const axis *x, const axi
     char title[160];
     snprintf(title, sizeof title, "%zu x %zu entries from %.4g to %.4g", it->rows, it->cols,
              range.lo, range.hi);
-    c->image(c, x->from, y->to, x->to - x->from, y->from - y->to, cell, it->rows, it->cols, title);
+    c->image(c, x->from, y->to, x->to - x->from, y->from - y->to,
+             &(cells){cell, it->rows, it->cols, it->m, range.lo, range.hi, range.scale == STET_LOG},
+             title);
     arena_restore(mem, mark);
     draw_colour_bar(c, range, x->to + 16, y);
     return STET_OK;
@@ -424,15 +427,16 @@ static stet_status draw_heat(const item *it, canvas *c, const axis *x, const axi
 
 /* ---- all of it ---------------------------------------------------------------------------- */
 
-static stet_status draw(const stet_plot *p, canvas *c, arena *mem)
+/* `bare`: title and legend stand elsewhere. */
+static stet_status draw(const stet_plot *p, canvas *c, arena *mem, bool bare)
 {
     axis x, y;
     find_ranges(p, &x, &y);
-    x.from = 76;
-    x.to = c->width - (p->heat ? 84 : 24);
-    y.from = c->height - 56;
-    y.to = 60;
-    draw_axes(p, c, &x, &y);
+    x.from = bare ? 62 : 76;
+    x.to = c->width - (p->heat ? (bare ? 70 : 84) : (bare ? 14 : 24));
+    y.from = c->height - (bare ? 46 : 56);
+    y.to = bare ? 22 : 60;
+    draw_axes(p, c, &x, &y, bare);
     for (const item *it = p->first; it; it = it->next)
         switch (it->kind) {
         case ITEM_LINE:
@@ -454,7 +458,8 @@ static stet_status draw(const stet_plot *p, canvas *c, arena *mem)
             c->text(c, place(&x, it->x[0]) + 4, y.to - 6, small, ANCHOR_START, false, PAINT_INK,
                     it->name);
         }
-    draw_legend(p, c, x.to);
+    if (!bare)
+        draw_legend(p, c, x.to);
     return STET_OK;
 }
 
@@ -474,10 +479,25 @@ stet_status stet_plot_save(const stet_plot *p, const char *path)
     if (!c)
         return STET_ENOMEM;
     arena mem = {0};
-    stet_status st = draw(p, c, &mem);
+    stet_status st = draw(p, c, &mem, false);
     if (st == STET_OK)
         st = c->save(c, path);
     arena_deinit(&mem);
     c->free(c);
     return st;
+}
+
+stet_status plot_part(const stet_plot *p, buf *out)
+{
+    TRY(p->status);
+    canvas *c = canvas_svg_part(p->o.width, p->o.height, p->o.title ? p->o.title : "");
+    if (!c)
+        return STET_ENOMEM;
+    arena mem = {0};
+    const stet_status st = draw(p, c, &mem, true);
+    if (st == STET_OK)
+        canvas_svg_take(c, out);
+    arena_deinit(&mem);
+    c->free(c);
+    return st == STET_OK ? buf_status(out) : st;
 }

@@ -119,11 +119,12 @@ static void text(canvas *c, double x, double y, double size, anchor a, bool upri
     }
 }
 
-static void image(canvas *c, double x, double y, double w, double h, const rgb *cell, size_t rows,
-                  size_t cols, const char *title)
+static void image(canvas *c, double x, double y, double w, double h, const cells *m,
+                  const char *title)
 {
     (void)title;
     raster *r = (raster *)c;
+    const size_t rows = m->rows, cols = m->cols;
     size_t row0, row1, col0, col1;
     x *= DOTS, y *= DOTS, w *= DOTS, h *= DOTS;
     touched(y, y + h, r->rows, &row0, &row1);
@@ -134,7 +135,7 @@ static void image(canvas *c, double x, double y, double w, double h, const rgb *
                 (size_t)clamp(((double)row + 0.5 - y) / h * (double)rows, 0, (double)rows - 1);
             const size_t j =
                 (size_t)clamp(((double)col + 0.5 - x) / w * (double)cols, 0, (double)cols - 1);
-            r->dot[row * r->cols + col] = cell[i * cols + j];
+            r->dot[row * r->cols + col] = m->colour[i * cols + j];
         }
 }
 

@@ -1,5 +1,6 @@
 /* report/svg.c - a canvas that writes SVG. Colours are classes, so that a reader in a dark theme
  * sees light ink on dark paper; images are embedded as PNG. */
+#include <math.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -11,6 +12,7 @@
 typedef struct svg {
     canvas c;
     buf out;
+    bool part; /* of a page */
 } svg;
 
 /* Paper, ink, faint, then the series: told apart with any colour vision, and on both papers. */
@@ -97,12 +99,37 @@ static void base64(buf *out, const unsigned char *p, size_t n)
     }
 }
 
-static void image(canvas *c, double x, double y, double w, double h, const rgb *cell, size_t rows,
-                  size_t cols, const char *title)
+/* The values in 255 steps between lo and hi, as base64; 0 is a cell that is not shown. */
+static void put_values(buf *out, const cells *m)
+{
+    const size_t n = m->rows * m->cols;
+    unsigned char *step = mem_alloc(n, 1);
+    if (!step) {
+        out->status = STET_ENOMEM;
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const double v = (double)m->value[i],
+                     share = m->log ? log(v / m->lo) / log(m->hi / m->lo)
+                                    : (v - m->lo) / (m->hi - m->lo);
+        const bool shown = isfinite(v) && (!m->log || v > 0);
+        step[i] = shown ? (unsigned char)(1 + lround(254 * fmin(fmax(share, 0), 1))) : 0;
+    }
+    buf_printf(out,
+               " data-rows=\"%zu\" data-cols=\"%zu\" data-lo=\"%.6g\" data-hi=\"%.6g\" data-log=\"%d\" "
+               "data-steps=\"",
+               m->rows, m->cols, m->lo, m->hi, m->log);
+    base64(out, step, n);
+    buf_char(out, '"');
+    mem_free(step);
+}
+
+static void image(canvas *c, double x, double y, double w, double h, const cells *m,
+                  const char *title)
 {
     svg *s = (svg *)c;
     buf png = {0};
-    png_encode(cell, rows, cols, &png);
+    png_encode(m->colour, m->rows, m->cols, &png);
     buf_printf(&s->out,
                "<image x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" "
                "preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" "
@@ -113,6 +140,8 @@ static void image(canvas *c, double x, double y, double w, double h, const rgb *
     else
         s->out.status = buf_status(&png);
     buf_char(&s->out, '"');
+    if (m->value && s->part)
+        put_values(&s->out, m);
     close_tag(s, "image", title);
     buf_deinit(&png);
 }
@@ -140,22 +169,58 @@ static void svg_free(canvas *c)
     mem_free(c);
 }
 
-canvas *canvas_svg_new(double width, double height)
+void svg_theme(buf *out)
+{
+    theme(out, light);
+    buf_str(out, "@media(prefers-color-scheme:dark){");
+    theme(out, dark);
+    buf_char(out, '}');
+}
+
+static svg *svg_new(double width, double height)
 {
     svg *s = mem_zalloc(1, sizeof *s);
+    if (s)
+        s->c = (canvas){width, height, rect, line, disc, text, image, save, svg_free};
+    return s;
+}
+
+canvas *canvas_svg_new(double width, double height)
+{
+    svg *s = svg_new(width, height);
     if (!s)
         return NULL;
-    s->c = (canvas){width, height, rect, line, disc, text, image, save, svg_free};
     buf_printf(&s->out,
                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" width=\"%g\" "
                "height=\"%g\" "
                "font-family=\"system-ui, "
                "sans-serif\">\n<style>path{fill:none;stroke-linejoin:round;stroke-linecap:round}",
                width, height, width, height);
-    theme(&s->out, light);
-    buf_str(&s->out, "@media(prefers-color-scheme:dark){");
-    theme(&s->out, dark);
-    buf_str(&s->out, "}</style>\n");
+    svg_theme(&s->out);
+    buf_str(&s->out, "</style>\n");
     rect(&s->c, 0, 0, width, height, PAINT_PAPER, 1, NULL);
     return &s->c;
+}
+
+canvas *canvas_svg_part(double width, double height, const char *label)
+{
+    svg *s = svg_new(width, height);
+    if (!s)
+        return NULL;
+    s->part = true;
+    buf_printf(&s->out, "<svg class=\"chart\" role=\"img\" viewBox=\"0 0 %g %g\" aria-label=\"",
+               width, height);
+    buf_html(&s->out, label, strlen(label));
+    buf_str(&s->out, "\">\n");
+    return &s->c;
+}
+
+void canvas_svg_take(canvas *c, buf *out)
+{
+    svg *s = (svg *)c;
+    buf_str(&s->out, "</svg>\n");
+    if (buf_status(&s->out) == STET_OK)
+        buf_bytes(out, s->out.data, s->out.n);
+    else
+        out->status = buf_status(&s->out);
 }

@@ -1,0 +1,85 @@
+/* report/report_impl.h - what a report is made of: folders that were read, and tables that put their
+ * results beside each other. Pages (html_*.c, markdown.c, report_json.c) only write these down. */
+#ifndef REPORT_REPORT_IMPL_H
+#define REPORT_REPORT_IMPL_H
+
+#include "base/json.h"
+#include "stet/bound.h"
+#include "stet/report.h"
+
+enum { MAX_RUNS = 32, MAX_COLUMNS = 24, NAME_MAX_LEN = 96 };
+
+/* ---- a run folder (run_folder.c) ---------------------------------------------------------- */
+
+typedef enum epoch_value { EPOCH_LOSS, EPOCH_VALID_LOSS, EPOCH_ACCURACY, EPOCH_GROWTH, EPOCH_VALUES } epoch_value;
+
+typedef struct run_folder {
+    const char *dir;
+    char name[NAME_MAX_LEN]; /* last part of dir, or all of it where two folders share that */
+    json_t *config;          /* config.json */
+    json_t *results;         /* array of objects; "file" is the name of each */
+    size_t n_epochs, cap[EPOCH_VALUES + 1];
+    double *epoch, *value[EPOCH_VALUES]; /* (n_epochs) of train.jsonl; NAN where it says nothing */
+    bool has_gbm;
+    stet_gbm gbm;
+    char fingerprint[17]; /* of the model; "" where it was not loaded */
+} run_folder;
+
+stet_status run_folder_read(const char *dir, bool bounds, run_folder *out);
+void run_folder_deinit(run_folder *r);
+/* Was this measured on the model that is in the folder now? */
+bool run_folder_current(const run_folder *r, const json_t *result);
+/* "cnn, gbm (beta=0.001, gbm-of=logits), vectors smoothed (4)". */
+void run_folder_recipe(const run_folder *r, buf *out);
+
+/* ---- results beside each other (summary.c) ------------------------------------------------ */
+
+typedef enum measure { MEASURE_CLEAN, MEASURE_ATTACK, MEASURE_CERTIFIED } measure;
+
+typedef struct column {
+    measure kind;
+    char label[48]; /* "PWWS" */
+    char note[80];  /* "openattack, 200 texts" */
+    char key[160];  /* results with the same key belong to one column */
+} column;
+
+/* One data set: a column a measure, a row a model. */
+typedef struct summary {
+    const json_t *data; /* {"name", "fingerprint", ...} of a result */
+    column col[MAX_COLUMNS];
+    size_t n_cols;
+    const json_t *cell[MAX_RUNS][MAX_COLUMNS]; /* the result; NULL: not measured */
+} summary;
+
+typedef struct report {
+    const stet_report_args *a;
+    run_folder run[MAX_RUNS];
+    size_t n;
+    summary *data;
+    size_t n_data;
+    size_t stale; /* results of models that have changed since */
+} report;
+
+stet_status report_summarise(report *r);
+double measured_share(const json_t *result); /* 0..1 */
+/* The lowest accuracy under attack of a row; NAN if there is none. */
+double summary_worst(const summary *s, size_t run);
+/* The largest share proved; NAN if nothing was certified. */
+double summary_certified(const summary *s, size_t run);
+double summary_clean(const summary *s, size_t run);
+/* What a reader should take away, in plain sentences. */
+void report_lead(const report *r, buf *out);
+
+/* ---- pages -------------------------------------------------------------------------------- */
+
+stet_status report_html(const report *r, buf *out);
+stet_status report_markdown(const report *r, buf *out);
+stet_status report_json(const report *r, buf *out);
+
+/* ---- small things ------------------------------------------------------------------------- */
+
+const char *str_of(const json_t *o, const char *key); /* "" where there is no string */
+double num_of(const json_t *o, const char *key);      /* NAN where there is no number */
+const char *title_of(const report *r);
+
+#endif
