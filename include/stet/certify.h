@@ -1,7 +1,7 @@
 /* stet/certify.h - prove that no combination of substitutions changes a classifier's answer.
  *
  *     stet_certify_args a = STET_CERTIFY_DEFAULTS;
- *     a.model = m, a.data = test, a.subst = sets;
+ *     a.model = m, a.data = test, a.sets = &sets;
  *     stet_certify_result r;
  *     if (stet_certify_run(&a, &r) == STET_OK)
  *         printf("accuracy %.3f, certified %.3f\n", r.clean, r.certified);
@@ -60,9 +60,9 @@ typedef struct stet_certificate {
     double clean;         /* margin of the text as it stands: label against the best other class */
     double margin;        /* best proved lower bound of the worst margin; -INFINITY: none */
     double slack;         /* share of rounding in it */
-    const char *method;   /* that gave it */
+    const char *method;   /* that gave it; "none" */
     size_t budget;        /* largest number of substituted words proved; STET_ANY, or 0 for none */
-    stet_harm *harm;      /* (n_harm) positions that can be changed, most harmful first */
+    stet_harm *harm;      /* (n_harm) positions that some word does harm at, most harmful first */
     size_t n_harm;
     stet_edit *edits;     /* (n_edits) the counter-example of a broken text, ascending positions */
     size_t n_edits;
@@ -75,20 +75,24 @@ STET_API void stet_certificate_deinit(stet_certificate *c);
 typedef struct stet_certifier stet_certifier;
 STET_API stet_status stet_certifier_new(stet_model *m, const stet_certify_how *how, stet_certifier **out);
 STET_API void stet_certifier_free(stet_certifier *c);
-/* The text as the model reads it (stet_model_read) and what may stand at its positions. On failure
- * *out holds nothing. STET_EFORMAT where the model gives numbers that are not finite. */
+/* The text as the model reads it (stet_model_read) and what may stand at its positions; without
+ * positions, an empty text. On failure *out holds nothing. STET_EFORMAT where the model gives
+ * numbers that are not finite. */
 STET_API stet_status stet_certify_text(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
                                        int label, stet_certificate *out);
 
 typedef struct stet_certify_args {
     stet_model *model; /* compiled when needed */
     const stet_dataset *data;
-    const size_t *index; /* which of its texts, ascending; NULL: all */
+    const size_t *index; /* which of its texts, ascending; NULL: all that the sets speak about */
     size_t n_index;
-    const stet_subst *subst;        /* sets by word, or */
-    const stet_subst_texts *texts;  /* by text and position; exactly one of the two */
+    const stet_sets *sets; /* of words, or of texts: then only those texts can be certified */
     stet_certify_how how;
-    const char *file; /* certificates, one JSON line a text (docs/formats.md); NULL: none */
+    const char *file;       /* certificates, one JSON line a text (docs/formats.md); NULL: none */
+    const char *model_name; /* what the file calls the model: the last part of this path */
+    /* Called once for each text at the end, in their order; NULL: nobody listens. */
+    void (*each)(void *user, size_t index, const stet_certificate *c);
+    void *each_user;
 } stet_certify_args;
 #define STET_CERTIFY_DEFAULTS                                                                      \
     {                                                                                              \
@@ -103,9 +107,11 @@ typedef struct stet_certify_result {
     size_t margin_bins[STET_MARGIN_BINS];
     double slack_mean, candidates_mean, attackable_mean;
     double seconds;
-    size_t *budget_at_least; /* (n_budget): correct texts for which this many words were proved; with how.largest */
-    size_t n_budget;
-    stet_verdict *verdict;   /* (n) of each text, in the order of index */
+    size_t *budget_at_least; /* (n_budget) [r]: correct texts for which r words or more were proved */
+    size_t n_budget;         /* one more than the largest that is not STET_ANY */
+    size_t *index;           /* (n) the texts, and */
+    stet_verdict *verdict;   /* (n) what became of them */
+    char *method;            /* how the proofs were made: "ibp 312, joint 401" */
 } stet_certify_result;
 STET_API stet_status stet_certify_run(const stet_certify_args *a, stet_certify_result *out);
 STET_API void stet_certify_result_deinit(stet_certify_result *r);

@@ -1,0 +1,245 @@
+/* certify/cert_file.c - certificates as JSON lines (docs/formats.md). Each line ends with the
+ * SHA-256 of what stands before it, so that an edit by hand is noticed. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "certify/certifier.h"
+#include "base/sha256.h"
+
+/* 17 digits: reads back as the same number. */
+static void put_real(buf *b, double x)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.17g", x);
+    for (char *p = text; *p; p++)
+        if (*p == ',')
+            *p = '.'; /* whatever the host's locale */
+    buf_str(b, text);
+}
+
+static void put_string(buf *b, const char *s)
+{
+    buf_json_string(b, s, strlen(s));
+}
+
+static void put_budget(buf *b, size_t budget)
+{
+    if (budget == STET_ANY)
+        buf_str(b, ",\"budget\":null");
+    else
+        buf_printf(b, ",\"budget\":%zu", budget);
+}
+
+/* Ends the line that began at `from`. */
+static void put_sum(buf *b, size_t from)
+{
+    if (buf_status(b) != STET_OK)
+        return;
+    char hex[SHA256_HEX];
+    sha256 h;
+    sha256_init(&h);
+    sha256_add(&h, b->data + from, b->n - from);
+    sha256_hex(&h, hex);
+    buf_printf(b, ",\"sum\":\"%s\"}\n", hex);
+}
+
+/* ---- claims ------------------------------------------------------------------------------- */
+
+static int append(const char *text, size_t n, void *b)
+{
+    buf_bytes(b, text, n);
+    return buf_status(b) == STET_OK ? 0 : -1;
+}
+
+static void put_claims(buf *b, const stet_certifier *c, const cert_proof *p)
+{
+    bool first = true;
+    buf_char(b, '[');
+    for (size_t k = 0; k < p->n_classes; k++) {
+        const cert_claim *claim = &p->claim[k];
+        if ((int)k == p->label)
+            continue;
+        buf_printf(b, "%s{\"other\":%zu,\"bound\":", first ? "" : ",", k);
+        put_real(b, claim->bound);
+        buf_str(b, ",\"slack\":");
+        put_real(b, claim->slack);
+        buf_printf(b, ",\"method\":\"%s\"", c->shared->family->methods[claim->method]);
+        if (claim->witness) {
+            buf_str(b, ",\"witness\":");
+            if (json_dump_callback(claim->witness, append, b, JSON_COMPACT) != 0 &&
+                buf_status(b) == STET_OK)
+                b->status = error_set(STET_ENOMEM, "out of memory: a witness");
+        }
+        buf_char(b, '}');
+        first = false;
+    }
+    buf_char(b, ']');
+}
+
+stet_status cert_claims_text(const stet_certifier *c, const cert_proof *p, char **out)
+{
+    buf b = {0};
+    put_claims(&b, c, p);
+    const stet_status st = buf_status(&b);
+    *out = st == STET_OK ? buf_take(&b) : NULL;
+    buf_deinit(&b);
+    return st;
+}
+
+/* ---- words -------------------------------------------------------------------------------- */
+
+/* A choice as a word. */
+static const char *word_of(const stet_choices *choices, const stet_tokens *tokens, size_t pos,
+                           uint32_t choice)
+{
+    return choice ? choices->text[choices->start[pos] + choice - 1] : stet_token_word(tokens, pos);
+}
+
+static void put_words(buf *b, const stet_tokens *tokens, const stet_choices *choices)
+{
+    buf_str(b, ",\"words\":[");
+    for (size_t p = 0; p < choices->n; p++) {
+        if (p)
+            buf_char(b, ',');
+        put_string(b, stet_token_word(tokens, p));
+    }
+    buf_str(b, "],\"sets\":{");
+    bool first = true;
+    for (size_t p = 0; p < choices->n; p++) {
+        if (choices->start[p + 1] == choices->start[p])
+            continue;
+        buf_printf(b, "%s\"%zu\":[", first ? "" : ",", p);
+        first = false;
+        for (uint32_t k = choices->start[p]; k < choices->start[p + 1]; k++) {
+            if (k > choices->start[p])
+                buf_char(b, ',');
+            put_string(b, choices->text[k]);
+        }
+        buf_char(b, ']');
+    }
+    buf_char(b, '}');
+}
+
+/* ---- trees -------------------------------------------------------------------------------- */
+
+typedef struct tree_ink {
+    buf *b;
+    const cert_tree *tree;
+    const stet_tokens *tokens;
+    const stet_choices *choices;
+} tree_ink;
+
+static void put_split(const tree_ink *k, const cert_node *v)
+{
+    const cert_node *first = &k->tree->node[v->child];
+    buf_printf(k->b, "{\"at\":%" PRIu32 ",\"words\":[", first->pos);
+    for (uint32_t i = 0; i < first->n_set; i++) {
+        if (i)
+            buf_char(k->b, ',');
+        put_string(k->b, word_of(k->choices, k->tokens, first->pos, first->set[i]));
+    }
+    buf_str(k->b, "],\"first\":");
+}
+
+/* Depth first and without recursion: a tree may be as deep as its text has words. */
+static void put_tree(const tree_ink *k)
+{
+    size_t at = 0;
+    for (;;) {
+        const cert_node *v = &k->tree->node[at];
+        if (v->child != SIZE_MAX) {
+            put_split(k, v);
+            at = v->child;
+            continue;
+        }
+        if (v->empty)
+            buf_str(k->b, "{\"over_budget\":true}");
+        else
+            buf_printf(k->b, "{\"claims\":%s}", v->claims ? v->claims : "[]");
+        for (; v->parent != SIZE_MAX; v = &k->tree->node[at]) { /* up to the next second child */
+            const size_t second = k->tree->node[v->parent].child + 1;
+            if (at < second) {
+                buf_str(k->b, ",\"second\":");
+                at = second;
+                break;
+            }
+            buf_char(k->b, '}');
+            at = v->parent;
+        }
+        if (at == 0)
+            return;
+    }
+}
+
+/* ---- lines -------------------------------------------------------------------------------- */
+
+static const char *base_name(const char *path, size_t *n)
+{
+    *n = strlen(path);
+    while (*n > 1 && path[*n - 1] == '/')
+        --*n;
+    size_t from = *n;
+    while (from > 0 && path[from - 1] != '/')
+        from--;
+    *n -= from;
+    return path + from;
+}
+
+stet_status cert_file_header(const stet_certify_args *a, const cert_family *f, size_t texts, buf *b)
+{
+    const size_t from = b->n;
+    size_t len;
+    const char *name = base_name(a->model_name ? a->model_name : "", &len);
+    buf_str(b, "{\"stet_certificates\":1,\"model\":");
+    buf_json_string(b, name, len);
+    buf_printf(b,
+               ",\"kind\":\"%s\",\"model_fingerprint\":\"%016" PRIx64
+               "\",\"synonyms_fingerprint\":\"%016" PRIx64 "\",\"arithmetic\":\"float32\"",
+               f->model->name, stet_model_fingerprint(a->model), stet_sets_fingerprint(a->sets));
+    buf_printf(b, ",\"method\":\"%s\"", a->how.method ? a->how.method : "auto");
+    put_budget(b, a->how.budget);
+    buf_printf(b, ",\"complete\":%s,\"refine\":%zu,\"texts\":%zu",
+               a->how.complete ? "true" : "false", a->how.refine, texts);
+    put_sum(b, from);
+    return buf_status(b);
+}
+
+static void put_edits(buf *b, const stet_certifier *c, const stet_tokens *tokens,
+                      const stet_choices *choices, const stet_certificate *r)
+{
+    buf_str(b, ",\"edits\":[");
+    for (size_t i = 0; i < r->n_edits; i++) {
+        const uint32_t pos = r->edits[i].pos, start = c->text.start[pos];
+        uint32_t choice = 0;
+        while (c->text.word[start + choice] != r->edits[i].word)
+            choice++;
+        buf_printf(b, "%s[%" PRIu32 ",", i ? "," : "", pos);
+        put_string(b, word_of(choices, tokens, pos, choice));
+        buf_char(b, ']');
+    }
+    buf_printf(b, "],\"after\":%d", c->after);
+}
+
+stet_status cert_file_line(const stet_certifier *c, size_t index, const stet_tokens *tokens,
+                           const stet_choices *choices, const stet_certificate *r, buf *b)
+{
+    const size_t from = b->n;
+    buf_printf(b, "{\"text\":%zu,\"label\":%d,\"answer\":%d,\"verdict\":\"%s\"", index, r->label,
+               r->answer, stet_verdict_name(r->verdict));
+    put_budget(b, r->budget);
+    buf_str(b, ",\"clean\":");
+    put_real(b, r->clean);
+    put_words(b, tokens, choices);
+    if (r->verdict == STET_CERTIFIED && c->tree.n > 1) {
+        buf_str(b, ",\"tree\":");
+        put_tree(&(tree_ink){b, &c->tree, tokens, choices});
+    } else if (r->verdict == STET_CERTIFIED || r->budget > 0) {
+        buf_str(b, ",\"claims\":");
+        put_claims(b, c, &c->proof);
+    }
+    if (r->verdict == STET_BROKEN)
+        put_edits(b, c, tokens, choices, r);
+    put_sum(b, from);
+    return buf_status(b);
+}

@@ -1,0 +1,315 @@
+/* certify/certify.c - certifiers: one text from its words to its certificate. */
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "attack/attack_impl.h"
+#include "base/mem.h"
+#include "certify/certifier.h"
+
+const char *stet_verdict_name(stet_verdict v)
+{
+    static const char *const names[STET_VERDICTS] = {"wrong", "certified", "broken", "undecided"};
+    return (unsigned)v < STET_VERDICTS ? names[v] : "unknown";
+}
+
+void stet_certificate_deinit(stet_certificate *c)
+{
+    mem_free(c->harm);
+    mem_free(c->edits);
+    *c = (stet_certificate){0};
+}
+
+double cert_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+bool cert_out_of_time(const stet_certifier *c)
+{
+    return c->how.time_limit > 0 && cert_clock() - c->started > c->how.time_limit;
+}
+
+/* ---- certifiers --------------------------------------------------------------------------- */
+
+stet_status cert_shared_init(cert_shared *s, model *m, const cert_family *f)
+{
+    *s = (cert_shared){.m = m, .family = f};
+    TRY(stet_model_compile(m));
+    return f->prepare(m, &s->impl);
+}
+
+void cert_shared_deinit(cert_shared *s)
+{
+    if (s->impl)
+        s->family->shared_free(s->impl);
+    *s = (cert_shared){0};
+}
+
+static stet_status choose_methods(stet_certifier *c)
+{
+    const char *const *names = c->shared->family->methods, *method = c->how.method;
+    while (names[c->end_method])
+        c->end_method++;
+    if (!method || strcmp(method, "auto") == 0)
+        return STET_OK;
+    for (size_t m = 0; m < c->end_method; m++)
+        if (strcmp(names[m], method) == 0) {
+            c->first_method = m;
+            c->end_method = m + 1;
+            return STET_OK;
+        }
+    buf list = {0};
+    for (size_t m = 0; m < c->end_method; m++)
+        buf_printf(&list, ", %s", names[m]);
+    const stet_status st =
+        error_set(STET_EUSAGE, "no method '%s' for models of kind '%s'; it has auto%s", method,
+                  stet_model_kind(c->shared->m), list.data ? list.data : "");
+    buf_deinit(&list);
+    return st;
+}
+
+stet_status certifier_new(const cert_shared *s, const stet_certify_how *how, stet_certifier **out)
+{
+    *out = NULL;
+    if (how->budget == 0)
+        return error_set(STET_EUSAGE, "a budget of 0 substituted words leaves nothing to prove");
+    stet_certifier *c = mem_zalloc(1, sizeof *c);
+    if (!c)
+        return STET_ENOMEM;
+    c->shared = s;
+    c->how = *how;
+    stet_status st = choose_methods(c);
+    if (st == STET_OK)
+        st = s->family->work_new(s->impl, &c->work);
+    if (st == STET_OK)
+        *out = c;
+    else
+        stet_certifier_free(c);
+    return st;
+}
+
+stet_status stet_certifier_new(stet_model *m, const stet_certify_how *how, stet_certifier **out)
+{
+    *out = NULL;
+    const cert_family *f;
+    TRY(cert_family_of(stet_model_kind(m), &f));
+    cert_shared s;
+    stet_status st = cert_shared_init(&s, m, f);
+    if (st == STET_OK)
+        st = certifier_new(&s, how, out);
+    if (st != STET_OK) {
+        cert_shared_deinit(&s);
+        return st;
+    }
+    (*out)->own = s;
+    (*out)->shared = &(*out)->own;
+    return STET_OK;
+}
+
+void stet_certifier_free(stet_certifier *c)
+{
+    if (!c)
+        return;
+    if (c->work)
+        c->shared->family->work_free(c->work);
+    if (c->victim)
+        c->victim->free(c->victim);
+    search_memory_free(c->memory);
+    stet_view_free(c->view);
+    cert_proof_drop(&c->proof);
+    cert_tree_deinit(&c->tree);
+    arena_deinit(&c->mem);
+    cert_shared_deinit(&c->own);
+    mem_free(c);
+}
+
+/* ---- one text ----------------------------------------------------------------------------- */
+
+static void forget_last(stet_certifier *c)
+{
+    cert_proof_drop(&c->proof);
+    cert_tree_clear(&c->tree);
+    arena_restore(&c->mem, (arena_mark){0});
+    c->text = (cert_text){0};
+    c->proof = (cert_proof){0};
+}
+
+static bool listed(const uint32_t *set, uint32_t n, uint32_t word)
+{
+    for (uint32_t k = 0; k < n; k++)
+        if (set[k] == word)
+            return true;
+    return false;
+}
+
+/* The text's own word first, then its substitutes; an empty text is one unknown word. */
+static stet_status take_text(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
+                             int label)
+{
+    static const uint32_t unknown = STET_UNK;
+    const model *m = c->shared->m;
+    const size_t n = choices->n ? choices->n : 1, total = choices->n ? choices->start[n] : 0;
+    if (label < 0 || (size_t)label >= m->n_classes || n > m->max_len)
+        return error_set(STET_EUSAGE,
+                         "label %d of a text of %zu words: the model has %zu classes "
+                         "and reads %zu words",
+                         label, n, m->n_classes, m->max_len);
+    uint32_t *start = arena_new(&c->mem, uint32_t, n + 1),
+             *word = arena_new(&c->mem, uint32_t, n + total);
+    if (!start || !word)
+        return STET_ENOMEM;
+    uint32_t made = 0;
+    size_t changeable = 0;
+    for (size_t p = 0; p < n; p++) {
+        start[p] = made;
+        word[made++] = choices->n ? ids[p] : unknown;
+        for (uint32_t k = choices->n ? choices->start[p] : 0;
+             choices->n && k < choices->start[p + 1]; k++)
+            if (!listed(word + start[p], made - start[p], choices->word[k]))
+                word[made++] = choices->word[k];
+        changeable += made - start[p] > 1;
+    }
+    start[n] = made;
+    for (uint32_t k = 0; k < made; k++)
+        if (word[k] >= m->n_words)
+            return error_set(STET_EUSAGE, "word id %u outside the vocabulary of %zu", word[k],
+                             m->n_words);
+    c->text = (cert_text){.n = n,
+                          .start = start,
+                          .word = word,
+                          .changeable = changeable,
+                          .budget = c->how.budget < changeable ? c->how.budget : STET_ANY,
+                          .label = label};
+    return STET_OK;
+}
+
+static stet_status take_edits(const stet_certifier *c, const uint32_t *choice,
+                              stet_certificate *out)
+{
+    const cert_text *t = &c->text;
+    out->edits = mem_alloc(t->n, sizeof *out->edits);
+    if (!out->edits)
+        return STET_ENOMEM;
+    for (size_t p = 0; p < t->n; p++)
+        if (choice[p])
+            out->edits[out->n_edits++] = (stet_edit){(uint32_t)p, t->word[t->start[p] + choice[p]]};
+    return STET_OK;
+}
+
+static void take_bound(const stet_certifier *c, const cert_claim *weakest, stet_certificate *out)
+{
+    if (!weakest || !isfinite(weakest->bound))
+        return;
+    out->margin = weakest->bound;
+    out->slack = weakest->slack;
+    out->method = c->shared->family->methods[weakest->method];
+}
+
+static stet_status judge(stet_certifier *c, uint32_t *choice, stet_certificate *out)
+{
+    const cert_task whole = cert_task_of(&c->text, c->text.budget);
+    TRY(cert_proof_init(c, &c->proof));
+    TRY(cert_prove(c, &whole, &c->proof));
+    take_bound(c, &c->proof.claim[c->proof.worst], out);
+    out->verdict = c->proof.margin > 0 ? STET_CERTIFIED : STET_UNDECIDED;
+    if (out->verdict == STET_UNDECIDED && c->how.complete) {
+        TRY(cert_decide(c, choice, &out->verdict));
+        out->branches = c->tree.n;
+        if (out->verdict == STET_BROKEN)
+            TRY(take_edits(c, choice, out));
+        else if (out->verdict == STET_CERTIFIED)
+            take_bound(c, cert_tree_weakest(&c->tree), out);
+    }
+    if (out->verdict == STET_CERTIFIED)
+        out->budget = c->text.budget;
+    else if (c->how.largest)
+        TRY(cert_largest(c, &out->budget));
+    return STET_OK;
+}
+
+static stet_status certify(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
+                           int label, stet_certificate *out)
+{
+    TRY(take_text(c, ids, choices, label));
+    uint32_t *choice = arena_znew(&c->mem, uint32_t, c->text.n);
+    if (!choice)
+        return STET_ENOMEM;
+    TRY(cert_margin_at(c, choice, &out->clean));
+    out->answer = stet_argmax(stet_view_logits(c->view), c->shared->m->n_classes);
+    return out->answer == label ? judge(c, choice, out) : STET_OK;
+}
+
+stet_status certifier_text(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
+                           int label, stet_certificate *out)
+{
+    *out = (stet_certificate){
+        .verdict = STET_WRONG, .label = label, .margin = -INFINITY, .method = "none"};
+    forget_last(c);
+    c->started = cert_clock();
+    const stet_status st = certify(c, ids, choices, label, out);
+    out->seconds = cert_clock() - c->started;
+    if (st != STET_OK)
+        stet_certificate_deinit(out);
+    return st;
+}
+
+/* ---- the words that do most harm ---------------------------------------------------------- */
+
+/* Some methods that prove a text say nothing of its words; then a more expensive one is asked. */
+static stet_status find_sum(stet_certifier *c)
+{
+    const cert_family *f = c->shared->family;
+    cert_proof *p = &c->proof;
+    const cert_task t = cert_task_of(&c->text, c->text.budget);
+    if (p->worst == p->label)
+        return STET_OK;
+    TRY(f->open(c->work, &t));
+    for (size_t m = 0; f->methods[m]; m++) {
+        p->next.additive = false;
+        TRY(f->bound(c->work, m, p->worst, c->how.refine, &p->next));
+        if (p->next.additive && (!p->sum.additive || p->next.margin > p->sum.margin)) {
+            const cert_bound other = p->sum;
+            p->sum = p->next;
+            p->next = other;
+        }
+    }
+    return STET_OK;
+}
+
+static int more_harm(const void *a, const void *b)
+{
+    const stet_harm *x = a, *y = b;
+    if (x->drop != y->drop)
+        return x->drop < y->drop ? 1 : -1;
+    return (x->pos > y->pos) - (x->pos < y->pos);
+}
+
+static stet_status take_harm(stet_certifier *c, stet_certificate *out)
+{
+    const cert_text *t = &c->text;
+    cert_bound *b = &c->proof.sum;
+    b->additive = false; /* of the text as a whole, whatever was proved last */
+    TRY(find_sum(c));
+    out->harm = mem_alloc(t->n, sizeof *out->harm);
+    if (!out->harm)
+        return STET_ENOMEM;
+    for (size_t p = 0; b->additive && p < t->n; p++)
+        if (b->drop[p] > 0)
+            out->harm[out->n_harm++] =
+                (stet_harm){(uint32_t)p, t->word[t->start[p] + b->worst[p]], b->drop[p]};
+    qsort(out->harm, out->n_harm, sizeof *out->harm, more_harm);
+    return STET_OK;
+}
+
+stet_status stet_certify_text(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
+                              int label, stet_certificate *out)
+{
+    TRY(certifier_text(c, ids, choices, label, out));
+    const stet_status st = out->verdict == STET_WRONG ? STET_OK : take_harm(c, out);
+    if (st != STET_OK)
+        stet_certificate_deinit(out);
+    return st;
+}

@@ -1,0 +1,358 @@
+/* certify/certify_run.c - all texts of a data set: on all threads, in blocks, with a file of
+ * certificates and a summary. */
+#include <math.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "certify/certifier.h"
+
+enum { BLOCK_PER_THREAD = 16 };
+
+/* What a thread keeps from text to text. */
+typedef struct run_worker {
+    stet_certifier *c;
+    stet_tokens tokens;
+    stet_choices choices;
+    uint32_t *ids;
+} run_worker;
+
+typedef struct run_record {
+    size_t index;
+    stet_certificate r;
+    size_t changeable, candidates;
+    buf line;
+    bool done;
+    stet_status status;
+    char *message;
+} run_record;
+
+typedef struct run_job {
+    const stet_certify_args *a;
+    cert_shared shared;
+    run_worker *worker; /* (n_workers) */
+    size_t n_workers;
+    run_record *record; /* (n), ascending index */
+    size_t n, from;     /* the block in work starts at `from` */
+} run_job;
+
+/* ---- setting up --------------------------------------------------------------------------- */
+
+static stet_status check_args(const stet_certify_args *a)
+{
+    if (!a->model || !a->data || !a->sets)
+        return error_set(STET_EUSAGE, "a certificate needs a model, data and substitution sets");
+    if (stet_dataset_classes(a->data) != stet_model_classes(a->model))
+        return error_set(STET_EUSAGE, "the data has %zu classes, the model %zu",
+                         stet_dataset_classes(a->data), stet_model_classes(a->model));
+    for (size_t i = 0; i < a->n_index && a->index; i++)
+        if (a->index[i] >= stet_dataset_size(a->data) || (i > 0 && a->index[i] <= a->index[i - 1]))
+            return error_set(STET_EUSAGE, "text %zu: indices must ascend and be of this data set",
+                             a->index[i]);
+    return STET_OK;
+}
+
+/* Sets of texts cannot say anything about another text. */
+static stet_status check_text(const stet_certify_args *a, size_t index)
+{
+    if (stet_dataset_label(a->data, index) < 0)
+        return error_set(STET_EUSAGE, "text %zu has no label", index);
+    size_t which = 0;
+    const stet_str text = stet_dataset_text(a->data, index);
+    if (a->sets->texts)
+        TRY(stet_subst_texts_find(a->sets->texts, text.data, text.len, &which));
+    return which == SIZE_MAX
+               ? error_set(STET_EUSAGE, "text %zu is not among the texts of the sets", index)
+               : STET_OK;
+}
+
+static stet_status take_texts(run_job *j)
+{
+    const stet_certify_args *a = j->a;
+    j->n = a->n_index;
+    size_t *all = NULL;
+    const size_t *index = a->index;
+    stet_status st = STET_OK;
+    if (!index) {
+        index = all = mem_alloc(stet_dataset_size(a->data) + 1, sizeof *all);
+        st = all ? stet_sets_sample(a->sets, a->data, 0, 0, all, &j->n) : STET_ENOMEM;
+    }
+    if (st == STET_OK && !(j->record = mem_zalloc(j->n + 1, sizeof *j->record)))
+        st = STET_ENOMEM;
+    for (size_t i = 0; st == STET_OK && i < j->n; i++) {
+        j->record[i].index = index[i];
+        st = check_text(a, index[i]);
+    }
+    mem_free(all);
+    return st;
+}
+
+static stet_status set_up(run_job *j, const cert_family *f)
+{
+    const stet_certify_args *a = j->a;
+    TRY(take_texts(j));
+    TRY(cert_shared_init(&j->shared, a->model, f));
+    j->n_workers = (size_t)stet_threads();
+    j->worker = mem_zalloc(j->n_workers, sizeof *j->worker);
+    if (!j->worker)
+        return STET_ENOMEM;
+    for (size_t w = 0; w < j->n_workers; w++) {
+        TRY(certifier_new(&j->shared, &a->how, &j->worker[w].c));
+        j->worker[w].c->keep = a->file != NULL;
+        j->worker[w].ids = mem_alloc(stet_model_max_len(a->model), sizeof *j->worker[w].ids);
+        if (!j->worker[w].ids)
+            return STET_ENOMEM;
+    }
+    return STET_OK;
+}
+
+static void tear_down(run_job *j)
+{
+    for (size_t i = 0; j->record && i < j->n; i++) {
+        stet_certificate_deinit(&j->record[i].r);
+        buf_deinit(&j->record[i].line);
+        mem_free(j->record[i].message);
+    }
+    for (size_t w = 0; j->worker && w < j->n_workers; w++) {
+        stet_certifier_free(j->worker[w].c);
+        stet_tokens_deinit(&j->worker[w].tokens);
+        stet_choices_deinit(&j->worker[w].choices);
+        mem_free(j->worker[w].ids);
+    }
+    mem_free(j->record);
+    mem_free(j->worker);
+    cert_shared_deinit(&j->shared);
+}
+
+/* ---- one text ----------------------------------------------------------------------------- */
+
+static stet_status certify_record(const run_job *j, run_worker *w, run_record *r)
+{
+    const stet_certify_args *a = j->a;
+    const stet_str text = stet_dataset_text(a->data, r->index);
+    const stet_vocab *vocab = stet_model_vocab(a->model);
+    const size_t max_len = stet_model_max_len(a->model);
+    TRY(stet_tokenize(stet_model_tokenizer(a->model), text.data, text.len, &w->tokens));
+    TRY(stet_sets_choices(a->sets, text.data, text.len, vocab, &w->tokens, max_len, &w->choices));
+    for (size_t p = 0; p < w->choices.n; p++) {
+        w->ids[p] = stet_vocab_id(vocab, stet_token_word(&w->tokens, p), w->tokens.v[p].len);
+        r->changeable += w->choices.start[p + 1] > w->choices.start[p];
+    }
+    r->candidates = w->choices.start[w->choices.n];
+    TRY(certifier_text(w->c, w->ids, &w->choices, stet_dataset_label(a->data, r->index), &r->r));
+    return a->file ? cert_file_line(w->c, r->index, &w->tokens, &w->choices, &r->r, &r->line)
+                   : STET_OK;
+}
+
+static void piece(void *ctx, size_t i, int worker)
+{
+    run_job *j = ctx;
+    run_record *r = &j->record[j->from + i];
+    r->status = certify_record(j, &j->worker[worker], r);
+    r->done = r->status == STET_OK;
+    if (!r->done)
+        r->message = mem_strdup(stet_last_error());
+}
+
+/* ---- the summary -------------------------------------------------------------------------- */
+
+static void count_margins(const run_job *j, stet_certify_result *out)
+{
+    out->margin_lo = INFINITY;
+    out->margin_hi = -INFINITY;
+    for (size_t i = 0; i < j->n; i++) {
+        const double m = j->record[i].r.margin;
+        if (isfinite(m)) {
+            out->margin_lo = fmin(out->margin_lo, m);
+            out->margin_hi = fmax(out->margin_hi, m);
+        }
+    }
+    if (out->margin_lo > out->margin_hi)
+        out->margin_lo = out->margin_hi = 0;
+    const double width = out->margin_hi - out->margin_lo;
+    for (size_t i = 0; i < j->n; i++) {
+        const double m = j->record[i].r.margin;
+        if (!isfinite(m))
+            continue;
+        const double at = width > 0 ? (m - out->margin_lo) / width * STET_MARGIN_BINS : 0;
+        out->margin_bins[at < STET_MARGIN_BINS ? (size_t)at : STET_MARGIN_BINS - 1]++;
+    }
+}
+
+static stet_status count_budgets(const run_job *j, stet_certify_result *out)
+{
+    size_t largest = 0;
+    for (size_t i = 0; i < j->n; i++)
+        if (j->record[i].r.budget != STET_ANY && j->record[i].r.budget > largest)
+            largest = j->record[i].r.budget;
+    out->budget_at_least = mem_zalloc(largest + 1, sizeof *out->budget_at_least);
+    if (!out->budget_at_least)
+        return STET_ENOMEM;
+    out->n_budget = largest + 1;
+    for (size_t i = 0; i < j->n; i++) {
+        const stet_certificate *r = &j->record[i].r;
+        for (size_t b = 0; r->verdict != STET_WRONG && b <= largest && b <= r->budget; b++)
+            out->budget_at_least[b]++;
+    }
+    return STET_OK;
+}
+
+/* "ibp 312, joint 401": texts by the method that proved them. */
+static stet_status count_methods(const run_job *j, stet_certify_result *out)
+{
+    buf b = {0};
+    const cert_family *f = j->shared.family;
+    for (size_t m = 0; f->methods[m]; m++) {
+        size_t n = 0;
+        for (size_t i = 0; i < j->n; i++)
+            n += j->record[i].r.verdict == STET_CERTIFIED && j->record[i].r.method == f->methods[m];
+        if (n)
+            buf_printf(&b, "%s%s %zu", b.n ? ", " : "", f->methods[m], n);
+    }
+    const stet_status st = buf_status(&b);
+    out->method = st == STET_OK ? buf_take(&b) : NULL;
+    buf_deinit(&b);
+    return st == STET_OK && !out->method ? STET_ENOMEM : st;
+}
+
+static void count_verdicts(const run_job *j, stet_certify_result *out)
+{
+    double candidates = 0, changeable = 0, slack = 0;
+    size_t n = 0, with_bound = 0;
+    memset(out->verdicts, 0, sizeof out->verdicts);
+    for (size_t i = 0; i < j->n; i++) {
+        const run_record *r = &j->record[i];
+        if (!r->done)
+            continue;
+        n++;
+        out->verdicts[r->r.verdict]++;
+        candidates += (double)r->candidates;
+        changeable += (double)r->changeable;
+        if (isfinite(r->r.margin)) {
+            slack += r->r.slack;
+            with_bound++;
+        }
+    }
+    const double all = n ? (double)n : 1;
+    out->n = n;
+    out->correct = n - out->verdicts[STET_WRONG];
+    out->clean = (double)out->correct / all;
+    out->certified = (double)out->verdicts[STET_CERTIFIED] / all;
+    out->broken = (double)out->verdicts[STET_BROKEN] / all;
+    out->undecided = (double)out->verdicts[STET_UNDECIDED] / all;
+    out->slack_mean = with_bound ? slack / (double)with_bound : 0;
+    out->candidates_mean = changeable > 0 ? candidates / changeable : 0;
+    out->attackable_mean = changeable / all;
+}
+
+static stet_status summarise(const run_job *j, stet_certify_result *out)
+{
+    count_verdicts(j, out);
+    count_margins(j, out);
+    TRY(count_budgets(j, out));
+    TRY(count_methods(j, out));
+    out->index = mem_alloc(j->n + 1, sizeof *out->index);
+    out->verdict = mem_alloc(j->n + 1, sizeof *out->verdict);
+    if (!out->index || !out->verdict)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < j->n; i++) {
+        out->index[i] = j->record[i].index;
+        out->verdict[i] = j->record[i].r.verdict;
+    }
+    return STET_OK;
+}
+
+void stet_certify_result_deinit(stet_certify_result *r)
+{
+    mem_free(r->budget_at_least);
+    mem_free(r->index);
+    mem_free(r->verdict);
+    mem_free(r->method);
+    *r = (stet_certify_result){0};
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+static stet_status finish_block(run_job *j, size_t n, atomic_file *file)
+{
+    for (size_t i = 0; i < n; i++) {
+        run_record *r = &j->record[j->from + i];
+        if (r->status == STET_EINTR)
+            return interrupt_status();
+        if (r->status != STET_OK)
+            return error_set(r->status, "text %zu: %s", r->index,
+                             r->message ? r->message : stet_status_text(r->status));
+        if (file)
+            TRY(atomic_write(file, r->line.data, r->line.n));
+        buf_deinit(&r->line);
+    }
+    return STET_OK;
+}
+
+static stet_status certify_all(run_job *j, atomic_file *file, stet_certify_result *out)
+{
+    const size_t block = BLOCK_PER_THREAD * j->n_workers;
+    progress("certify", 0, j->n, NULL);
+    for (j->from = 0; j->from < j->n; j->from += block) {
+        TRY(interrupt_status());
+        const size_t n = j->n - j->from < block ? j->n - j->from : block;
+        pool_run(n, piece, j);
+        TRY(finish_block(j, n, file));
+        count_verdicts(j, out);
+        char note[64];
+        snprintf(note, sizeof note, "certified %.3f of %.3f", out->certified, out->clean);
+        progress("certify", j->from + n, j->n, note);
+    }
+    return summarise(j, out);
+}
+
+/* The file appears when all of it is there. */
+static stet_status certify_to_file(run_job *j, const cert_family *f, stet_certify_result *out)
+{
+    atomic_file file;
+    buf head = {0};
+    stet_status st = cert_file_header(j->a, f, j->n, &head);
+    if (st == STET_OK)
+        st = atomic_open(&file, j->a->file);
+    if (st == STET_OK) {
+        st = atomic_write(&file, head.data, head.n);
+        if (st == STET_OK)
+            st = certify_all(j, &file, out);
+        if (st == STET_OK)
+            st = atomic_commit(&file);
+        else
+            atomic_abort(&file);
+    }
+    buf_deinit(&head);
+    return st;
+}
+
+stet_status certify_run_with(const stet_certify_args *a, const cert_family *f,
+                             stet_certify_result *out)
+{
+    *out = (stet_certify_result){0};
+    TRY(check_args(a));
+    run_job j = {.a = a};
+    const double start = cert_clock();
+    stet_status st = set_up(&j, f);
+    if (st == STET_OK)
+        st = a->file ? certify_to_file(&j, f, out) : certify_all(&j, NULL, out);
+    for (size_t i = 0; st == STET_OK && a->each && i < j.n; i++)
+        a->each(a->each_user, j.record[i].index, &j.record[i].r);
+    out->seconds = cert_clock() - start;
+    tear_down(&j);
+    if (st != STET_OK)
+        stet_certify_result_deinit(out);
+    return st;
+}
+
+stet_status stet_certify_run(const stet_certify_args *a, stet_certify_result *out)
+{
+    *out = (stet_certify_result){0};
+    TRY(check_args(a));
+    const cert_family *f;
+    TRY(cert_family_of(stet_model_kind(a->model), &f));
+    return certify_run_with(a, f, out);
+}
