@@ -22,6 +22,13 @@ for inc in $(grep -rhoE '#include "[a-z_]+/' src/cli | sed 's/#include "//; s,/,
     *) echo "src/cli includes from $inc/, which is not public" && bad=1 ;;
     esac
 done
+# The checker shares nothing with what it checks: base, itself, and the public headers of both.
+for inc in $(grep -rhoE '#include "[a-z_0-9/]+' src/verify | sed 's/#include "//' | sort -u); do
+    case "$inc" in
+    base/* | verify/* | stet/status | stet/verify) ;;
+    *) echo "src/verify includes $inc, but stands on base alone" && bad=1 ;;
+    esac
+done
 # A name in a log needs no folder: source file names are unique.
 twice=$(git ls-files 'src/*.c' 'src/*.h' 'src/*.cu' 2>/dev/null | sed 's,.*/,,' | sort | uniq -d)
 [ -z "$twice" ] || { echo "file names used twice: $twice" && bad=1; }

@@ -1,0 +1,135 @@
+/* verify/ver_impl.h - the checker's own model, task and arithmetic. Nothing here comes from model/,
+ * bound/ or certify/: what they would get wrong is not repeated.
+ *
+ * Arithmetic: double, and every result is moved outward by a bound of its own rounding. */
+#ifndef VERIFY_VER_IMPL_H
+#define VERIFY_VER_IMPL_H
+
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/strmap.h"
+#include "stet/verify.h"
+
+/* ---- arithmetic --------------------------------------------------------------------------- */
+
+/* n roundings of relative size u multiply a sum's magnitude by at most this (Higham, lemma 3.1). */
+static inline double ver_gamma(double n, double u)
+{
+    return n * u / (1 - n * u) * (1 + 0x1p-50);
+}
+static inline double ver_gamma32(size_t n)
+{
+    return ver_gamma((double)n, 0x1p-24);
+}
+static inline double ver_gamma64(size_t n)
+{
+    return ver_gamma((double)n, 0x1p-53);
+}
+/* At least one step below / above: |x| 2^-52 is no less than the distance to the next double. */
+static inline double ver_down(double x)
+{
+    return x - fabs(x) * 0x1p-52 - 1e-300;
+}
+static inline double ver_up(double x)
+{
+    return x + fabs(x) * 0x1p-52 + 1e-300;
+}
+
+/* A sum that knows how wrong it may be: terms are added, with what each may be wrong by. */
+typedef struct ver_sum {
+    double value, size, error;
+    size_t n;
+} ver_sum;
+static inline void ver_add(ver_sum *s, double x, double error)
+{
+    s->value += x;
+    s->size += fabs(x);
+    s->error += error;
+    s->n++;
+}
+static inline double ver_error(const ver_sum *s) /* of the value */
+{
+    return (s->error + ver_gamma64(s->n + 4) * s->size) * (1 + ver_gamma64(s->n + 4)) + 1e-300;
+}
+static inline double ver_lower(const ver_sum *s)
+{
+    return ver_down(s->value - ver_error(s));
+}
+
+/* ---- model -------------------------------------------------------------------------------- */
+
+enum { VER_CNN_KERNELS = 16, VER_S4_LAYERS = 8 };
+enum { VER_UNK = 1 }; /* line 1 of vocab.txt, from 0 */
+
+typedef struct ver_lstm { /* one direction: gates i, f, g, o below each other */
+    const float *w_ih, *w_hh, *b_ih, *b_hh;
+} ver_lstm;
+typedef struct ver_s4 { /* one layer; complex numbers as pairs */
+    const float *log_a, *w, *p, *b, *c, *log_dt, *d, *mix_w, *mix_b, *norm_w, *norm_b;
+} ver_s4;
+
+typedef struct ver_model {
+    arena mem;
+    strmap vocab;
+    const struct ver_kind *kind;
+    size_t dim, classes, max_len, n_words;
+    const float *table; /* (n_words, dim) */
+    size_t features;
+    const float *fc_w, *fc_b; /* (classes, features), (classes) */
+    uint64_t fingerprint;
+    size_t kernels, filters, k[VER_CNN_KERNELS];
+    const float *conv_w[VER_CNN_KERNELS], *conv_b[VER_CNN_KERNELS]; /* (filters, dim, k) */
+    size_t hidden;
+    ver_lstm lstm[2];
+    size_t channels, states, layers; /* states: stored ones, half the state size */
+    const float *enc_w, *enc_b;
+    ver_s4 s4[VER_S4_LAYERS];
+} ver_model;
+
+stet_status ver_model_load(const char *dir, ver_model *out); /* on failure *out holds nothing */
+void ver_model_deinit(ver_model *m);
+
+/* ---- tasks and bounds --------------------------------------------------------------------- */
+
+#define VER_ANY SIZE_MAX
+/* Position p holds one of word[start[p]] .. word[start[p + 1] - 1], the first being the reference. At
+ * most `budget` of the positions that are not `unpaid` leave their reference. */
+typedef struct ver_task {
+    size_t n;
+    const uint32_t *start, *word;
+    size_t budget;
+    const bool *unpaid; /* (n) */
+} ver_task;
+
+typedef struct ver_work {
+    const ver_model *m;
+    arena mem; /* of the open task */
+    const ver_task *t;
+    void *state;
+    arena keep; /* of the kind, over all tasks */
+    void *kept;
+} ver_work;
+
+/* How a kind of model is bounded. */
+typedef struct ver_kind {
+    const char *name;
+    const char *const *methods; /* that a claim may name, NULL at the end */
+    stet_status (*open)(ver_work *w);
+    /* A number that logit[label] - logit[other] of no float32 evaluation goes below, as tight as
+     * `method` promises; `witness` may be NULL. STET_EFORMAT: the witness is no good, message set. */
+    stet_status (*bound)(ver_work *w, int label, int other, const char *method,
+                         const json_t *witness, double *out);
+} ver_kind;
+extern const ver_kind ver_cnn, ver_bilstm, ver_s4_kind;
+
+/* Sum of what positions take from a bound (drop[p] <= 0) if at most t->budget of those that count may
+ * change: the lowest ones, and all that are unpaid. Positions are p[0 .. n), or 0 .. n - 1 if p is
+ * NULL. Reorders `drop`. */
+double ver_within_budget(const ver_task *t, const size_t *p, double *drop, size_t n);
+
+/* Rounding of the last linear layer in float32, for features of at most `size`: both logits. */
+double ver_head_error(const ver_model *m, int label, int other, const double *size);
+
+#endif

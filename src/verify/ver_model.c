@@ -1,0 +1,232 @@
+/* verify/ver_model.c - the checker's reader of a model folder: config.json, model.safetensors (F32
+ * only) and vocab.txt. The order of the tensors below is part of the model's fingerprint. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "verify/ver_impl.h"
+
+enum { MOST = 1 << 20 }; /* of any size in config.json but the number of words */
+
+typedef struct reader {
+    ver_model *m;
+    char *path;
+    file_map map;
+    json_t *header;
+    const unsigned char *data;
+    size_t size;
+    float *block; /* all parameters, in order */
+    size_t used, cap;
+    stet_status status;
+} reader;
+
+/* ---- safetensors: u64 length, JSON header, data ------------------------------------------- */
+
+static stet_status open_tensors(reader *r)
+{
+    TRY(file_map_open(&r->map, r->path));
+    uint64_t n = 0;
+    for (int i = 7; i >= 0 && r->map.size >= 8; i--)
+        n = n << 8 | r->map.data[i];
+    if (r->map.size < 8 || n > r->map.size - 8)
+        return error_set(STET_EFORMAT, "%s: the header does not fit the file", r->path);
+    TRY(json_read_text(r->path, (const char *)r->map.data + 8, (size_t)n, &r->header));
+    r->data = r->map.data + 8 + n;
+    r->size = r->map.size - 8 - (size_t)n;
+    r->cap = r->size / sizeof(float);
+    r->block = arena_new(&r->m->mem, float, r->cap + 1);
+    return r->block ? STET_OK : STET_ENOMEM;
+}
+
+static bool has_shape(const json_t *t, const size_t *dim, size_t rank)
+{
+    const json_t *s = json_object_get(t, "shape");
+    bool same = json_array_size(s) == rank;
+    for (size_t i = 0; same && i < rank; i++)
+        same = json_is_integer(json_array_get(s, i)) &&
+               json_integer_value(json_array_get(s, i)) == (json_int_t)dim[i];
+    return same;
+}
+
+/* Append the tensor `name` of shape `dim` (up to three, 0 at the end) to the block; NULL after a
+ * failure. */
+static const float *tensor(reader *r, const size_t dim[3], const char *fmt, ...)
+{
+    if (r->status != STET_OK)
+        return NULL;
+    char name[64];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(name, sizeof name, fmt, args);
+    va_end(args);
+    size_t rank = 0, count = 1;
+    bool fits = true;
+    for (; rank < 3 && dim[rank]; rank++)
+        fits = fits && size_mul(count, dim[rank], &count);
+    const json_t *t = json_object_get(r->header, name), *at = json_object_get(t, "data_offsets");
+    const json_int_t first = json_integer_value(json_array_get(at, 0)),
+                     end = json_integer_value(json_array_get(at, 1));
+    const char *type = json_string_value(json_object_get(t, "dtype"));
+    if (!type || strcmp(type, "F32") != 0 || !has_shape(t, dim, rank)) {
+        r->status = error_set(STET_EFORMAT, "%s: expected tensor '%s' as F32 of shape (%zu, %zu, %zu)",
+                              r->path, name, dim[0], rank > 1 ? dim[1] : 1, rank > 2 ? dim[2] : 1);
+        return NULL;
+    }
+    if (!fits || first < 0 || end < first || (uint64_t)end > r->size || count > r->cap - r->used ||
+        (uint64_t)(end - first) != count * sizeof(float)) {
+        r->status = error_set(STET_EFORMAT, "%s: tensor '%s': bad data_offsets", r->path, name);
+        return NULL;
+    }
+    float *v = r->block + r->used;
+    memcpy(v, r->data + first, count * sizeof *v);
+    r->used += count;
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(v[i])) {
+            r->status = error_set(STET_EFORMAT, "%s: tensor '%s': element %zu is not finite", r->path,
+                                  name, i);
+            return NULL;
+        }
+    return v;
+}
+#define TENSOR(r, d0, d1, d2, ...) tensor(r, (const size_t[3]){d0, d1, d2}, __VA_ARGS__)
+
+/* ---- the kinds ---------------------------------------------------------------------------- */
+
+static size_t setting(reader *r, const json_t *settings, const char *key)
+{
+    int64_t v = 1;
+    if (r->status == STET_OK)
+        r->status = json_get_int(settings, "settings in config.json", key, 1, MOST, &v);
+    return (size_t)v;
+}
+
+static void read_cnn(reader *r, const json_t *settings)
+{
+    ver_model *m = r->m;
+    const char *list = "";
+    m->filters = setting(r, settings, "filters");
+    if (r->status == STET_OK)
+        r->status = json_get_str(settings, "settings in config.json", "kernels", &list);
+    for (const char *s = list; r->status == STET_OK && *s; s += *s == ',') {
+        char *end;
+        const unsigned long k = strtoul(s, &end, 10);
+        if (end == s || k < 1 || k > 64 || m->kernels == VER_CNN_KERNELS || (*end && *end != ','))
+            r->status = error_set(STET_EFORMAT, "config.json: bad list of kernels '%s'", list);
+        else
+            m->k[m->kernels++] = k;
+        s = end;
+    }
+    for (size_t i = 0; i < m->kernels; i++) {
+        m->conv_w[i] = TENSOR(r, m->filters, m->dim, m->k[i], "convs.%zu.weight", i);
+        m->conv_b[i] = TENSOR(r, m->filters, 0, 0, "convs.%zu.bias", i);
+    }
+    m->features = m->kernels * m->filters;
+    if (r->status == STET_OK && m->features == 0)
+        r->status = error_set(STET_EFORMAT, "config.json: no kernels");
+}
+
+static const struct {
+    const ver_kind *kind;
+    void (*read)(reader *r, const json_t *settings);
+} kinds[] = {{&ver_cnn, read_cnn}};
+
+static stet_status read_weights(reader *r, const json_t *config, const char *name)
+{
+    ver_model *m = r->m;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].kind->name, name) == 0) {
+            m->kind = kinds[i].kind;
+            kinds[i].read(r, json_object_get(config, "settings"));
+        }
+    if (!m->kind)
+        return error_set(STET_EFORMAT, "config.json: cannot check a model of kind '%s'", name);
+    m->fc_w = TENSOR(r, m->classes, m->features, 0, "fc.weight");
+    m->fc_b = TENSOR(r, m->classes, 0, 0, "fc.bias");
+    const size_t n_values = r->used;
+    m->table = TENSOR(r, m->n_words, m->dim, 0, "embedding.weight");
+    if (r->status == STET_OK) {
+        m->fingerprint = hash_bytes(r->block, n_values * sizeof(float), 0);
+        m->fingerprint = hash_bytes(m->table, m->n_words * m->dim * sizeof(float), m->fingerprint);
+    }
+    return r->status;
+}
+
+/* ---- the folder --------------------------------------------------------------------------- */
+
+static stet_status read_vocab(ver_model *m, const char *path)
+{
+    stream *s;
+    TRY(stream_open(path, &s));
+    char *line;
+    size_t len;
+    stet_status st = STET_OK;
+    while (st == STET_OK && stream_line(s, &line, &len, &st)) {
+        const size_t before = m->vocab.n;
+        st = strmap_add(&m->vocab, line, len, NULL);
+        if (st == STET_OK && m->vocab.n == before)
+            st = error_set(STET_EFORMAT, "%s:%zu: a word that is there already", path,
+                           stream_line_number(s));
+    }
+    stream_close(s);
+    if (st == STET_OK && (m->vocab.n != m->n_words || strmap_find(&m->vocab, "<unk>", 5) != VER_UNK))
+        st = error_set(STET_EFORMAT, "%s: expected %zu words, the second one <unk>", path, m->n_words);
+    uint64_t h = m->vocab.n;
+    for (uint32_t i = 0; st == STET_OK && i < m->vocab.n; i++)
+        h = hash_bytes(strmap_text(&m->vocab, i), strmap_len(&m->vocab, i), h);
+    m->fingerprint ^= h;
+    return st;
+}
+
+static stet_status read_config(const json_t *o, const char *path, ver_model *m, const char **kind)
+{
+    int64_t dim, max_len, words;
+    TRY(json_get_str(o, path, "model", kind));
+    TRY(json_get_int(o, path, "dim", 1, MOST, &dim));
+    TRY(json_get_int(o, path, "max_len", 1, 1 << 24, &max_len));
+    TRY(json_get_int(o, path, "words", 2, UINT32_MAX, &words));
+    m->dim = (size_t)dim;
+    m->max_len = (size_t)max_len;
+    m->n_words = (size_t)words;
+    m->classes = json_array_size(json_object_get(o, "classes"));
+    if (m->classes < 2)
+        return error_set(STET_EFORMAT, "%s: expected a list of at least two 'classes'", path);
+    return STET_OK;
+}
+
+stet_status ver_model_load(const char *dir, ver_model *out)
+{
+    *out = (ver_model){0};
+    reader r = {.m = out};
+    char *config = path_join(dir, "config.json"), *vocab = path_join(dir, "vocab.txt");
+    r.path = path_join(dir, "model.safetensors");
+    json_t *o = NULL;
+    const char *kind = NULL;
+    stet_status st = config && vocab && r.path ? json_read_file(config, &o) : STET_ENOMEM;
+    if (st == STET_OK)
+        st = read_config(o, config, out, &kind);
+    if (st == STET_OK)
+        st = open_tensors(&r);
+    if (st == STET_OK)
+        st = read_weights(&r, o, kind);
+    if (st == STET_OK)
+        st = read_vocab(out, vocab);
+    json_decref(o);
+    json_decref(r.header);
+    file_map_close(&r.map);
+    mem_free(config);
+    mem_free(vocab);
+    mem_free(r.path);
+    if (st != STET_OK)
+        ver_model_deinit(out);
+    return st;
+}
+
+void ver_model_deinit(ver_model *m)
+{
+    arena_deinit(&m->mem);
+    strmap_deinit(&m->vocab);
+    *m = (ver_model){0};
+}

@@ -1,0 +1,167 @@
+/* verify/verify.c - a file of certificates, line by line (docs/formats.md).
+ *
+ * Line 1 is about the run, every other line about one text, in the order of the data. A line ends with the
+ * SHA-256 of all that stands before: not to stop a forger, who can compute it too, but so that no
+ * slip of a hand or a disk passes. What stops the forger is that every claim is derived anew. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/sha256.h"
+#include "verify/ver_line.h"
+
+typedef struct checker {
+    const stet_verify_options *how;
+    stet_verify_result *r;
+    ver_model model;
+    ver_work work;
+    arena mem; /* of one line */
+    size_t budget, texts, next; /* stated by line 1; least index that the next text may have */
+} checker;
+
+static const char sum_key[] = ",\"sum\":\"";
+enum { SUM_KEY = sizeof sum_key - 1, SUM_DIGITS = SHA256_HEX - 1, SUM_TAIL = SUM_KEY + SUM_DIGITS + 2 };
+
+/* ...,"sum":"<64 digits>"} */
+static stet_status check_sum(const char *line, size_t len)
+{
+    const char *tail = line + len - SUM_TAIL;
+    if (len < SUM_TAIL || memcmp(tail, sum_key, SUM_KEY) != 0 || memcmp(line + len - 2, "\"}", 2) != 0)
+        return error_set(STET_EFORMAT, "does not end with its \"sum\" (cut off?)");
+    char hex[SHA256_HEX];
+    sha256 h;
+    sha256_init(&h);
+    sha256_add(&h, line, len - SUM_TAIL);
+    sha256_hex(&h, hex);
+    if (memcmp(tail + SUM_KEY, hex, SUM_DIGITS) != 0)
+        return error_set(STET_EFORMAT, "its \"sum\" is not that of the line: it was changed");
+    return STET_OK;
+}
+
+static stet_status expect_text(const json_t *o, const char *key, const char *expected)
+{
+    const char *text;
+    TRY(json_get_str(o, "first line", key, &text));
+    if (expected && strcmp(text, expected) != 0)
+        return error_set(STET_EFORMAT, "\"%s\" is '%.40s', expected '%s'", key, text, expected);
+    return STET_OK;
+}
+
+static stet_status check_header(checker *c, const json_t *o)
+{
+    static const char *const keys[] = {"stet_certificates", "model", "kind", "model_fingerprint",
+                                       "synonyms_fingerprint", "arithmetic", "method", "budget",
+                                       "complete", "refine", "texts", "sum", NULL};
+    char fingerprint[17];
+    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, c->model.fingerprint);
+    int64_t version, texts, refine;
+    TRY(json_get_int(o, "first line", "stet_certificates", 1, 1, &version));
+    TRY(ver_only_keys(o, "first line", keys));
+    TRY(expect_text(o, "model", NULL));
+    TRY(expect_text(o, "kind", c->model.kind->name));
+    TRY(expect_text(o, "model_fingerprint", fingerprint));
+    TRY(expect_text(o, "synonyms_fingerprint", c->how->synonyms_fingerprint));
+    TRY(expect_text(o, "arithmetic", "float32"));
+    TRY(expect_text(o, "method", NULL));
+    TRY(ver_budget_read(o, &c->budget));
+    TRY(json_get_int(o, "first line", "refine", 0, INT64_MAX, &refine));
+    TRY(json_get_int(o, "first line", "texts", 0, INT64_MAX, &texts));
+    c->texts = (size_t)texts;
+    return STET_OK;
+}
+
+static stet_status check_text(checker *c, const json_t *o)
+{
+    ver_line l;
+    TRY(ver_line_read(&c->model, o, &c->mem, &l));
+    if (l.text.index < c->next)
+        return error_set(STET_EFORMAT, "text %zu: texts are not in the order of the data, each once",
+                         l.text.index);
+    c->next = l.text.index + 1;
+    const char *problem = c->how->match ? c->how->match(c->how->user, &l.text) : NULL;
+    if (problem)
+        return error_set(STET_EFORMAT, "text %zu: %s", l.text.index, problem);
+    const stet_status st = ver_line_check(&c->work, &l, c->budget, &c->mem, c->r);
+    if (st != STET_OK)
+        return error_prefix(st, "text %zu", l.text.index);
+    size_t *const count[] = {[VER_WRONG] = &c->r->wrong, [VER_CERTIFIED] = &c->r->certified,
+                             [VER_BROKEN] = &c->r->broken, [VER_UNDECIDED] = &c->r->undecided};
+    ++*count[l.verdict];
+    return STET_OK;
+}
+
+static void report(checker *c, size_t line)
+{
+    c->r->failed++;
+    if (c->how->failed)
+        c->how->failed(c->how->user, line, stet_last_error());
+}
+
+/* A line that does not hold is reported, and the next one looked at; only what is no fault of the line ends
+ * the work. */
+static stet_status check_line(checker *c, size_t number, const char *line, size_t len)
+{
+    json_t *o = NULL;
+    stet_status st = check_sum(line, len);
+    if (st == STET_OK)
+        st = json_read_text("line", line, len, &o);
+    if (st == STET_OK)
+        st = number == 1 ? check_header(c, o) : check_text(c, o);
+    json_decref(o);
+    arena_restore(&c->mem, (arena_mark){0});
+    c->r->texts += number > 1;
+    if (st == STET_EFORMAT) {
+        report(c, number);
+        st = STET_OK;
+    }
+    return st;
+}
+
+static stet_status check_lines(checker *c, stream *s)
+{
+    char *line;
+    size_t len, number = 0;
+    stet_status st = STET_OK;
+    while (st == STET_OK && stream_line(s, &line, &len, &st)) {
+        st = check_line(c, ++number, line, len);
+        if (number == 1 && c->r->failed)
+            return st; /* about another model, or no certificates at all */
+        progress("verify", c->r->texts, c->texts, NULL);
+        if (st == STET_OK)
+            st = interrupt_status();
+    }
+    if (st == STET_OK && number == 0)
+        return error_set(STET_EFORMAT, "%s: empty", stream_path(s));
+    if (st == STET_OK && c->r->texts != c->texts) {
+        error_set(STET_EFORMAT, "the file ends after %zu of %zu texts", c->r->texts, c->texts);
+        report(c, number + 1);
+    }
+    return st;
+}
+
+stet_status stet_verify_file(const char *path, const char *model_dir, const stet_verify_options *options,
+                             stet_verify_result *r)
+{
+    static const stet_verify_options plain = {0};
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    *r = (stet_verify_result){.least = INFINITY};
+    checker c = {.how = options ? options : &plain, .r = r};
+    TRY(ver_model_load(model_dir, &c.model));
+    c.work.m = &c.model;
+    stream *s = NULL;
+    stet_status st = stream_open(path, &s);
+    if (st == STET_OK)
+        st = check_lines(&c, s);
+    stream_close(s);
+    arena_deinit(&c.mem);
+    arena_deinit(&c.work.mem);
+    arena_deinit(&c.work.keep);
+    ver_model_deinit(&c.model);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    r->seconds = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+    return st;
+}

@@ -1,0 +1,175 @@
+/* The checker's own bounds against the truth and against the certifier's: never above what the float32
+ * program does on any combination of words, never below what the certifier claims. */
+#include "../certify/harness.h"
+#include "base/mem.h"
+#include "verify/ver_impl.h"
+
+static const char *const cnn[] = {"filters=5", "kernels=1,2,4", NULL};
+
+typedef struct pair {
+    model *m;
+    ver_model v;
+    ver_work w;
+    bool none[HARNESS_POSITIONS];
+} pair;
+
+static void pair_open(pair *p, model *m)
+{
+    *p = (pair){.m = m};
+    CHECK_OK(stet_model_save(m, test_dir()));
+    CHECK_OK(ver_model_load(test_dir(), &p->v));
+    CHECK_EQ(p->v.fingerprint == stet_model_fingerprint(m), true);
+    p->w.m = &p->v;
+}
+
+static void pair_close(pair *p)
+{
+    arena_deinit(&p->w.mem);
+    arena_deinit(&p->w.keep);
+    ver_model_deinit(&p->v);
+    stet_model_free(p->m);
+}
+
+static ver_task task_of(const pair *p, const cert_task *t)
+{
+    return (ver_task){t->n, t->start, t->word, t->budget, t->unpaid ? t->unpaid : p->none};
+}
+
+static void open_task(pair *p, const ver_task *t)
+{
+    arena_restore(&p->w.mem, (arena_mark){0});
+    p->w.t = t;
+    CHECK_OK(p->v.kind->open(&p->w));
+}
+
+/* Synonyms close to their word, so that bounds mean something: word i differs from word 0 of its set by
+ * noise. */
+static void make_close(model *m, const cert_case *c, double noise, rng *r)
+{
+    for (size_t p = 0; p < c->task.n; p++)
+        for (uint32_t i = c->start[p] + 1; i < c->start[p + 1]; i++)
+            for (size_t d = 0; d < m->dim; d++)
+                m->table[c->word[i] * m->dim + d] =
+                    m->table[c->word[c->start[p]] * m->dim + d] + (float)(noise * rng_normal(r));
+}
+
+/* Own bounds of every method against the minimum over all combinations. */
+static size_t compare_with_truth(const char *kind, const char *const *settings, size_t n, size_t cases,
+                                 double noise)
+{
+    size_t positive = 0;
+    for (size_t i = 0; i < cases; i++) {
+        rng r = rng_stream(i, STREAM_TEST, 5);
+        model *m = harness_model(kind, settings, 4, 3, 1.5, i);
+        cert_case c;
+        harness_case(m, 1 + rng_below(&r, n), 3, i % 3 == 0 ? STET_ANY : i % 3, &r, &c);
+        make_close(m, &c, noise, &r);
+        pair p;
+        double least[HARNESS_CLASSES];
+        model *fresh;
+        CHECK_OK(stet_model_save(m, test_dir()));
+        CHECK_OK(stet_model_load(test_dir(), &fresh)); /* compiled before the words were moved */
+        stet_model_free(m);
+        CHECK_OK(stet_model_compile(fresh));
+        harness_minimum(fresh, &c.task, least);
+        pair_open(&p, fresh);
+        const ver_task t = task_of(&p, &c.task);
+        open_task(&p, &t);
+        for (int other = 0; other < 3; other++)
+            for (const char *const *method = p.v.kind->methods; *method && other != c.task.label; method++) {
+                double own;
+                CHECK_OK(p.v.kind->bound(&p.w, c.task.label, other, *method, NULL, &own));
+                CHECK_LE(own, least[other]);
+                positive += least[other] > 0 && own > 0;
+            }
+        pair_close(&p);
+    }
+    return positive;
+}
+
+TEST(cnn_bounds_never_exceed_the_truth)
+{
+    CHECK_LE(20, compare_with_truth("cnn", cnn, 5, 60, 0.1));
+    compare_with_truth("cnn", cnn, 5, 60, 1);
+}
+
+/* A task without choices: the bound is the margin but for rounding. */
+static void compare_values(const char *kind, const char *const *settings, double tolerance)
+{
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        rng r = rng_stream(seed, STREAM_TEST, 6);
+        pair p;
+        pair_open(&p, harness_model(kind, settings, 6, 3, 1, seed));
+        cert_case c;
+        harness_case(p.m, 1 + rng_below(&r, 20), 1, STET_ANY, &r, &c);
+        double least[HARNESS_CLASSES];
+        harness_minimum(p.m, &c.task, least);
+        const ver_task t = task_of(&p, &c.task);
+        open_task(&p, &t);
+        for (int other = 0; other < 3; other++) {
+            if (other == c.task.label)
+                continue;
+            double best = -INFINITY, own;
+            for (const char *const *method = p.v.kind->methods; *method; method++) {
+                CHECK_OK(p.v.kind->bound(&p.w, c.task.label, other, *method, NULL, &own));
+                best = fmax(best, own);
+            }
+            CHECK_NEAR(best, least[other], tolerance);
+        }
+        pair_close(&p);
+    }
+}
+
+TEST(a_cnn_without_choices_is_evaluated)
+{
+    compare_values("cnn", cnn, 2e-5);
+}
+
+/* Whatever the certifier proves, with its witness, the checker can follow. */
+static size_t follow(const cert_family *f, const char *kind, const char *const *settings, size_t n,
+                     size_t cases, double noise)
+{
+    size_t followed = 0;
+    for (size_t i = 0; i < cases; i++) {
+        rng r = rng_stream(i, STREAM_TEST, 7);
+        model *m = harness_model(kind, settings, 4, 3, 1.5, i), *fresh;
+        cert_case c;
+        harness_case(m, 1 + rng_below(&r, n), 4, i % 3 == 0 ? STET_ANY : i % 3, &r, &c);
+        make_close(m, &c, noise, &r);
+        CHECK_OK(stet_model_save(m, test_dir()));
+        CHECK_OK(stet_model_load(test_dir(), &fresh));
+        stet_model_free(m);
+        CHECK_OK(stet_model_compile(fresh));
+        harness h;
+        pair p;
+        double drop[HARNESS_POSITIONS];
+        uint32_t worst[HARNESS_POSITIONS];
+        CHECK_OK(harness_init(&h, f, fresh));
+        pair_open(&p, fresh);
+        const ver_task t = task_of(&p, &c.task);
+        CHECK_OK(f->open(h.work, &c.task));
+        open_task(&p, &t);
+        for (int other = 0; other < 3; other++)
+            for (size_t method = 0; f->methods[method] && other != c.task.label; method++) {
+                cert_bound b = {.drop = drop, .worst = worst};
+                CHECK_OK(f->bound(h.work, method, other, 30, &b));
+                json_t *witness = f->witness ? f->witness(h.work, method, other) : NULL;
+                double own;
+                CHECK_OK(p.v.kind->bound(&p.w, c.task.label, other, f->methods[method], witness, &own));
+                json_decref(witness);
+                if (isfinite(b.margin) && !(own >= b.margin - 1e-6 * (1 + fabs(b.margin))))
+                    test_fail(__FILE__, __LINE__, "case %zu, %s: claimed %.9g, derived %.9g", i,
+                              f->methods[method], b.margin, own);
+                followed += b.margin > 0;
+            }
+        harness_deinit(&h);
+        pair_close(&p);
+    }
+    return followed;
+}
+
+TEST(the_cnn_certifier_can_be_followed)
+{
+    CHECK_LE(20, follow(&cert_cnn, "cnn", cnn, 8, 150, 0.1));
+    follow(&cert_cnn, "cnn", cnn, 8, 100, 1);
+}
