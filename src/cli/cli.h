@@ -63,6 +63,12 @@ void cli_table_drop(cli_table *t);  /* empties it unprinted */
 /* printf into one of a few rotating buffers: for the arguments of one cli_row. */
 const char *cli_fmt(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* Eight heights of blocks for n values between lo and hi, into a rotating buffer like cli_fmt's. */
+const char *cli_spark(const double *v, size_t n, double lo, double hi);
+/* A line of an attack's log (docs/attacks.md) for people: what the answer was and became, the text with its changed
+ * words marked. */
+void cli_diff_print(const json_t *example);
+
 bool cli_colour(void);                     /* stdout is a terminal and NO_COLOR is not set */
 const char *cli_style(const char *name);   /* "bold" "dim" "red" "green" "yellow" "reset"; "" when plain */
 void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* a line on stderr unless --quiet */

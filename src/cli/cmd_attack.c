@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/numbers.h"
 #include "cli/record.h"
 #include "stet/attack.h"
 
@@ -13,7 +14,7 @@ typedef struct attack_cfg {
     cli_common common;
     const char *data, *label, *text, *attack, *profile, *synonyms, *stop, *tagger, *command, *log,
         *html;
-    int64_t limit;
+    int64_t limit, show;
     int tokenizer;
     bool skip_bad, record;
     double timeout, require;
@@ -53,6 +54,8 @@ static const stet_opt own_opts[] = {
                  "a page with the changed words marked (several attacks: FILE-NAME.html)"),
     STET_OPT_REAL("require", attack_cfg, require, "0", 0, 1, "SHARE",
                   "exit with 4 if an accuracy under attack is below"),
+    STET_OPT_INT("show", attack_cfg, show, "2", 0, CLI_EXAMPLES, "N",
+                 "turned texts to print after the table"),
     CLI_RECORD_OPT(attack_cfg),
     STET_OPT_TOPIC("Settings, on top of the profile"),
 };
@@ -228,32 +231,6 @@ static void unload(inputs *in)
 
 /* ---- printing ----------------------------------------------------------------------------- */
 
-/* The numbers of one attack, for --json and for the run folder. */
-static stet_status numbers_of(const attack_cfg *cfg, const plan *p, size_t k,
-                              const stet_attack_result *r, json_t **out)
-{
-    char *text = NULL, *missing = NULL;
-    const stet_status st =
-        stet_attack_settings(p->name[k], cfg->profile, p->settings[k], &text, &missing);
-    if (st != STET_OK)
-        return st;
-    json_t *set = json_loads(text, 0, NULL);
-    *out = json_pack(
-        "{s:s, s:s, s:o, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
-        "s:I, s:I, s:I, s:I, s:f}",
-        "attack", p->name[k], "profile", cfg->profile, "settings", set ? set : json_object(),
-        "missing", missing, "n", (json_int_t)r->n, "clean", r->clean, "aua", r->aua, "success_rate",
-        r->success_rate, "queries_mean", r->queries_mean, "queries_success_mean",
-        r->queries_success_mean, "queries_failure_mean", r->queries_failure_mean,
-        "evaluations_mean", r->evaluations_mean, "changed_mean", r->changed_mean, "candidates_mean",
-        r->candidates_mean, "attackable_mean", r->attackable_mean, "errors", (json_int_t)r->errors,
-        "unconfirmed", (json_int_t)r->unconfirmed, "decided", (json_int_t)r->decided, "resumed",
-        (json_int_t)r->resumed, "seconds", r->seconds);
-    stet_free(text);
-    stet_free(missing);
-    return STET_OK;
-}
-
 static stet_status print_json(const attack_cfg *cfg, json_t *numbers)
 {
     json_t *o = cli_json_start(&cmd_attack, cfg);
@@ -322,8 +299,9 @@ static const char *page_name(const attack_cfg *cfg, const plan *p, size_t k, cha
     return out;
 }
 
+/* `shown`: the examples of the attack with the most of them. */
 static stet_status run_one(const attack_cfg *cfg, const inputs *in, const char *dir, const plan *p,
-                           size_t k, stet_attack_result *r)
+                           size_t k, stet_attack_result *r, json_t **shown)
 {
     char page[4096];
     cli_examples e;
@@ -339,15 +317,27 @@ static stet_status run_one(const attack_cfg *cfg, const inputs *in, const char *
     a.each = cli_examples_add, a.each_user = &e;
     json_t *numbers = NULL;
     stet_status st = stet_attack_run(&a, r);
-    if (st == STET_OK)
-        st = numbers_of(cfg, p, k, r, &numbers);
+    if (st == STET_OK && !(numbers = numbers_of_attack(p->name[k], cfg->profile, p->settings[k], r)))
+        st = cli_fail(STET_ENOMEM, "out of memory");
     if (st == STET_OK && cfg->common.json)
         st = print_json(cfg, numbers);
     if (st == STET_OK && dir && cfg->record)
         keep(cfg, in, dir, p, k, &e, numbers);
+    if (json_array_size(e.examples) > json_array_size(*shown)) {
+        json_decref(*shown);
+        *shown = json_incref(e.examples);
+    }
     json_decref(numbers);
     cli_examples_deinit(&e);
     return st;
+}
+
+static void print_examples(const attack_cfg *cfg, const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list) && (int64_t)i < cfg->show; i++) {
+        putchar('\n');
+        cli_diff_print(json_array_get(list, i));
+    }
 }
 
 static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *dir, const plan *p)
@@ -357,9 +347,10 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
             "texts/s", NULL);
     stet_status st = print_settings(cfg, p);
     size_t errors = 0;
+    json_t *shown = NULL;
     for (size_t k = 0; st == STET_OK && k < p->n; k++) {
         stet_attack_result r;
-        st = run_one(cfg, in, dir, p, k, &r);
+        st = run_one(cfg, in, dir, p, k, &r, &shown);
         if (st != STET_OK)
             break;
         errors += r.errors;
@@ -369,8 +360,11 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
             cli_require_failed("accuracy under %s is %.4f, below the required %.4f", p->name[k],
                                r.aua, cfg->require);
     }
-    if (!cfg->common.json && t.rows > 1)
+    if (!cfg->common.json && t.rows > 1) {
         cli_table_print(&t);
+        print_examples(cfg, shown);
+    }
+    json_decref(shown);
     cli_table_drop(&t);
     if (st == STET_OK && errors)
         st = cli_fail(STET_EIO, "%zu texts got no answer from the victim and are not counted%s",

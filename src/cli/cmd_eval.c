@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "cli/commands.h"
+#include "cli/numbers.h"
 #include "cli/record.h"
 #include "stet/model.h"
 
@@ -94,28 +95,10 @@ static void print_text(const stet_model *m, const stet_scores *s)
     }
 }
 
-static json_t *numbers_of(const stet_model *m, const stet_scores *s)
-{
-    json_t *classes = json_array(), *confusion = json_array(), *bins = json_array();
-    for (size_t c = 0; c < s->n_classes; c++) {
-        json_array_append_new(classes, json_pack("{s:s, s:f, s:f, s:f}", "class", stet_model_class_name(m, c), "precision",
-                                                 s->precision[c], "recall", s->recall[c], "f1", s->f1[c]));
-        json_t *row = json_array();
-        for (size_t j = 0; j < s->n_classes; j++)
-            json_array_append_new(row, json_integer((json_int_t)s->confusion[c * s->n_classes + j]));
-        json_array_append_new(confusion, row);
-    }
-    for (size_t b = 0; b < 15; b++)
-        json_array_append_new(bins, json_pack("{s:I, s:f, s:f}", "n", (json_int_t)s->bin_count[b], "confidence",
-                                              s->bin_confidence[b], "accuracy", s->bin_accuracy[b]));
-    return json_pack("{s:f, s:I, s:f, s:f, s:o, s:o, s:o}", "accuracy", s->accuracy, "n", (json_int_t)s->n, "loss", s->loss,
-                     "ece", s->ece, "per_class", classes, "confusion", confusion, "calibration", bins);
-}
-
 static stet_status report(const eval_cfg *cfg, const char *dir, const stet_model *m, const stet_dataset *all,
                           const stet_scores *s)
 {
-    json_t *numbers = numbers_of(m, s);
+    json_t *numbers = numbers_of_eval(m, s);
     stet_status st = STET_OK;
     if (cfg->common.json) {
         json_t *o = cli_json_start(&cmd_eval, cfg);

@@ -218,6 +218,23 @@ const char *cli_fmt(const char *fmt, ...)
     return b;
 }
 
+const char *cli_spark(const double *v, size_t n, double lo, double hi)
+{
+    static const char *const block[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+    static char buffers[8][3 * 64 + 1];
+    static size_t next;
+    char *b = buffers[next++ % 8];
+    size_t at = 0;
+    for (size_t i = 0; i < n && i < 64; i++) {
+        const double share = hi > lo ? (v[i] - lo) / (hi - lo) : 0;
+        const int step = share >= 1 ? 7 : share > 0 ? (int)(8 * share) : 0; /* not a number: the lowest */
+        memcpy(b + at, block[step], 3);
+        at += 3;
+    }
+    b[at] = '\0';
+    return b;
+}
+
 static void add_cell(cli_table *t, const char *text)
 {
     if (t->n == t->cap) {

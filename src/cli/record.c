@@ -36,7 +36,7 @@ static void shorten_paths(json_t *config)
  * there by their contents. */
 static const char *const not_identity[] = {"json",     "threads", "device",  "progress", "quiet",
                                            "verbose",  "record",  "out",     "log",      "html",
-                                           "require",  "data",    "attack",  "synonyms", "top",
+                                           "require",  "data",    "attack",  "synonyms", "top", "show",
                                            "certificates"};
 
 static uint64_t fnv(const char *s)
