@@ -2,6 +2,7 @@
 #include "bound/worst_case.h"
 
 #include "bound/conv_ranges.h"
+#include "bound/lstm_ranges.h"
 #include "model/cnn.h"
 #include "model/kinds.h"
 
@@ -22,9 +23,19 @@ static void cnn_ranges(const model *m, pass *p, const batch_sets *s, double eps,
     }
 }
 
+static void bilstm_ranges(const model *m, pass *p, const batch_sets *s, double eps,
+                          node *out[RANGE_SIDES])
+{
+    const size_t F = m->desc->n_features(m);
+    node *ends = op_bilstm_ranges(p->t, s, p->param, eps);
+    out[RANGE_VALUE] = m->desc->features(m, p);
+    out[RANGE_LOWER] = op_slice(p->t, ends, 0, F);
+    out[RANGE_UPPER] = op_slice(p->t, ends, F, F);
+}
+
 bool range_supported(const model *m)
 {
-    if (m->desc == &model_cnn)
+    if (m->desc == &model_cnn || m->desc == &model_bilstm)
         return true;
     error_set(STET_EUSAGE, "no bounds over substitution sets are known for training a %s",
               m->desc->name);
@@ -34,7 +45,10 @@ bool range_supported(const model *m)
 void range_features(const model *m, pass *p, const batch_sets *s, double eps,
                     node *out[RANGE_SIDES])
 {
-    cnn_ranges(m, p, s, eps, out);
+    if (m->desc == &model_cnn)
+        cnn_ranges(m, p, s, eps, out);
+    else
+        bilstm_ranges(m, p, s, eps, out);
 }
 
 /* ---- the last layer ----------------------------------------------------------------------- */

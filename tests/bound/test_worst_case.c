@@ -8,7 +8,7 @@
 
 enum { TEXTS = 5, ALTS = 3, N_WORDS = SMALL_WORDS + STET_FIRST_WORD };
 
-static const int range_kinds[] = {0};
+static const int range_kinds[] = {0, 1};
 #define FOR_EACH_KIND(kind)                                                                        \
     for (size_t k_ = 0, kind = 0;                                                                  \
          k_ < sizeof range_kinds / sizeof *range_kinds && (kind = (size_t)range_kinds[k_], true);  \
