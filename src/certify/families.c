@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "certify/certifier.h"
 
-const cert_family *const cert_families[] = {&cert_cnn, NULL};
+const cert_family *const cert_families[] = {&cert_cnn, &cert_bilstm, NULL};
 
 stet_status cert_family_of(const char *kind, const cert_family **out)
 {

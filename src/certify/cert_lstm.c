@@ -1,0 +1,228 @@
+/* certify/cert_lstm.c - certificates for the BiLSTM: which tube and which form of the margin each
+ * method stands for. */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "certify/cert_lstm.h"
+#include "certify/certify_impl.h"
+#include "model/bilstm.h"
+#include "model/kinds.h"
+
+enum { IBP, GBM, SLOPE, ADJOINT, AFFINE };
+static const char *const methods[] = {"ibp", "gbm", "slope", "adjoint", "affine", NULL};
+
+typedef struct shared {
+    const model *m;
+    arena mem;
+    lstm_cell64 cell[2];
+} shared;
+
+typedef struct work {
+    const shared *s;
+    const cert_task *task;
+    arena mem;
+    lstm_pair pair;
+    double *om, *size; /* (2H) */
+    double *scratch;   /* (n) */
+} work;
+
+/* ---- weights ------------------------------------------------------------------------------ */
+
+/* A parameter in double. */
+static double *widened(const model *m, int id, arena *a)
+{
+    const size_t n = shape_count(m->params[id].shape);
+    double *out = arena_new(a, double, n);
+    for (size_t i = 0; out && i < n; i++)
+        out[i] = model_value(m, id)[i];
+    return out;
+}
+
+static stet_status widen_cell(shared *s, int d)
+{
+    const model *m = s->m;
+    const int first = d * LSTM_PER_DIRECTION;
+    const size_t H = (size_t)((const bilstm_cfg *)m->cfg)->hidden;
+    arena scratch = {0};
+    double *part[LSTM_PER_DIRECTION];
+    stet_status st = STET_OK;
+    for (int k = 0; k < LSTM_PER_DIRECTION; k++)
+        if (!(part[k] = widened(m, first + k, &scratch)))
+            st = STET_ENOMEM;
+    if (st == STET_OK)
+        st = lstm_cell64_init(&s->cell[d], m->dim, H, part[LSTM_W_IH], part[LSTM_W_HH],
+                              part[LSTM_B_IH], part[LSTM_B_HH], &s->mem);
+    arena_deinit(&scratch);
+    return st;
+}
+
+static void shared_free(void *p)
+{
+    shared *s = p;
+    if (s)
+        arena_deinit(&s->mem);
+    mem_free(s);
+}
+
+static stet_status prepare(const model *m, void **out)
+{
+    shared *s = mem_zalloc(1, sizeof *s);
+    if (!s)
+        return STET_ENOMEM;
+    s->m = m;
+    stet_status st = widen_cell(s, 0);
+    if (st == STET_OK)
+        st = widen_cell(s, 1);
+    if (st == STET_OK)
+        *out = s;
+    else
+        shared_free(s);
+    return st;
+}
+
+/* ---- a text ------------------------------------------------------------------------------- */
+
+static stet_status work_new(const void *p, void **out)
+{
+    work *w = mem_zalloc(1, sizeof *w);
+    if (w)
+        w->s = p;
+    *out = w;
+    return w ? STET_OK : STET_ENOMEM;
+}
+
+static void work_free(void *p)
+{
+    work *w = p;
+    if (w)
+        arena_deinit(&w->mem);
+    mem_free(w);
+}
+
+static stet_status open(void *p, const cert_task *t)
+{
+    work *w = p;
+    const model *m = w->s->m;
+    const size_t words = t->start[t->n], D = m->dim, H = w->s->cell[0].H;
+    arena_restore(&w->mem, (arena_mark){0});
+    w->task = t;
+    w->om = arena_new(&w->mem, double, 2 * H);
+    w->size = arena_new(&w->mem, double, 2 * H);
+    w->scratch = arena_new(&w->mem, double, t->n);
+    double *vectors = arena_new(&w->mem, double, words *D);
+    if (!w->om || !w->size || !w->scratch || !vectors)
+        return STET_ENOMEM;
+    for (size_t k = 0; k < words; k++)
+        if (t->word[k] >= m->n_words)
+            return error_set(STET_EUSAGE, "word %u of %zu", t->word[k], m->n_words);
+    for (size_t k = 0; k < words; k++)
+        for (size_t j = 0; j < D; j++)
+            vectors[k * D + j] = m->table[t->word[k] * D + j];
+    return lstm_pair_open(&w->pair, w->s->cell, lstm_float32, t->n, t->start, vectors, &w->mem);
+}
+
+/* ---- bounds ------------------------------------------------------------------------------- */
+
+static lstm_head head_of(work *w, int label, int other)
+{
+    const model *m = w->s->m;
+    const size_t H2 = 2 * w->pair.H;
+    const real *fc = model_value(m, (int)m->n_params - 2),
+               *bias = model_value(m, (int)m->n_params - 1);
+    const real *a = fc + (size_t)label * H2, *b = fc + (size_t)other * H2;
+    for (size_t k = 0; k < H2; k++) {
+        w->om[k] = (double)a[k] - (double)b[k];
+        w->size[k] = fabs((double)a[k]) + fabs((double)b[k]);
+    }
+    const double bias_a = bias[label], bias_b = bias[other];
+    return (lstm_head){w->om, bias_a - bias_b, false, w->size, fabs(bias_a) + fabs(bias_b)};
+}
+
+static void by_box(work *w, tube_level level, const lstm_head *head, cert_bound *out)
+{
+    const lstm_margin m = lstm_box_margin(&w->pair, level, head);
+    out->margin = m.base;
+    out->slack = m.slack;
+    out->additive = false;
+}
+
+/* Each position's worst word, and the sum within the budget. */
+static void by_sum(work *w, tube_level level, lstm_form form, const lstm_head *head,
+                   cert_bound *out)
+{
+    const cert_task *t = w->task;
+    const lstm_margin m = lstm_sum_margin(&w->pair, level, form, head);
+    out->base = m.base;
+    out->slack = m.slack;
+    out->additive = m.base > -INFINITY;
+    out->margin = -INFINITY;
+    if (!out->additive)
+        return;
+    for (size_t p = 0; p < t->n; p++) {
+        out->drop[p] = 0;
+        out->worst[p] = 0;
+        for (uint32_t k = t->start[p] + 1; k < t->start[p + 1]; k++)
+            if (-w->pair.contribution[k] > out->drop[p]) {
+                out->drop[p] = -w->pair.contribution[k];
+                out->worst[p] = k - t->start[p];
+            }
+    }
+    out->margin = cert_within_budget(out, t, t->budget, w->scratch);
+}
+
+/* The best of all that the affine tube gives. A sum says which words do harm, so boxes win only
+ * where they prove what no sum does. */
+static void best(work *w, const lstm_head *head, cert_bound *out)
+{
+    static const lstm_form forms[] = {FORM_ADJOINT, FORM_AFFINE};
+    double margin[2];
+    for (int k = 0; k < 2; k++) {
+        by_sum(w, TUBE_AFFINE, forms[k], head, out);
+        margin[k] = out->margin;
+    }
+    if (margin[0] > margin[1])
+        by_sum(w, TUBE_AFFINE, FORM_ADJOINT, head, out);
+    if (out->additive && out->margin > 0)
+        return;
+    const lstm_margin box = lstm_box_margin(&w->pair, TUBE_AFFINE, head);
+    if (box.base > 0 || !out->additive)
+        by_box(w, TUBE_AFFINE, head, out);
+}
+
+static stet_status bound(void *p, size_t method, int other, size_t refine, cert_bound *out)
+{
+    (void)refine;
+    static const tube_level levels[] = {TUBE_IBP, TUBE_GBM, TUBE_SLOPE, TUBE_SLOPE, TUBE_AFFINE};
+    work *w = p;
+    const tube_level level = levels[method];
+    const lstm_head head = head_of(w, w->task->label, other);
+    if (!w->pair.built[level])
+        TRY(lstm_pair_build(&w->pair, level));
+    switch (method) {
+    case IBP:
+    case SLOPE:
+        by_box(w, level, &head, out);
+        break;
+    case GBM:
+    case ADJOINT:
+        by_sum(w, level, FORM_ADJOINT, &head, out);
+        break;
+    case AFFINE:
+        best(w, &head, out);
+    }
+    if (!(out->margin > -1e100)) /* NaN, too, proves nothing */
+        out->margin = -INFINITY;
+    return STET_OK;
+}
+
+const cert_family cert_bilstm = {
+    .model = &model_bilstm,
+    .methods = methods,
+    .prepare = prepare,
+    .shared_free = shared_free,
+    .work_new = work_new,
+    .work_free = work_free,
+    .open = open,
+    .bound = bound,
+};

@@ -1,0 +1,354 @@
+/* certify/cert_lstm_tube.c - one walk along the text, boxes and coefficients step by step. */
+#include <math.h>
+
+#include "certify/cert_lstm_rows.h"
+#include "certify/cert_lstm_walk.h"
+
+static const double libm = 0x1p-50; /* exp and tanh in double, and 1 - t^2 after them */
+
+/* ---- activations -------------------------------------------------------------------------- */
+
+/* A sigmoid or a tanh at one point: value and derivative. */
+typedef struct point {
+    double x, f, d;
+} point;
+
+static point sigmoid_at(double x)
+{
+    const double e = exp(-fabs(x)), f = (x < 0 ? e : 1) / (1 + e);
+    return (point){x, f, f * (1 - f)};
+}
+
+static point tanh_at(double x)
+{
+    const double f = tanh(x);
+    return (point){x, f, 1 - f * f};
+}
+
+/* Derivatives over [a, b]: a bell, highest at 0. */
+static ival bell(point a, point b, double top)
+{
+    const double peak = a.x <= 0 && b.x >= 0 ? top : greater(a.d, b.d);
+    return (ival){greater(0, lesser(a.d, b.d) - libm), lesser(top, peak + libm)};
+}
+
+/* (f(x) - f(m)) / (x - m) for x in [a, b], which holds m. As a function of x it rises, then falls,
+ * so the least is at an end or f'(m); an end is the highest where it still rises towards it. */
+static ival slope(point m, point a, point b, double top)
+{
+    const ival all = bell(a, b, top);
+    ival s = {m.d, all.hi};
+    const point ends[2] = {b, a};
+    for (int k = 0; k < 2; k++) {
+        const double gap = fabs(ends[k].x - m.x);
+        if (gap < 1e-5) {
+            s.lo = all.lo;
+            continue;
+        }
+        const double secant = (ends[k].f - m.f) / (ends[k].x - m.x), error = 8 * ival_step / gap;
+        s.lo = lesser(s.lo, secant - error);
+        if (ends[k].d - libm >= secant + error)
+            s.hi = lesser(s.hi, secant + error);
+    }
+    return (ival){greater(s.lo - libm, all.lo), s.hi};
+}
+
+/* Gates over their pre-activations: ranges and slopes. */
+static void gates(lstm_walk *w)
+{
+    const size_t H = w->H;
+    const bool derivatives = w->tube->level == TUBE_GBM;
+    const ivals T = ivals_from(w->tube->T, w->step * 4 * H);
+    const double *clean = w->t->T + w->step * 4 * H;
+    for (size_t r = 0; r < 4 * H; r++) {
+        const bool is_tanh = r / H == GG;
+        point (*const at)(double) = is_tanh ? tanh_at : sigmoid_at;
+        const double top = is_tanh ? 1 : 0.25, least = is_tanh ? -1 : 0;
+        const point a = at(T.lo[r]), b = at(T.hi[r]);
+        ival_put(w->act, r, (ival){greater(least, a.f - libm), lesser(1, b.f + libm)});
+        ival_put(w->slope, r, derivatives ? bell(a, b, top) : slope(at(clean[r]), a, b, top));
+    }
+}
+
+/* ---- a step ------------------------------------------------------------------------------- */
+
+/* What the words of the position may be, projected. */
+static void input_range(lstm_walk *w)
+{
+    const size_t H4 = 4 * w->H, p = lstm_place(w->t, w->step);
+    for (size_t k = w->t->start[p]; k < w->t->start[p + 1]; k++) {
+        const double *x = w->t->x + k * H4;
+        const bool first = k == w->t->start[p];
+        for (size_t r = 0; r < H4; r++) {
+            w->x.lo[r] = first ? x[r] : lesser(w->x.lo[r], x[r]);
+            w->x.hi[r] = first ? x[r] : greater(w->x.hi[r], x[r]);
+        }
+    }
+}
+
+static void pre_activations(lstm_walk *w)
+{
+    const size_t H = w->H;
+    const lstm_cell64 *cell = w->t->cell;
+    const ivals T = ivals_from(w->tube->T, w->step * 4 * H),
+                h = ivals_from(w->tube->h, w->step * H);
+    const double *clean = w->t->T + w->step * 4 * H, *e_T = w->t->e_T + w->step * 4 * H;
+    for (size_t i = 0; i < H; i++) {
+        w->h_mid[i] = ival_mid(ival_at(h, i));
+        w->h_rad[i] = ival_rad(ival_at(h, i));
+    }
+    rows_range(H, 4 * H, cell->ut, w->h_mid, w->h_rad, w->mid, w->rad);
+    input_range(w);
+    for (size_t r = 0; r < 4 * H; r++) {
+        const ival x = ival_at(w->x, r);
+        const double by =
+            w->rad[r] + e_T[r] + w->eps * (ival_mag(x) + 2 * cell->u_sum[r] + cell->b_sum[r]);
+        ival_put(
+            T, r,
+            ival_with(
+                ival_widen(ival_add(x, (ival){w->mid[r] + cell->b[r], w->mid[r] + cell->b[r]}), by),
+                clean[r]));
+    }
+    if (w->affine)
+        affine_gates(w);
+}
+
+/* Deviations from the clean text, before the step. */
+static void deviations(lstm_walk *w)
+{
+    const size_t H = w->H, at = w->step * H;
+    for (size_t i = 0; i < H; i++) {
+        ival_put(w->dh, i, ival_sub(ival_at(w->tube->h, at + i), w->t->h[at + i]));
+        ival_put(w->dc, i, ival_sub(ival_at(w->tube->c, at + i), w->t->c[at + i]));
+    }
+    for (size_t r = 0; r < 4 * H; r++)
+        ival_put(w->dT, r, ival_sub(ival_at(w->tube->T, 4 * at + r), w->t->T[4 * at + r]));
+}
+
+/* Coefficients of the cell's deviation. */
+static void cell_coefficients(lstm_walk *w)
+{
+    const size_t H = w->H, at = w->step * H;
+    const bool derivatives = w->tube->level == TUBE_GBM;
+    const ivals P = ivals_from(w->tube->P, 3 * at);
+    const double *gate = w->t->gate + 4 * at;
+    for (size_t i = 0; i < H; i++) {
+        const ival clean_i = ival_out(gate[i], gate[i]),
+                   clean_f = ival_out(gate[H + i], gate[H + i]);
+        const ival in = derivatives ? ival_at(w->act, GI * H + i) : ival_widen(clean_i, libm);
+        ival_put(P, GI * H + i,
+                 ival_mul(ival_at(w->slope, GI * H + i), ival_at(w->act, GG * H + i)));
+        ival_put(P, GF * H + i,
+                 ival_mul(ival_at(w->slope, GF * H + i), ival_at(w->tube->c, at + i)));
+        ival_put(P, GG * H + i, ival_mul(ival_at(w->slope, GG * H + i), in));
+        ival_put(w->tube->F, at + i,
+                 derivatives ? ival_at(w->act, GF * H + i) : ival_widen(clean_f, libm));
+    }
+}
+
+/* Sum of P_q (x_s - x_0)_q over the gates i f g, for unit i and word k. */
+static ival word_in_cell(const lstm_walk *w, size_t i, const double *x, const double *clean)
+{
+    const size_t H = w->H;
+    const ivals P = ivals_from(w->tube->P, w->step * 3 * H);
+    ival sum = {0, 0};
+    for (size_t q = 0; q < GO; q++)
+        sum = ival_add(sum, ival_scale(x[q * H + i] - clean[q * H + i], ival_at(P, q * H + i)));
+    return sum;
+}
+
+/* The deviation of the cell in two forms, gate by gate and with words and states apart. */
+static ival cell_deviation(const lstm_walk *w, size_t i)
+{
+    const size_t H = w->H, at = w->step * H, p = lstm_place(w->t, w->step);
+    const lstm_cell64 *cell = w->t->cell;
+    const ivals P = ivals_from(w->tube->P, 3 * at);
+    const double e_c = w->tube->e_c[at + i], *e_T = w->t->e_T + 4 * at;
+    const ival kept = ival_mul(ival_at(w->tube->F, at + i), ival_at(w->dc, i));
+    ival by_gate = kept, by_word = {0, 0};
+    double error = e_c, sum = 0;
+    for (size_t q = 0; q < GO; q++) {
+        const ival P_q = ival_at(P, q * H + i);
+        by_gate = ival_add(by_gate, ival_mul(P_q, ival_at(w->dT, q * H + i)));
+        error += ival_mag(P_q) * e_T[q * H + i];
+        sum += ival_mag(P_q) * cell->u_sum[q * H + i];
+    }
+    const double *clean = w->t->x + w->t->start[p] * 4 * H;
+    for (size_t k = w->t->start[p] + 1; k < w->t->start[p + 1]; k++)
+        by_word = ival_hull(by_word, word_in_cell(w, i, w->t->x + k * 4 * H, clean));
+    by_word = ival_add(by_word, ival_add(ival_at(w->out, i), kept));
+    return ival_cap(ival_widen(by_gate, e_c), ival_widen(by_word, error + 4 * w->eps * sum));
+}
+
+static void next_cell(lstm_walk *w)
+{
+    const size_t H = w->H, at = w->step * H;
+    const lstm_rounding *r = &w->t->rounding;
+    const ivals next = ivals_from(w->tube->c, at + H);
+    double *e_c = w->tube->e_c + at;
+    if (w->tube->level != TUBE_IBP)
+        rows_jacobian(H, w->t->cell->ut, ivals_from(w->tube->P, 3 * at), w->dh, w->bt, w->out);
+    for (size_t i = 0; i < H; i++) {
+        const ival c = ival_at(w->tube->c, at + i);
+        e_c[i] = ((r->act + 4 * r->unit) * (1 + ival_mag(c)) + r->act) * (1 + 0x1p-10) + r->jump;
+        ival box = ival_add(ival_mul(ival_at(w->act, GF * H + i), c),
+                            ival_mul(ival_at(w->act, GI * H + i), ival_at(w->act, GG * H + i)));
+        box = ival_widen(box, e_c[i]);
+        const double clean = w->t->c[at + H + i];
+        if (w->tube->level != TUBE_IBP) {
+            const ival d = cell_deviation(w, i);
+            box = ival_cap(box, ival_out(clean + d.lo, clean + d.hi));
+        }
+        ival_put(next, i, ival_with(box, clean));
+    }
+    if (w->affine)
+        affine_cell(w);
+    for (size_t i = 0; i < H; i++)
+        ival_put(w->dc_next, i, ival_sub(ival_at(next, i), w->t->c[at + H + i]));
+}
+
+static void hidden_coefficients(lstm_walk *w, ival *tau)
+{
+    const size_t H = w->H, at = w->step * H;
+    const bool derivatives = w->tube->level == TUBE_GBM;
+    for (size_t i = 0; i < H; i++) {
+        const ival c = ival_at(w->tube->c, at + H + i);
+        const point a = tanh_at(c.lo), b = tanh_at(c.hi);
+        tau[i] = (ival){greater(-1, a.f - libm), lesser(1, b.f + libm)};
+        const double clean_o = w->t->gate[4 * at + GO * H + i];
+        const ival out =
+            derivatives ? ival_at(w->act, GO * H + i) : ival_widen((ival){clean_o, clean_o}, libm);
+        const ival d = derivatives ? bell(a, b, 1) : slope(tanh_at(w->t->c[at + H + i]), a, b, 1);
+        ival_put(w->tube->E, at + i, ival_mul(ival_at(w->slope, GO * H + i), tau[i]));
+        const ival G = ival_mul(out, d);
+        ival_put(w->tube->G, at + i, (ival){greater(0, G.lo), G.hi});
+    }
+}
+
+/* The deviation of the hidden state, in two forms again. */
+static ival hidden_deviation(const lstm_walk *w, size_t i)
+{
+    const size_t H = w->H, at = w->step * H, p = lstm_place(w->t, w->step);
+    const lstm_cell64 *cell = w->t->cell;
+    const ivals P = ivals_from(w->tube->P, 3 * at);
+    const ival E = ival_at(w->tube->E, at + i), G = ival_at(w->tube->G, at + i);
+    const double e_h = w->tube->e_h, *e_T = w->t->e_T + 4 * at;
+    const ival by_gate =
+        ival_add(ival_mul(E, ival_at(w->dT, GO * H + i)), ival_mul(G, ival_at(w->dc_next, i)));
+    double error = w->tube->e_c[at + i], sum = 0;
+    for (size_t q = 0; q < GO; q++) {
+        error += ival_mag(ival_at(P, q * H + i)) * e_T[q * H + i];
+        sum += ival_mag(ival_at(P, q * H + i)) * cell->u_sum[q * H + i];
+    }
+    error = e_h + ival_mag(E) * e_T[GO * H + i] + G.hi * error;
+    sum = ival_mag(E) * cell->u_sum[GO * H + i] + G.hi * sum;
+    ival by_word = {0, 0};
+    const double *clean = w->t->x + w->t->start[p] * 4 * H;
+    for (size_t k = w->t->start[p] + 1; k < w->t->start[p + 1]; k++) {
+        const double *x = w->t->x + k * 4 * H;
+        by_word = ival_hull(by_word, ival_add(ival_scale(x[GO * H + i] - clean[GO * H + i], E),
+                                              ival_mul(G, word_in_cell(w, i, x, clean))));
+    }
+    const ival kept = ival_mul(ival_mul(G, ival_at(w->tube->F, at + i)), ival_at(w->dc, i));
+    by_word = ival_add(by_word, ival_add(ival_at(w->out, i), kept));
+    return ival_cap(ival_widen(by_gate, e_h), ival_widen(by_word, error + 4 * w->eps * sum));
+}
+
+static void next_hidden(lstm_walk *w)
+{
+    const size_t H = w->H, at = w->step * H;
+    const ivals next = ivals_from(w->tube->h, at + H);
+    const double limit = 1 + 8 * w->t->rounding.act;
+    ival *tau = (ival *)w->mid; /* (H) in the room of mid and rad, whose turn is over */
+    hidden_coefficients(w, tau);
+    if (w->tube->level != TUBE_IBP)
+        rows_through(H, w->t->cell->ut, ivals_from(w->tube->E, at), ivals_from(w->tube->G, at),
+                     w->bt, w->dh, w->out);
+    for (size_t i = 0; i < H; i++) {
+        ival box = ival_widen(ival_mul(ival_at(w->act, GO * H + i), tau[i]), w->tube->e_h);
+        box = ival_cap(box, (ival){-limit, limit});
+        const double clean = w->t->h[at + H + i];
+        if (w->tube->level != TUBE_IBP) {
+            const ival d = hidden_deviation(w, i);
+            box = ival_cap(box, ival_out(clean + d.lo, clean + d.hi));
+        }
+        ival_put(next, i, ival_with(box, clean));
+    }
+    if (w->affine)
+        affine_hidden(w);
+}
+
+/* ---- the walk ----------------------------------------------------------------------------- */
+
+static ivals ivals_new(arena *a, size_t n)
+{
+    double *block = arena_znew(a, double, 2 * n);
+    return (ivals){block, block ? block + n : NULL};
+}
+
+static stet_status tube_alloc(lstm_tube *tube, size_t n, size_t H, arena *a)
+{
+    tube->T = ivals_new(a, n * 4 * H);
+    tube->h = ivals_new(a, (n + 1) * H);
+    tube->c = ivals_new(a, (n + 1) * H);
+    tube->P = ivals_new(a, n * 3 * H);
+    tube->E = ivals_new(a, n * H);
+    tube->G = ivals_new(a, n * H);
+    tube->F = ivals_new(a, n * H);
+    tube->e_c = arena_new(a, double, n *H);
+    const bool ok = tube->T.lo && tube->h.lo && tube->c.lo && tube->P.lo && tube->E.lo &&
+                    tube->G.lo && tube->F.lo && tube->e_c;
+    return ok ? STET_OK : STET_ENOMEM;
+}
+
+static stet_status walk_alloc(lstm_walk *w, arena *a)
+{
+    const size_t H = w->H;
+    w->mid = arena_new(a, double, 8 * H);
+    w->rad = w->mid ? w->mid + 4 * H : NULL;
+    w->h_mid = arena_new(a, double, H);
+    w->h_rad = arena_new(a, double, H);
+    ivals *const wide[] = {&w->x, &w->act, &w->slope, &w->dT}, *const narrow[] = {&w->dh, &w->dc,
+                                                                                  &w->dc_next,
+                                                                                  &w->out};
+    bool ok = w->mid && w->h_mid && w->h_rad;
+    for (int k = 0; k < 4; k++) {
+        *wide[k] = ivals_new(a, 4 * H);
+        *narrow[k] = ivals_new(a, H);
+        ok = ok && wide[k]->lo && narrow[k]->lo;
+    }
+    w->bt = ivals_new(a, H * H);
+    return ok && w->bt.lo ? STET_OK : STET_ENOMEM;
+}
+
+static stet_status walk(lstm_walk *w, arena *a)
+{
+    TRY(walk_alloc(w, a));
+    if (w->tube->level == TUBE_AFFINE)
+        TRY(affine_start(w, a));
+    for (w->step = 0; w->step < w->t->n; w->step++) {
+        pre_activations(w);
+        gates(w);
+        cell_coefficients(w);
+        deviations(w);
+        next_cell(w);
+        next_hidden(w);
+    }
+    return STET_OK;
+}
+
+stet_status lstm_tube_build(lstm_tube *tube, const lstm_text *t, tube_level level, arena *a)
+{
+    const size_t H = t->cell->H;
+    const lstm_rounding *r = &t->rounding;
+    *tube =
+        (lstm_tube){.level = level, .e_h = (2 * r->act + 4 * r->unit) * (1 + 0x1p-10) + r->jump};
+    TRY(tube_alloc(tube, t->n, H, a));
+    if (level == TUBE_AFFINE)
+        TRY(affine_alloc(&tube->gen, t, a));
+    lstm_walk w = {.t = t, .tube = tube, .H = H, .eps = (double)(H + 32) * ival_step};
+    const arena_mark mark = arena_save(a);
+    const stet_status st = walk(&w, a);
+    arena_restore(a, mark);
+    return st;
+}

@@ -1,0 +1,203 @@
+/* Tubes of an LSTM against the golden vectors. */
+#include "base/json.h"
+#include "certify/cert_lstm.h"
+#include "test.h"
+
+enum { D = 3, H = 2, N = 4, S = 3 };
+static const double tolerance = 1e-10;
+
+/* The BiLSTM of lstm_cert.json, in real arithmetic. */
+typedef struct problem {
+    arena mem;
+    json_t *file;
+    lstm_cell64 cell[2];
+    uint32_t start[N + 1];
+    double vectors[N * S * D], om[2 * H];
+    lstm_head head;
+    lstm_pair pair;
+} problem;
+
+static size_t numbers(const json_t *v, double *out)
+{
+    if (json_is_number(v)) {
+        *out = json_number_value(v);
+        return 1;
+    }
+    CHECK(json_is_array(v));
+    size_t n = 0;
+    for (size_t i = 0; i < json_array_size(v); i++)
+        n += numbers(json_array_get(v, i), out + n);
+    return n;
+}
+
+static void read_cell(problem *p, int d, const char *name)
+{
+    const json_t *params = json_object_get(p->file, name);
+    double w[4 * H * D], u[4 * H * H], b[4 * H], zero[4 * H] = {0};
+    for (size_t q = 0; q < 4; q++) {
+        const char gate = "ifgo"[q], W[] = {'W', gate, 0}, U[] = {'U', gate, 0},
+                   B[] = {'b', gate, 0};
+        CHECK_EQ(numbers(json_object_get(params, W), w + q * H * D), H * D);
+        CHECK_EQ(numbers(json_object_get(params, U), u + q * H * H), H * H);
+        CHECK_EQ(numbers(json_object_get(params, B), b + q * H), H);
+    }
+    CHECK_OK(lstm_cell64_init(&p->cell[d], D, H, w, u, b, zero, &p->mem));
+}
+
+static void read_problem(problem *p)
+{
+    *p = (problem){0};
+    CHECK_OK(json_read_file(STET_SOURCE_DIR "/tests/golden/certify/lstm_cert.json", &p->file));
+    read_cell(p, 0, "params_fwd");
+    read_cell(p, 1, "params_bwd");
+    CHECK_EQ(numbers(json_object_get(p->file, "E"), p->vectors), N * S * D);
+    CHECK_EQ(numbers(json_object_get(p->file, "om"), p->om), 2 * H);
+    for (uint32_t i = 0; i <= N; i++)
+        p->start[i] = i * S;
+    p->head = (lstm_head){
+        .om = p->om, .bias = json_number_value(json_object_get(p->file, "be")), .relu = true};
+    CHECK_OK(lstm_pair_open(&p->pair, p->cell, lstm_exact, N, p->start, p->vectors, &p->mem));
+}
+
+static void close_problem(problem *p)
+{
+    json_decref(p->file);
+    arena_deinit(&p->mem);
+}
+
+static void check_values(const char *what, const json_t *want, const double *got)
+{
+    double w[64];
+    const size_t n = numbers(want, w);
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs(w[i] - got[i]) <= tolerance))
+            test_fail(__FILE__, __LINE__, "%s[%zu]: %.17g, golden %.17g", what, i, got[i], w[i]);
+}
+
+static void check_box(const char *tube, size_t step, const char *what, const json_t *want,
+                      ivals got)
+{
+    char name[128];
+    snprintf(name, sizeof name, "%s, step %zu, %s lo", tube, step, what);
+    check_values(name, json_object_get(want, "lo"), got.lo);
+    snprintf(name, sizeof name, "%s, step %zu, %s hi", tube, step, what);
+    check_values(name, json_object_get(want, "hi"), got.hi);
+}
+
+static void check_tube(problem *p, tube_level level, const char *name)
+{
+    CHECK_OK(lstm_pair_build(&p->pair, level));
+    const lstm_tube *tube = &p->pair.tube[level][0];
+    const json_t *steps = json_object_get(json_object_get(p->file, "fwd_tubes"), name);
+    CHECK_EQ(json_array_size(steps), N);
+    for (size_t t = 0; t < N; t++) {
+        const json_t *step = json_array_get(steps, t), *T = json_object_get(step, "T");
+        check_values("clean h", json_object_get(step, "h0"), p->pair.text[0].h + (t + 1) * H);
+        check_values("clean c", json_object_get(step, "c0"), p->pair.text[0].c + (t + 1) * H);
+        for (size_t q = 0; q < 4; q++) {
+            const char gate[] = {"ifgo"[q], 0}, coefficient[] = {'P', "ifgo"[q], 0};
+            check_box(name, t, gate, json_object_get(T, gate),
+                      ivals_from(tube->T, t * 4 * H + q * H));
+            if (q != GO)
+                check_box(name, t, coefficient, json_object_get(step, coefficient),
+                          ivals_from(tube->P, t * 3 * H + q * H));
+        }
+        check_box(name, t, "E", json_object_get(step, "E"), ivals_from(tube->E, t * H));
+        check_box(name, t, "G", json_object_get(step, "G"), ivals_from(tube->G, t * H));
+        check_box(name, t, "c", json_object_get(step, "c"), ivals_from(tube->c, (t + 1) * H));
+        check_box(name, t, "h", json_object_get(step, "h"), ivals_from(tube->h, (t + 1) * H));
+    }
+}
+
+/* The sum with at most `budget` of the drops; all of them with N. */
+static double sum(const problem *p, lstm_margin m, size_t budget)
+{
+    double drop[N], margin = m.base;
+    for (size_t i = 0; i < N; i++) {
+        drop[i] = 0;
+        for (size_t k = i * S + 1; k < (i + 1) * S; k++)
+            drop[i] = fmax(drop[i], -p->pair.contribution[k]);
+    }
+    for (size_t r = 0; r < budget; r++) {
+        size_t worst = 0;
+        for (size_t i = 0; i < N; i++)
+            worst = drop[i] > drop[worst] ? i : worst;
+        margin -= drop[worst];
+        drop[worst] = 0;
+    }
+    return margin;
+}
+
+static double golden_margin(const problem *p, const char *tube, const char *what, const char *sub)
+{
+    const json_t *v =
+        json_object_get(json_object_get(json_object_get(p->file, "certs"), tube), what);
+    if (sub)
+        v = json_object_get(v, sub);
+    CHECK(json_is_number(v));
+    return json_number_value(v);
+}
+
+static void check_margins(problem *p, tube_level level, const char *name)
+{
+    const double least = json_number_value(json_object_get(p->file, "exhaustive_min"));
+    const double box = lstm_box_margin(&p->pair, level, &p->head).base;
+    const lstm_margin adjoint = lstm_sum_margin(&p->pair, level, FORM_ADJOINT, &p->head);
+    CHECK_NEAR(box, golden_margin(p, name, "box", NULL), tolerance);
+    CHECK_NEAR(adjoint.base, golden_margin(p, name, "clean", NULL), tolerance);
+    CHECK_NEAR(sum(p, adjoint, N), golden_margin(p, name, "adj", NULL), tolerance);
+    CHECK_LE(box, least);
+    CHECK_LE(sum(p, adjoint, N), least);
+}
+
+TEST(golden_interval_tube)
+{
+    static problem p;
+    read_problem(&p);
+    check_tube(&p, TUBE_IBP, "ibp");
+    check_margins(&p, TUBE_IBP, "ibp");
+    close_problem(&p);
+}
+
+TEST(golden_derivative_tube)
+{
+    static problem p;
+    read_problem(&p);
+    check_tube(&p, TUBE_GBM, "gbm_and_ibp_derivative");
+    check_margins(&p, TUBE_GBM, "derivative_both");
+    const lstm_margin m = lstm_sum_margin(&p.pair, TUBE_GBM, FORM_ADJOINT, &p.head);
+    CHECK_NEAR(sum(&p, m, 1), golden_margin(&p, "derivative_both", "adj_r", "1"), tolerance);
+    CHECK_NEAR(sum(&p, m, 2), golden_margin(&p, "derivative_both", "adj_r", "2"), tolerance);
+    close_problem(&p);
+}
+
+TEST(golden_slope_tube)
+{
+    static problem p;
+    read_problem(&p);
+    check_tube(&p, TUBE_SLOPE, "slope");
+    check_margins(&p, TUBE_SLOPE, "slope");
+    close_problem(&p);
+}
+
+TEST(golden_affine_tube)
+{
+    static problem p;
+    read_problem(&p);
+    check_tube(&p, TUBE_AFFINE, "affine");
+    check_margins(&p, TUBE_AFFINE, "affine");
+    const lstm_margin m = lstm_sum_margin(&p.pair, TUBE_AFFINE, FORM_AFFINE, &p.head);
+    CHECK_NEAR(sum(&p, m, N), golden_margin(&p, "affine", "aff", NULL), tolerance);
+    for (size_t r = 1; r <= 2; r++) {
+        const char name[] = {(char)('0' + r), 0};
+        const lstm_margin affine = lstm_sum_margin(&p.pair, TUBE_AFFINE, FORM_AFFINE, &p.head);
+        const double from_affine = sum(&p, affine, r);
+        const lstm_margin adjoint = lstm_sum_margin(&p.pair, TUBE_AFFINE, FORM_ADJOINT, &p.head);
+        CHECK_NEAR(fmax(from_affine, sum(&p, adjoint, r)), golden_margin(&p, "affine", "bud", name),
+                   tolerance);
+        CHECK_LE(
+            golden_margin(&p, "affine", "bud", name),
+            json_number_value(json_object_get(json_object_get(p.file, "exhaustive_budget"), name)));
+    }
+    close_problem(&p);
+}
