@@ -35,7 +35,7 @@ typedef struct stet_attack_args {
     const size_t *index; /* which of its texts, ascending; NULL: all that the sets speak about */
     size_t n_index;
     const stet_sets *sets;     /* of words, or of texts: then only those texts can be attacked */
-    const char *stop;          /* words that stay, one a line; NULL: none */
+    const char *stop;          /* words that stay: a file, one a line, or "builtin"; NULL: none */
     const stet_tagger *tagger; /* for constraints on parts of speech; NULL: there are none */
     stet_similarity_fn *similarity; /* replaces the built-in one; NULL: none given */
     void *similarity_user;
@@ -44,6 +44,7 @@ typedef struct stet_attack_args {
     const char *profile;         /* "openattack", "textattack", "gbm-paper" or "original" */
     const char *const *settings; /* "name=value", NULL at the end, on top of the profile; or NULL */
     uint64_t seed;
+    double time_limit; /* seconds a text may take, after which it has no result; 0: no limit */
 
     const char *log;  /* journal, one JSON line a text; finished texts in it are not attacked again.
                          NULL: none */
@@ -63,6 +64,7 @@ typedef struct stet_attack_result {
     size_t n, correct, succeeded, errors; /* texts; right before; turned; victim failed on them */
     size_t unconfirmed;                   /* turned by rounding alone: counted as not turned */
     size_t decided;                       /* exhaustive: texts whose every variant was seen */
+    size_t timeouts;                      /* took longer than allowed: in no other number */
     size_t resumed;                       /* taken from the log */
     double clean, aua, success_rate; /* correct/n, (correct - succeeded)/n, succeeded/correct */
     double queries_mean;             /* over attacked texts, as the frameworks count them */

@@ -12,7 +12,8 @@
 #include "base/mem.h"
 
 enum { MAX_JOURNAL = 1 << 30 };
-const char *const outcome_names[OUTCOMES] = {"wrong", "failure", "success", "unconfirmed", "error"};
+const char *const outcome_names[OUTCOMES] = {"wrong",       "failure", "success",
+                                             "unconfirmed", "error",   "timeout"};
 
 static stet_status get_count(json_t *o, const char *key, uint64_t *out)
 {
@@ -83,7 +84,8 @@ static stet_status take_line(const char *attack, const char *header, const char 
         }
         record *mine =
             st == STET_OK && !json_object_get(o, "settings") ? find(r, n, got.index) : NULL;
-        if (mine && got.outcome != OUTCOME_ERROR) { /* an error is tried again */
+        const bool no_result = got.outcome == OUTCOME_ERROR || got.outcome == OUTCOME_TIMEOUT;
+        if (mine && !no_result) { /* one without is tried again */
             char *old = mine->line;
             got.line = mem_alloc(len + 2, 1);
             if (!got.line) {

@@ -1,7 +1,6 @@
 /* attack/attack_run.c - all texts of a data set: on all threads, in blocks, with a log and a
  * summary. */
 #include <string.h>
-#include <time.h>
 
 #include "attack/subject.h"
 #include "base/json.h"
@@ -10,13 +9,6 @@
 #include "base/pool.h"
 
 enum { BLOCK_PER_THREAD = 16, MAX_ERRORS_IN_A_ROW = 8 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- setting up --------------------------------------------------------------------------- */
 
@@ -38,6 +30,11 @@ static stet_status check_args(const stet_attack_args *a)
 
 static stet_status read_stop_words(const char *path, strmap *out)
 {
+    if (strcmp(path, "builtin") == 0) {
+        for (const char *const *w = function_words; *w; w++)
+            TRY(strmap_add(out, *w, strlen(*w), NULL));
+        return STET_OK;
+    }
     stream *f;
     TRY(stream_open(path, &f));
     char *line;
@@ -201,8 +198,9 @@ static void summarise(const attack_job *j, stet_attack_result *out)
         const record *r = &j->record[i];
         if (!r->line)
             continue;
-        if (r->outcome == OUTCOME_ERROR) {
-            out->errors++;
+        if (r->outcome == OUTCOME_ERROR || r->outcome == OUTCOME_TIMEOUT) {
+            out->errors += r->outcome == OUTCOME_ERROR;
+            out->timeouts += r->outcome == OUTCOME_TIMEOUT;
             continue;
         }
         out->n++;
@@ -314,7 +312,7 @@ stet_status stet_attack_run(const stet_attack_args *a, stet_attack_result *out)
     attack_job j = {.a = a, .d = attack_find(a->attack)};
     if (!j.d)
         return STET_EUSAGE;
-    const double start = now();
+    const double start = attack_clock();
     attack_log log = {.fd = -1};
     char *header = NULL;
     stet_status st = attack_settings_make(j.d, a->profile, a->settings, &j.set);
@@ -330,7 +328,7 @@ stet_status stet_attack_run(const stet_attack_args *a, stet_attack_result *out)
         st = write_page(&j, out);
     for (size_t i = 0; st == STET_OK && a->each && i < j.n; i++)
         a->each(a->each_user, j.record[i].line);
-    out->seconds = now() - start;
+    out->seconds = attack_clock() - start;
     attack_log_close(&log);
     mem_free(header);
     tear_down(&j);

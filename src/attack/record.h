@@ -13,6 +13,7 @@ typedef enum outcome {
     OUTCOME_SUCCESS,
     OUTCOME_UNCONFIRMED, /* turned, but a full evaluation on the edge says no */
     OUTCOME_ERROR,       /* the victim gave no answer */
+    OUTCOME_TIMEOUT,     /* the text took longer than allowed: not attacked */
     OUTCOMES
 } outcome;
 extern const char *const outcome_names[OUTCOMES];

@@ -6,6 +6,7 @@
  * is evaluated again in full in any case. */
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "attack/attack_impl.h"
 #include "base/mem.h"
@@ -29,7 +30,14 @@ typedef struct search_memory {
     size_t n_base, cap_base;
 } search_memory;
 
-enum { FIRST_SLOTS = 4096 };
+enum { FIRST_SLOTS = 4096, TIMED_PIECE = 512 };
+
+double attack_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 stet_status search_memory_new(search_memory **out)
 {
@@ -211,15 +219,34 @@ stet_status search_ask_swap(search *s, size_t i, pick p, size_t *row)
     return take_row(s, n, row);
 }
 
+/* Questions i to i + n of those asked; a victim's edits start at 0. */
+static stet_status ask_some(search *s, size_t i, size_t n, double *prob)
+{
+    search_memory *m = s->memory;
+    const size_t first = m->start[i];
+    for (size_t k = i; k <= i + n; k++)
+        m->start[k] -= first;
+    const stet_status st = s->v->ask(s->v, m->edits + first, m->start + i, n, prob);
+    m->start[i + n] += first; /* where the next ones begin */
+    return st;
+}
+
 stet_status search_answer(search *s)
 {
     search_memory *m = s->memory;
     if (m->asked == 0)
         return STET_OK;
-    const size_t n = m->asked;
+    const size_t n = m->asked, piece = s->deadline > 0 ? TIMED_PIECE : n;
+    double *prob = m->prob + (m->rows - n) * s->n_classes;
     m->asked = 0;
-    s->evaluations += n;
-    return s->v->ask(s->v, m->edits, m->start, n, m->prob + (m->rows - n) * s->n_classes);
+    for (size_t i = 0; i < n; i += piece) {
+        const size_t some = n - i < piece ? n - i : piece;
+        if (s->deadline > 0 && attack_clock() > s->deadline)
+            return OVER_TIME;
+        TRY(ask_some(s, i, some, prob + i * s->n_classes));
+        s->evaluations += some;
+    }
+    return STET_OK;
 }
 
 stet_status search_near(search *s, const pick *x)

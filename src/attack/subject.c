@@ -296,7 +296,16 @@ static stet_status search_one(const attack_job *j, attack_worker *w, record *r, 
         r->outcome = OUTCOME_WRONG;
         return STET_OK;
     }
+    if (j->a->time_limit > 0)
+        s->deadline = attack_clock() + j->a->time_limit;
     const stet_status st = j->d->run(s, j->set.cfg);
+    s->deadline = 0; /* what was found is checked in any case */
+    if (st == OVER_TIME) {
+        r->outcome = OUTCOME_TIMEOUT;
+        r->queries = s->queries;
+        r->evaluations = s->evaluations;
+        return STET_OK;
+    }
     if (st != STET_OK && st != OVER_BUDGET)
         return st;
     r->outcome = OUTCOME_FAILURE;

@@ -17,7 +17,7 @@ typedef struct attack_cfg {
     int64_t limit, show;
     int tokenizer;
     bool skip_bad, record;
-    double timeout, require;
+    double timeout, time_limit, require;
     const char *setting[MAX_SETTINGS]; /* as given; NULL: the profile decides */
 } attack_cfg;
 
@@ -37,7 +37,11 @@ static const stet_opt own_opts[] = {
     STET_OPT_STR("synonyms", attack_cfg, synonyms, NULL, "SET",
                  "substitution sets: a file of `stet synonyms build`, a JSON map of words or of "
                  "texts, or builtin"),
-    STET_OPT_STR("stop", attack_cfg, stop, NULL, "FILE", "words that stay, one a line"),
+    STET_OPT_STR("stop", attack_cfg, stop, NULL, "FILE",
+                 "words that stay, one a line; builtin: a list of function words"),
+    STET_OPT_REAL(
+        "time-limit", attack_cfg, time_limit, "0", 0, 1e9, "SECONDS",
+        "time a text may take, after which it is left out and counted apart; 0: no limit"),
     STET_OPT_STR("tagger", attack_cfg, tagger, "none", "none|builtin|FILE",
                  "parts of speech for textfooler: no check, or by this tagger"),
     STET_OPT_TOPIC("Victim, in place of DIR"),
@@ -260,7 +264,7 @@ static void keep(const attack_cfg *cfg, const inputs *in, const char *dir, const
 
 static void print_row(cli_table *t, const char *name, const stet_attack_result *r)
 {
-    const size_t done = r->n + r->errors - r->resumed;
+    const size_t done = r->n + r->errors + r->timeouts - r->resumed;
     cli_row(t, name, cli_fmt("%.1f %%", 100 * r->clean), cli_fmt("%.1f %%", 100 * r->aua),
             cli_fmt("%.1f %%", 100 * r->success_rate), cli_fmt("%.1f", r->queries_mean),
             cli_fmt("%.1f", r->evaluations_mean), cli_fmt("%.1f %%", 100 * r->changed_mean),
@@ -312,12 +316,13 @@ static stet_status run_one(const attack_cfg *cfg, const inputs *in, const char *
     a.data = in->data, a.index = in->index, a.n_index = in->n_index, a.sets = &in->sets,
     a.stop = cfg->stop, a.tagger = in->tagger;
     a.attack = p->name[k], a.profile = cfg->profile, a.settings = p->settings[k],
-    a.seed = (uint64_t)cfg->common.seed;
+    a.seed = (uint64_t)cfg->common.seed, a.time_limit = cfg->time_limit;
     a.log = cfg->log, a.html = page_name(cfg, p, k, page, sizeof page);
     a.each = cli_examples_add, a.each_user = &e;
     json_t *numbers = NULL;
     stet_status st = stet_attack_run(&a, r);
-    if (st == STET_OK && !(numbers = numbers_of_attack(p->name[k], cfg->profile, p->settings[k], r)))
+    if (st == STET_OK &&
+        !(numbers = numbers_of_attack(p->name[k], cfg->profile, p->settings[k], r)))
         st = cli_fail(STET_ENOMEM, "out of memory");
     if (st == STET_OK && cfg->common.json)
         st = print_json(cfg, numbers);
@@ -354,6 +359,9 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
         if (st != STET_OK)
             break;
         errors += r.errors;
+        if (r.timeouts)
+            cli_note("%s: %zu texts took longer than %g s and are not counted", p->name[k],
+                     r.timeouts, cfg->time_limit);
         if (!cfg->common.json)
             print_row(&t, p->name[k], &r);
         if (r.aua < cfg->require)

@@ -263,6 +263,70 @@ TEST(sets_of_texts_are_for_their_own_texts)
     unmake(&w);
 }
 
+TEST(a_text_over_its_time_has_no_result)
+{
+    world w;
+    make(&w, 0, 20);
+    for (size_t k = 0; k < 6; k++) {
+        char whole[512], late[512];
+        snprintf(whole, sizeof whole, "%s/whole-%zu.jsonl", test_dir(), k);
+        snprintf(late, sizeof late, "%s/late-%zu.jsonl", test_dir(), k);
+        stet_attack_args a = args_of(&w, all[k]);
+        stet_attack_result r1, r2;
+        a.log = whole;
+        CHECK_OK(stet_attack_run(&a, &r1));
+        a.log = late;
+        a.time_limit = 1e-9;
+        CHECK_OK(stet_attack_run(&a, &r2));
+        CHECK(r2.timeouts > 0); /* not all: some have nothing to ask */
+        CHECK_EQ(r2.n + r2.timeouts, TEXTS);
+        CHECK_EQ(r2.succeeded, 0);
+        CHECK_EQ(r2.correct + r2.timeouts, r1.correct);
+        a.time_limit = 1e6; /* the same log goes on with the texts that have none */
+        CHECK_OK(stet_attack_run(&a, &r2));
+        CHECK_EQ(r2.timeouts, 0);
+        CHECK_EQ(r2.n, TEXTS);
+        CHECK_EQ(r2.succeeded, r1.succeeded);
+        CHECK_NEAR(r2.queries_mean, r1.queries_mean, 0);
+        CHECK_NEAR(r2.evaluations_mean, r1.evaluations_mean, 0);
+        CHECK_EQ(unlink(late), 0); /* and a limit that nobody meets changes nothing */
+        CHECK_OK(stet_attack_run(&a, &r2));
+        char *one = read_all(whole), *two = read_all(late);
+        CHECK_STR(one, two);
+        mem_free(one);
+        mem_free(two);
+    }
+    unmake(&w);
+}
+
+TEST(the_built_in_stop_list_keeps_function_words)
+{
+    const stet_str text = {"the w1 is not w2", 16};
+    stet_model *m = small_model(0, 2, 7);
+    int label;
+    CHECK_OK(stet_model_predict(m, text.data, text.len, NULL, &label));
+    stet_dataset *d;
+    CHECK_OK(stet_dataset_new(&text, &label, 1, NULL, 2, &d));
+    char path[512];
+    snprintf(path, sizeof path, "%s/sets.json", test_dir());
+    const char *json = "{\"the\": [\"w5\"], \"is\": [\"w6\"], \"not\": [\"w7\"], "
+                       "\"w1\": [\"w8\"], \"w2\": [\"w9\"]}";
+    CHECK_OK(file_write_all(path, json, strlen(json)));
+    stet_sets sets;
+    CHECK_OK(stet_sets_load(path, &sets));
+    stet_attack_args a = STET_ATTACK_DEFAULTS;
+    a.model = m, a.data = d, a.sets = &sets, a.attack = "exhaustive";
+    stet_attack_result r;
+    CHECK_OK(stet_attack_run(&a, &r));
+    CHECK_NEAR(r.attackable_mean, 5, 0);
+    a.stop = "builtin";
+    CHECK_OK(stet_attack_run(&a, &r));
+    CHECK_NEAR(r.attackable_mean, 2, 0);
+    stet_sets_free(&sets);
+    stet_dataset_free(d);
+    stet_model_free(m);
+}
+
 TEST(a_page_marks_the_changes)
 {
     world w;

@@ -24,6 +24,20 @@ for profile in openattack textattack gbm-paper original; do
     output "textfooler" "$STET" attack cnn --data data.tsv --synonyms sets.json --profile $profile --similarity mean --tagger builtin -q
 done
 
+# Sets of texts: only those texts, each with its own.
+echo '{"this film is good and fine number0": {"3": ["awful"]}, "this film is bad and poor number1": {"1": ["great"], "5": []}}' >texts.json
+output '"n":2,' "$STET" attack cnn --data data.tsv --synonyms texts.json --attack exhaustive --json -q
+output '"n":1,' "$STET" attack cnn --data data.tsv --synonyms texts.json --attack pwws --limit 1 --json -q
+echo '{"no such text": {"0": ["yes"]}}' >other.json
+expect 2 "none of its 1 texts" "$STET" attack cnn --data data.tsv --synonyms other.json
+echo '{"no such text": {"7": ["yes"]}}' >other.json
+expect 3 "position" "$STET" attack cnn --data data.tsv --synonyms other.json
+
+# A limit of time: texts over it are apart.
+output '"timeouts":80,' "$STET" attack cnn --data data.tsv --synonyms sets.json --attack pwws --time-limit 1e-9 --json -q
+output '"timeouts":0,' "$STET" attack cnn --data data.tsv --synonyms sets.json --attack pwws --time-limit 1000 --stop builtin --json -q
+expect 1 "/no/such/file" "$STET" attack cnn --data data.tsv --synonyms sets.json --stop /no/such/file --attack pwws
+
 # One and two threads, and a log cut in the middle: the same bytes.
 for t in 1 2; do
     output "greedy" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack ga,greedy --threads $t --log log$t.jsonl --html page.html -q
