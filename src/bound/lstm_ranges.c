@@ -400,7 +400,26 @@ static void extreme_gradient(const lstm *s, size_t i, size_t col, bool upper)
     s->dtable[v * cols + col] += (1 - s->eps) * g;
 }
 
-/* Some columns of the table's and the biases' gradients, tokens in order. */
+/* The tokens' gradients, in order, to the rows of their extremes; n columns from `first` on. */
+SIMD_CLONES static void add_tokens(const lstm *s, size_t dir, size_t first, size_t n,
+                                   double *RESTRICT bias)
+{
+    const direction *d = &s->dir[dir];
+    for (size_t row = 0; row < s->seq->n_tokens; row++) {
+        const real *RESTRICT centre = d->gate + row * 2 * s->G + first,
+                             *RESTRICT radius = centre + s->G;
+        real *lo = s->dtable + (d->lo_row[row] * 2 + dir) * s->G + first,
+             *hi = s->dtable + (d->hi_row[row] * 2 + dir) * s->G + first;
+        for (size_t j = 0; j < n; j++)
+            lo[j] += (centre[j] - radius[j]) / 2;
+        for (size_t j = 0; j < n; j++)
+            hi[j] += (centre[j] + radius[j]) / 2;
+        for (size_t j = 0; j < n; j++)
+            bias[j] += (double)centre[j];
+    }
+}
+
+/* Some columns of the table's and the biases' gradients. */
 static void column_piece(void *ctx, size_t piece, int worker)
 {
     (void)worker;
@@ -408,18 +427,8 @@ static void column_piece(void *ctx, size_t piece, int worker)
     const size_t blocks = (4 * s->H + COLUMNS - 1) / COLUMNS, dir = piece / blocks,
                  first = piece % blocks * COLUMNS, left = 4 * s->H - first,
                  n = left < COLUMNS ? left : COLUMNS;
-    const direction *d = &s->dir[dir];
     double bias[COLUMNS] = {0};
-    for (size_t row = 0; row < s->seq->n_tokens; row++) {
-        const real *centre = d->gate + row * 2 * s->G + first, *radius = centre + s->G;
-        real *lo = s->dtable + (d->lo_row[row] * 2 + dir) * s->G + first,
-             *hi = s->dtable + (d->hi_row[row] * 2 + dir) * s->G + first;
-        for (size_t j = 0; j < n; j++) {
-            lo[j] += (centre[j] - radius[j]) / 2;
-            hi[j] += (centre[j] + radius[j]) / 2;
-            bias[j] += (double)centre[j];
-        }
-    }
+    add_tokens(s, dir, first, n, bias);
     for (size_t i = 0; i < s->s->n_moving; i++)
         for (size_t j = 0; j < n; j++)
             for (int upper = 0; upper < 2; upper++)
