@@ -1,101 +1,36 @@
-/* cli/cmd_demo.c - stet demo: the whole story on the built-in corpus, with nothing downloaded. Each stage writes its files
- * into the folder and is skipped when they are there, so an interrupted demonstration goes on where it stopped. */
+/* cli/cmd_demo.c - stet demo: the whole story on the built-in corpus, with nothing downloaded. Each stage leaves its
+ * files in the folder and is skipped when they are there, so an interrupted demonstration goes on where it stopped. */
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/commands.h"
-#include "stet/attack.h"
+#include "cli/demo.h"
+#include "cli/numbers.h"
+#include "cli/proofs.h"
+#include "cli/record.h"
+#include "stet/report.h"
+#include "stet/results.h"
 #include "stet/train.h"
-
-typedef struct demo_cfg {
-    cli_common common;
-    const char *out;
-    int model;
-    int64_t texts;
-} demo_cfg;
 
 static const stet_opt opts[] = {
     STET_OPT_TOPIC("Demonstration"),
     STET_OPT_OUT(demo_cfg, out, "demo", "folder for everything that is made"),
     STET_OPT_CHOICE("model", demo_cfg, model, "cnn", "cnn|bilstm|s4", "kind of classifier"),
     STET_OPT_INT("texts", demo_cfg, texts, "4000", 200, 1e6, "N", "training texts to generate"),
+    STET_OPT_INT("epochs", demo_cfg, epochs, "15", 1, 1e6, "N", "passes over the training texts"),
+    STET_OPT_INT("limit", demo_cfg, limit, "1000", 1, 1e9, "N", "test texts to attack and to prove"),
+    STET_OPT_TOPIC("The same on your files"),
+    STET_OPT_STR("data", demo_cfg, data, NULL, "FILE", "labelled texts to train on; needs --synonyms"),
+    STET_OPT_STR("test", demo_cfg, test, NULL, "FILE", "labelled texts to test on; without it, part of --data"),
+    STET_OPT_STR("vectors", demo_cfg, vectors, NULL, "FILE", "word vectors; without it, trained on the texts"),
+    STET_OPT_STR("synonyms", demo_cfg, synonyms, NULL, "SET", "substitution sets: a file of `stet synonyms build`"),
     CLI_COMMON_OPTS(demo_cfg),
     STET_OPT_END,
 };
 
-/* ---- files -------------------------------------------------------------------------------- */
-
-static const char *in(const demo_cfg *cfg, const char *name)
-{
-    static char path[8][512];
-    static size_t next;
-    char *p = path[next++ % 8];
-    snprintf(p, sizeof path[0], "%s/%s", cfg->out, name);
-    return p;
-}
-
-static bool there(const char *path)
-{
-    return access(path, R_OK) == 0;
-}
-
-/* ---- stages ------------------------------------------------------------------------------- */
-
-static stet_status make_texts(const char *path, size_t n, uint64_t seed)
-{
-    if (there(path))
-        return STET_OK;
-    stet_dataset *d;
-    stet_status st = stet_builtin_corpus(n, seed, &d);
-    if (st != STET_OK)
-        return st;
-    st = stet_dataset_save(d, path);
-    stet_dataset_free(d);
-    return st;
-}
-
-static stet_status make_corpus(const demo_cfg *cfg)
-{
-    stet_status st = make_texts(in(cfg, "train.tsv"), (size_t)cfg->texts, (uint64_t)cfg->common.seed);
-    if (st == STET_OK)
-        st = make_texts(in(cfg, "test.tsv"), 1000, (uint64_t)cfg->common.seed + 1);
-    if (st != STET_OK || there(in(cfg, "synonyms.subst")))
-        return st;
-    stet_subst *s;
-    st = stet_builtin_subst(&s);
-    if (st != STET_OK)
-        return st;
-    st = stet_subst_save(s, in(cfg, "synonyms.subst"));
-    stet_subst_free(s);
-    return st;
-}
-
-static stet_status make_vectors(const demo_cfg *cfg)
-{
-    if (there(in(cfg, "vectors.txt")))
-        return STET_OK;
-    stet_dataset *d;
-    const stet_data_options how = STET_DATA_DEFAULTS;
-    stet_status st = stet_dataset_load(in(cfg, "train.tsv"), &how, &d);
-    if (st != STET_OK)
-        return st;
-    stet_embed_options embed = STET_EMBED_DEFAULTS;
-    embed.dim = 50;
-    embed.seed = (uint64_t)cfg->common.seed;
-    stet_vocab *v = NULL;
-    stet_vectors t = { 0 };
-    st = stet_embed_train(d, STET_TOK_WORD, &embed, &v, &t);
-    if (st == STET_OK)
-        st = stet_vectors_save_text(&t, v, in(cfg, "vectors.txt"));
-    stet_vectors_deinit(&t);
-    stet_vocab_free(v);
-    stet_dataset_free(d);
-    return st;
-}
-
-/* ---- the two models ----------------------------------------------------------------------- */
+/* ---- the models --------------------------------------------------------------------------- */
 
 /* A model of the story: how it is trained. */
 typedef struct rival {
@@ -108,167 +43,316 @@ typedef struct rival {
 static const char *const gbm_settings[] = { "beta=0.001", "gbm-of=logits", NULL };
 static const rival rivals[] = {
     { "standard", "standard training", 0, "standard", NULL },
-    { "robust", "growth bound of the logits, vectors smoothed over synonyms", 4, "gbm", gbm_settings },
+    { "robust", "growth bound of the logits, word vectors smoothed over synonyms", 4, "gbm", gbm_settings },
 };
 enum { N_RIVALS = sizeof rivals / sizeof *rivals };
 
 static const char *const attacks[] = { "pwws", "ga", "pso", "textfooler", "greedy" };
-enum { N_ATTACKS = sizeof attacks / sizeof *attacks, ATTACKED = 200 };
+enum { N_ATTACKS = sizeof attacks / sizeof *attacks };
+static const char profile[] = "original";
 
-static stet_status train(const demo_cfg *cfg, const rival *r)
+static stet_status train(const demo_cfg *cfg, const demo_files *f, const rival *r, const char *dir)
 {
-    char out[512], data[512], words[512], sets[512];
-    snprintf(out, sizeof out, "%s", in(cfg, r->folder));
-    snprintf(data, sizeof data, "%s", in(cfg, "train.tsv"));
-    snprintf(words, sizeof words, "%s", in(cfg, "vectors.txt"));
-    snprintf(sets, sizeof sets, "%s", in(cfg, "synonyms.subst"));
-    const char *const vectors[] = { words };
+    const char *const vectors[] = { f->vectors };
     stet_train_args a = STET_TRAIN_DEFAULTS;
-    a.out = out;
+    a.out = dir;
     a.resume = true;
-    a.data = data;
+    a.data = f->train;
     a.vectors = vectors;
     a.n_vectors = 1;
-    a.synonyms = sets;
+    a.synonyms = f->synonyms;
     a.smooth = r->smooth;
     a.defense = r->defense;
     a.defense_settings = r->settings;
     a.model = stet_model_kind_name((size_t)cfg->model);
     a.rate = 1e-3;
-    a.epochs = 6;
+    a.epochs = (size_t)cfg->epochs;
     a.seed = (uint64_t)cfg->common.seed;
     stet_train_result result;
     return stet_train(&a, &result);
 }
 
-/* What a model does on the test texts, clean and under each attack. */
-typedef struct scores {
-    double clean, aua[N_ATTACKS], candidates;
-} scores;
+/* ---- measuring ---------------------------------------------------------------------------- */
 
-static stet_status clean_accuracy(stet_model *m, const stet_dataset *d, double *out)
+typedef struct subject {
+    const demo_cfg *cfg;
+    const demo_files *f;
+    const char *dir;
+    stet_model *model;
+    stet_dataset *data;
+    stet_sets sets;
+    size_t *index, n_index;
+    stet_results old; /* of an earlier run */
+} subject;
+
+static stet_status load(const demo_cfg *cfg, const demo_files *f, const char *dir, subject *s)
 {
+    *s = (subject){ .cfg = cfg, .f = f, .dir = dir };
+    stet_dataset *like = NULL;
+    const char *names[256];
+    stet_status st = stet_model_load(dir, &s->model);
+    const size_t k = st == STET_OK ? stet_model_classes(s->model) : 0;
+    if (k > 256)
+        return cli_fail(STET_ENOTSUP, "%s: more than 256 classes", f->train);
+    for (size_t c = 0; c < k; c++)
+        names[c] = stet_model_class_name(s->model, c);
+    if (st == STET_OK)
+        st = stet_dataset_new(NULL, NULL, 0, names, k, &like);
+    stet_data_options how = STET_DATA_DEFAULTS;
+    how.like = like;
+    if (st == STET_OK)
+        st = stet_dataset_load(f->test, &how, &s->data);
+    stet_dataset_free(like);
+    if (st == STET_OK)
+        st = stet_sets_load(f->synonyms, &s->sets);
+    if (st == STET_OK)
+        st = stet_results_read(dir, &s->old);
+    if (st == STET_OK && !(s->index = malloc((stet_dataset_size(s->data) + 1) * sizeof *s->index)))
+        st = cli_fail(STET_ENOMEM, "out of memory");
+    if (st == STET_OK)
+        st = stet_sets_sample(&s->sets, s->data, (size_t)cfg->limit, (uint64_t)cfg->common.seed, s->index, &s->n_index);
+    return st;
+}
+
+static void unload(subject *s)
+{
+    free(s->index);
+    stet_results_deinit(&s->old);
+    stet_sets_free(&s->sets);
+    stet_dataset_free(s->data);
+    stet_model_free(s->model);
+}
+
+/* Is the result of this very model there from an earlier run? */
+static bool done(const subject *s, const char *name)
+{
+    char print[17];
+    snprintf(print, sizeof print, "%016" PRIx64, stet_model_fingerprint(s->model));
+    bool found = false;
+    for (size_t i = 0; i < s->old.n; i++) {
+        json_t *o = strcmp(s->old.name[i], name) == 0 ? json_loads(s->old.json[i], 0, NULL) : NULL;
+        const char *is = json_string_value(json_object_get(o, "model_fingerprint"));
+        found = found || (is && strcmp(is, print) == 0);
+        json_decref(o);
+    }
+    return found;
+}
+
+static void keep(const subject *s, const char *command, const char *name, size_t texts, json_t *numbers)
+{
+    if (numbers)
+        json_object_set_new(numbers, "command", json_string(command));
+    cli_record(&(cli_measured){ .cmd = &cmd_demo, .cfg = s->cfg, .dir = s->dir, .name = name, .model = s->model, .data = s->data,
+                                .data_path = s->f->test, .texts = texts, .sets = &s->sets, .sets_path = s->f->synonyms },
+               numbers);
+}
+
+static stet_status eval(const subject *s)
+{
+    if (done(s, "eval"))
+        return STET_OK;
+    stet_model *m = s->model;
     stet_corpus c = { 0 };
-    stet_scores s = { 0 };
-    stet_status st = stet_corpus_encode(d, stet_model_vocab(m), stet_model_tokenizer(m), stet_model_max_len(m), &c);
+    stet_scores scores = { 0 };
+    stet_status st = stet_corpus_encode(s->data, stet_model_vocab(m), stet_model_tokenizer(m), stet_model_max_len(m), &c);
     float *logits = malloc((c.n_texts * stet_model_classes(m) + 1) * sizeof *logits);
     if (st == STET_OK)
         st = logits ? stet_model_logits(m, &c, logits) : cli_fail(STET_ENOMEM, "out of memory");
     if (st == STET_OK)
-        st = stet_scores_of(logits, c.label, c.n_texts, stet_model_classes(m), &s);
-    *out = s.accuracy;
-    stet_scores_deinit(&s);
+        st = stet_scores_of(logits, c.label, c.n_texts, stet_model_classes(m), &scores);
+    if (st == STET_OK)
+        keep(s, "eval", "eval", scores.n, numbers_of_eval(m, &scores));
+    stet_scores_deinit(&scores);
     stet_corpus_deinit(&c);
     free(logits);
     return st;
 }
 
-static stet_status attack(const demo_cfg *cfg, const rival *r, stet_model *m, const stet_dataset *d, const stet_sets *sets,
-                          scores *out)
+static stet_status attack(const subject *s, const char *attack_name)
 {
-    size_t index[ATTACKED];
-    const size_t n = stet_dataset_sample(d, ATTACKED, (uint64_t)cfg->common.seed, index);
-    stet_status st = STET_OK;
-    for (size_t k = 0; st == STET_OK && k < N_ATTACKS; k++) {
-        char log[512], html[512];
-        snprintf(log, sizeof log, "%s/%s/%s.jsonl", cfg->out, r->folder, attacks[k]);
-        snprintf(html, sizeof html, "%s/%s/%s.html", cfg->out, r->folder, attacks[k]);
-        stet_attack_args a = STET_ATTACK_DEFAULTS;
-        a.model = m;
-        a.data = d;
-        a.index = index;
-        a.n_index = n;
-        a.sets = sets;
-        a.attack = attacks[k];
-        a.profile = "original";
-        a.seed = (uint64_t)cfg->common.seed;
-        a.log = log;
-        a.html = html;
-        stet_attack_result result;
-        st = stet_attack_run(&a, &result);
-        if (st == STET_OK) {
-            out->aua[k] = result.aua;
-            out->candidates = result.candidates_mean;
+    char name[64], log[DEMO_PATH + 64];
+    snprintf(name, sizeof name, "attack-%s-%s", attack_name, profile);
+    snprintf(log, sizeof log, "%s/%s.jsonl", s->dir, attack_name);
+    if (done(s, name))
+        return STET_OK;
+    cli_examples e;
+    cli_examples_init(&e);
+    stet_attack_args a = STET_ATTACK_DEFAULTS;
+    a.model = s->model;
+    a.data = s->data;
+    a.index = s->index;
+    a.n_index = s->n_index;
+    a.sets = &s->sets;
+    a.attack = attack_name;
+    a.profile = profile;
+    a.seed = (uint64_t)s->cfg->common.seed;
+    a.log = log;
+    a.each = cli_examples_add;
+    a.each_user = &e;
+    stet_attack_result r;
+    const stet_status st = stet_attack_run(&a, &r);
+    json_t *numbers = st == STET_OK ? numbers_of_attack(attack_name, profile, NULL, &r) : NULL;
+    if (numbers)
+        json_object_update_new(numbers,
+                               json_pack("{s:O, s:O, s:O}", "examples", e.examples, "turned", e.turned, "wrong", e.wrong));
+    if (st == STET_OK)
+        keep(s, "attack", name, s->n_index, numbers);
+    cli_examples_deinit(&e);
+    return st;
+}
+
+static stet_status prove(const subject *s)
+{
+    if (!stet_certify_methods(stet_model_kind(s->model)) || done(s, "certify-auto"))
+        return STET_OK;
+    cli_proofs p;
+    cli_proofs_init(&p, s->model, s->data, &s->sets);
+    stet_certify_args a = STET_CERTIFY_DEFAULTS;
+    a.model = s->model;
+    a.data = s->data;
+    a.index = s->index;
+    a.n_index = s->n_index;
+    a.sets = &s->sets;
+    a.each = cli_proofs_add;
+    a.each_user = &p;
+    stet_certify_result r = { 0 };
+    const stet_status st = stet_certify_run(&a, &r);
+    if (st == STET_OK)
+        keep(s, "certify", "certify-auto", s->n_index, numbers_of_certify(&a.how, &r, &p));
+    if (st == STET_OK)
+        stet_certify_result_deinit(&r);
+    cli_proofs_deinit(&p);
+    return st;
+}
+
+static stet_status try_model(const demo_cfg *cfg, const demo_files *f, const rival *r, const char *dir)
+{
+    subject s;
+    stet_status st = load(cfg, f, dir, &s);
+    if (st == STET_OK)
+        st = eval(&s);
+    if (st == STET_OK)
+        cli_note("%s: %d attacks on %zu texts", r->folder, N_ATTACKS, s.n_index);
+    for (size_t k = 0; st == STET_OK && k < N_ATTACKS; k++)
+        st = attack(&s, attacks[k]);
+    if (st == STET_OK)
+        st = prove(&s);
+    unload(&s);
+    return st;
+}
+
+/* ---- what came out ------------------------------------------------------------------------ */
+
+static const char *percent(const json_t *share)
+{
+    return json_is_number(share) ? cli_fmt("%.1f", 100 * json_number_value(share)) : "-";
+}
+
+static const char *curve(const json_t *model)
+{
+    const json_t *a = json_object_get(json_object_get(model, "training_curves"), "valid_accuracy");
+    double v[64], lo = INFINITY;
+    const size_t n = json_array_size(a) < 64 ? json_array_size(a) : 64;
+    for (size_t i = 0; i < n; i++) {
+        v[i] = json_number_value(json_array_get(a, i));
+        lo = v[i] < lo ? v[i] : lo;
+    }
+    return cli_spark(v, n, lo, 1);
+}
+
+static void print_table(const json_t *report)
+{
+    const json_t *rows = json_object_get(json_array_get(json_object_get(report, "summary"), 0), "rows"),
+                 *models = json_object_get(report, "models");
+    cli_table t = { 0 };
+    cli_row(&t, "model", "clean", "PWWS", "GA", "PSO", "TextFooler", "greedy", "proved", "sum of M", "learning", NULL);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i), *aua = json_object_get(row, "aua"), *m = json_array_get(models, i);
+        const char *v[N_ATTACKS];
+        for (size_t k = 0; k < N_ATTACKS; k++)
+            v[k] = percent(json_object_get(aua, attacks[k]));
+        cli_row(&t, json_string_value(json_object_get(row, "model")), percent(json_object_get(row, "clean")), v[0], v[1], v[2], v[3],
+                v[4], percent(json_object_get(row, "certified")),
+                cli_fmt("%.4g", json_number_value(json_object_get(json_object_get(m, "bounds"), "gbm_sum"))), curve(m), NULL);
+    }
+    cli_table_print(&t);
+}
+
+/* One text of the standard model, so that the numbers have a face. */
+static void print_example(const json_t *report)
+{
+    const json_t *results = json_object_get(json_array_get(json_object_get(report, "models"), 0), "results"), *o;
+    size_t k;
+    json_array_foreach(results, k, o)
+    {
+        const json_t *example = json_array_get(json_object_get(o, "examples"), 0);
+        if (json_object_get(o, "aua") && example) {
+            printf("\n%s turned the standard model here:\n", json_string_value(json_object_get(o, "attack")));
+            cli_diff_print(example);
+            return;
         }
     }
-    return st;
 }
 
-static stet_status try_model(const demo_cfg *cfg, const rival *r, scores *out)
+static stet_status tell(const demo_cfg *cfg, const char *const *dirs)
 {
-    stet_model *m = NULL;
-    stet_dataset *d = NULL;
-    stet_sets sets = {0};
-    const stet_data_options how = STET_DATA_DEFAULTS;
-    stet_status st = stet_model_load(in(cfg, r->folder), &m);
+    char page[DEMO_PATH], *text = NULL;
+    snprintf(page, sizeof page, "%s/report.html", cfg->out);
+    stet_report_args a = { .dirs = dirs, .n_dirs = N_RIVALS };
+    stet_status st = stet_report_write(&a, page);
+    a.format = STET_REPORT_JSON;
     if (st == STET_OK)
-        st = stet_dataset_load(in(cfg, "test.tsv"), &how, &d);
-    if (st == STET_OK)
-        st = stet_sets_load(in(cfg, "synonyms.subst"), &sets);
-    if (st == STET_OK)
-        st = clean_accuracy(m, d, &out->clean);
-    if (st == STET_OK)
-        st = attack(cfg, r, m, d, &sets, out);
-    stet_sets_free(&sets);
-    stet_dataset_free(d);
-    stet_model_free(m);
+        st = stet_report(&a, &text);
+    json_t *report = text ? json_loads(text, 0, NULL) : NULL;
+    if (st == STET_OK && cfg->common.json) {
+        fputs(text, stdout);
+    } else if (st == STET_OK) {
+        const json_t *data = json_object_get(json_array_get(json_object_get(report, "summary"), 0), "data");
+        const long long texts = json_integer_value(json_object_get(data, "texts"));
+        printf("\nright answers in %%, on %lld texts that the models have not seen", texts);
+        printf(cfg->limit < texts ? "; under attack and proved, on %lld of them\n\n" : ": clean, under attack, proved\n\n",
+               (long long)cfg->limit);
+        print_table(report);
+        print_example(report);
+        printf("\n%s has the whole story\n", page);
+    }
+    json_decref(report);
+    stet_free(text);
     return st;
-}
-
-static void print_table(const demo_cfg *cfg, const scores *s)
-{
-    printf("\naccuracy in %% on texts the models have not seen; under attack: %d of them, %.1f substitutes for a word that has any\n\n",
-           ATTACKED, s[0].candidates);
-    cli_table t = { 0 };
-    cli_row(&t, "model", "clean", "PWWS", "GA", "PSO", "TextFooler", "greedy", NULL);
-    for (size_t i = 0; i < N_RIVALS; i++)
-        cli_row(&t, rivals[i].folder, cli_fmt("%.1f", 100 * s[i].clean), cli_fmt("%.1f", 100 * s[i].aua[0]),
-                cli_fmt("%.1f", 100 * s[i].aua[1]), cli_fmt("%.1f", 100 * s[i].aua[2]), cli_fmt("%.1f", 100 * s[i].aua[3]),
-                cli_fmt("%.1f", 100 * s[i].aua[4]), NULL);
-    cli_table_print(&t);
-    printf("\nwhat fooled the standard model: %s/standard/pwws.html\n", cfg->out);
 }
 
 static stet_status run(void *config, const stet_rest *rest)
 {
     (void)rest;
     const demo_cfg *cfg = config;
-    if (mkdir(cfg->out, 0777) != 0 && !there(cfg->out))
-        return cli_fail(STET_EIO, "%s: cannot make the folder", cfg->out);
-    cli_note("writing film reviews, synonyms and word vectors into %s/", cfg->out);
-    stet_status st = make_corpus(cfg);
-    if (st == STET_OK)
-        st = make_vectors(cfg);
-    scores s[N_RIVALS] = { { 0 } };
+    if ((cfg->test || cfg->vectors || cfg->synonyms) && !cfg->data)
+        return cli_usage("--test, --vectors and --synonyms belong to --data");
+    if (cfg->data && !cfg->synonyms)
+        return cli_usage("--data needs --synonyms, for example from 'stet synonyms build --wordnet'");
+    if (strlen(cfg->out) > DEMO_PATH / 2)
+        return cli_usage("-o: the path is too long");
+    cli_note("texts, synonyms and word vectors: %s/", cfg->out);
+    demo_files f;
+    char dir[N_RIVALS][DEMO_PATH];
+    const char *dirs[N_RIVALS];
+    stet_status st = demo_files_make(cfg, &f);
     for (size_t i = 0; st == STET_OK && i < N_RIVALS; i++) {
+        snprintf(dir[i], sizeof dir[i], "%s/%s", cfg->out, rivals[i].folder);
+        dirs[i] = dir[i];
         cli_note("%s: %s", rivals[i].folder, rivals[i].what);
-        st = train(cfg, &rivals[i]);
-        if (st == STET_OK) {
-            cli_note("%s: under attack", rivals[i].folder);
-            st = try_model(cfg, &rivals[i], &s[i]);
-        }
+        st = train(cfg, &f, &rivals[i], dir[i]);
+        if (st == STET_OK)
+            st = try_model(cfg, &f, &rivals[i], dir[i]);
     }
-    if (st != STET_OK)
-        return st;
-    if (!cfg->common.json) {
-        print_table(cfg, s);
-        return STET_OK;
-    }
-    for (size_t i = 0; st == STET_OK && i < N_RIVALS; i++) {
-        json_t *o = cli_json_start(&cmd_demo, cfg), *aua = json_object();
-        for (size_t k = 0; k < N_ATTACKS; k++)
-            json_object_set_new(aua, attacks[k], json_real(s[i].aua[k]));
-        json_object_update_new(o, json_pack("{s:s, s:f, s:o, s:f}", "model", rivals[i].folder, "clean", s[i].clean, "aua", aua,
-                                            "candidates_mean", s[i].candidates));
-        st = cli_json_print(o);
-    }
-    return st;
+    return st == STET_OK ? tell(cfg, dirs) : st;
 }
 
 const cli_command cmd_demo = {
     .name = "demo",
     .args = "",
     .summary = "the whole story on a built-in corpus, nothing downloaded",
+    .details = "Trains a standard and a robust model, attacks both, proves what can be proved, prints one table and writes\n"
+               "report.html. Interrupted and started again, it goes on where it stopped.",
     .examples = "  stet demo\n  stet demo --model bilstm -o demo-bilstm\n",
     .opts = opts,
     .cfg_size = sizeof(demo_cfg),

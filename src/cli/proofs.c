@@ -1,0 +1,109 @@
+/* cli/proofs.c - see cli/proofs.h. */
+#include "cli/proofs.h"
+
+#include <math.h>
+
+void cli_proofs_init(cli_proofs *p, const stet_model *m, const stet_dataset *d, const stet_sets *s)
+{
+    *p = (cli_proofs){.model = m, .data = d, .sets = s};
+    for (size_t v = 0; v < STET_VERDICTS; v++)
+        p->kept[v] = json_array();
+}
+
+void cli_proofs_deinit(cli_proofs *p)
+{
+    for (size_t v = 0; v < STET_VERDICTS; v++)
+        json_decref(p->kept[v]);
+    stet_tokens_deinit(&p->tokens);
+    stet_choices_deinit(&p->choices);
+}
+
+static json_t *number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+/* ---- examples ----------------------------------------------------------------------------- */
+
+/* In how many ways can the text be written? As a power of ten. */
+static double variants(const stet_choices *c)
+{
+    double log = 0;
+    for (size_t i = 0; i < c->n; i++)
+        log += log10(1.0 + (double)(c->start[i + 1] - c->start[i]));
+    return log;
+}
+
+/* Words as the set spells them, in the form of an attack's changes. */
+static json_t *change(const cli_proofs *p, uint32_t pos, uint32_t word)
+{
+    const stet_choices *c = &p->choices;
+    if (pos >= c->n || pos >= p->tokens.n)
+        return NULL;
+    const char *to = stet_vocab_word(stet_model_vocab(p->model), word);
+    for (uint32_t k = c->start[pos]; k < c->start[pos + 1]; k++)
+        if (c->word[k] == word)
+            to = c->text[k];
+    const stet_token *t = &p->tokens.v[pos];
+    return json_pack("{s:i, s:i, s:i, s:s, s:s}", "position", (int)pos, "start", (int)t->start, "end", (int)t->end, "from",
+                     stet_token_word(&p->tokens, pos), "to", to ? to : "");
+}
+
+static json_t *example_of(const cli_proofs *p, size_t index, const stet_certificate *c)
+{
+    enum { MOST_HARMFUL = 5 };
+    const stet_str text = stet_dataset_text(p->data, index);
+    json_t *changes = json_array(), *harm = json_array();
+    for (size_t k = 0; k < c->n_edits; k++)
+        json_array_append_new(changes, change(p, c->edits[k].pos, c->edits[k].word));
+    for (size_t k = 0; k < c->n_harm && k < MOST_HARMFUL; k++) {
+        json_t *one = change(p, c->harm[k].pos, c->harm[k].word);
+        json_object_set_new(one, "drop", number(c->harm[k].drop));
+        json_array_append_new(harm, one);
+    }
+    return json_pack("{s:I, s:s, s:s, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:s%}", "index", (json_int_t)index, "verdict",
+                     stet_verdict_name(c->verdict), "label", stet_model_class_name(p->model, (size_t)c->label), "answer",
+                     stet_model_class_name(p->model, (size_t)c->answer), "clean", number(c->clean), "margin",
+                     number(c->margin), "method", c->method ? c->method : "none", "variants_log10",
+                     number(variants(&p->choices)), "changes", changes, "harm", harm, "text", text.data, (int)text.len);
+}
+
+void cli_proofs_add(void *user, size_t index, const stet_certificate *c)
+{
+    cli_proofs *p = user;
+    const stet_str text = stet_dataset_text(p->data, index);
+    if (c->verdict == STET_WRONG || stet_tokenize(stet_model_tokenizer(p->model), text.data, text.len, &p->tokens) != STET_OK ||
+        stet_sets_choices(p->sets, text.data, text.len, stet_model_vocab(p->model), &p->tokens, stet_model_max_len(p->model),
+                          &p->choices) != STET_OK)
+        return; /* an example less */
+    json_t *list = p->kept[c->verdict];
+    const double log = variants(&p->choices);
+    size_t at = json_array_size(list);
+    while (at > 0 && log > json_number_value(json_object_get(json_array_get(list, at - 1), "variants_log10")))
+        at--;
+    if (at >= CLI_PROOFS_EACH)
+        return;
+    json_array_insert_new(list, at, example_of(p, index, c));
+    if (json_array_size(list) > CLI_PROOFS_EACH)
+        json_array_remove(list, CLI_PROOFS_EACH);
+}
+
+/* ---- numbers ------------------------------------------------------------------------------ */
+
+json_t *numbers_of_certify(const stet_certify_how *how, const stet_certify_result *r, const cli_proofs *p)
+{
+    json_t *bins = json_array(), *budgets = json_array(), *examples = json_array();
+    for (size_t k = 0; k < STET_MARGIN_BINS; k++)
+        json_array_append_new(bins, json_integer((json_int_t)r->margin_bins[k]));
+    for (size_t k = 0; k < r->n_budget; k++)
+        json_array_append_new(budgets, json_integer((json_int_t)r->budget_at_least[k]));
+    for (size_t v = 0; p && v < STET_VERDICTS; v++)
+        json_array_extend(examples, p->kept[v]);
+    return json_pack("{s:s, s:o, s:I, s:f, s:f, s:f, s:f, s:s, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:f, s:o}", "method",
+                     how->method, "budget", how->budget == STET_ANY ? json_null() : json_integer((json_int_t)how->budget), "n",
+                     (json_int_t)r->n, "clean", r->clean, "certified", r->certified, "broken", r->broken, "undecided",
+                     r->undecided, "methods_used", r->method ? r->method : "", "margins", "lo", number(r->margin_lo), "hi",
+                     number(r->margin_hi), "bins", bins, "budget_at_least", budgets, "slack_mean", number(r->slack_mean),
+                     "candidates_mean", number(r->candidates_mean), "attackable_mean", number(r->attackable_mean), "seconds",
+                     r->seconds, "examples", examples);
+}

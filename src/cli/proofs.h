@@ -1,0 +1,34 @@
+/* cli/proofs.h - what is kept of a run of stet_certify_run: its numbers, and texts that show what a proof covers.
+ *
+ *     cli_proofs p;
+ *     cli_proofs_init(&p, model, data, sets);
+ *     args.each = cli_proofs_add, args.each_user = &p;
+ *     if (stet_certify_run(&args, &result) == STET_OK)
+ *         numbers = numbers_of_certify(&args.how, &result, &p);
+ *     cli_proofs_deinit(&p); */
+#ifndef CLI_PROOFS_H
+#define CLI_PROOFS_H
+
+#include <jansson.h>
+
+#include "stet/certify.h"
+
+enum { CLI_PROOFS_EACH = 3 }; /* examples of each verdict */
+
+typedef struct cli_proofs {
+    const stet_model *model;
+    const stet_dataset *data;
+    const stet_sets *sets;
+    json_t *kept[STET_VERDICTS]; /* most variants first */
+    stet_tokens tokens;
+    stet_choices choices;
+} cli_proofs;
+
+void cli_proofs_init(cli_proofs *p, const stet_model *m, const stet_dataset *d, const stet_sets *s);
+void cli_proofs_add(void *user, size_t index, const stet_certificate *c);
+void cli_proofs_deinit(cli_proofs *p);
+
+/* For --json and for the run folder; `p` may be NULL. NULL: out of memory. */
+json_t *numbers_of_certify(const stet_certify_how *how, const stet_certify_result *r, const cli_proofs *p);
+
+#endif
