@@ -207,9 +207,13 @@ static bool task_of(const part *p, uint32_t *start, uint32_t *word, bool *unpaid
     return true;
 }
 
-static stet_status check_leaf(ver_work *w, const part *p, const json_t *claims, arena *a,
+/* A leaf has claims, or says that the budget leaves it without texts. */
+static stet_status check_leaf(ver_work *w, const part *p, const json_t *leaf, arena *a,
                               stet_verify_result *r)
 {
+    static const char *const keys[] = {"claims", "over_budget", NULL};
+    const json_t *claims = json_object_get(leaf, "claims");
+    TRY(ver_only_keys(leaf, "leaf", keys));
     const size_t n = p->line->task.n, total = p->line->task.start[n];
     const arena_mark mark = arena_save(a);
     uint32_t *start = arena_new(a, uint32_t, n + 1), *word = arena_new(a, uint32_t, total);
@@ -217,8 +221,11 @@ static stet_status check_leaf(ver_work *w, const part *p, const json_t *claims, 
     ver_task t;
     if (!start || !word || !unpaid)
         return STET_ENOMEM;
-    if (task_of(p, start, word, unpaid, &t))
+    if (task_of(p, start, word, unpaid, &t)) {
+        if (!claims)
+            return error_set(STET_EFORMAT, "tree: a part within the budget without claims");
         TRY(check_claims(w, &t, p->line->text.label, claims, a, r));
+    }
     arena_restore(a, mark);
     return STET_OK;
 }
@@ -257,16 +264,14 @@ static stet_status read_split(const part *p, size_t at, const json_t *words, boo
 /* Both parts together are the set that was cut, so that the leaves cover all texts. */
 static stet_status check_tree(ver_work *w, part *p, const json_t *tree, arena *a, stet_verify_result *r)
 {
-    static const char *const leaf_keys[] = {"claims", NULL};
-    static const char *const node_keys[] = {"at", "words", "first", "second", NULL};
-    const json_t *claims = json_object_get(tree, "claims");
-    if (claims) {
-        TRY(ver_only_keys(tree, "leaf", leaf_keys));
-        return check_leaf(w, p, claims, a, r);
-    }
+    static const char *const keys[] = {"at", "words", "first", "second", NULL};
+    if (!json_is_object(tree))
+        return error_set(STET_EFORMAT, "tree: a part is missing");
+    if (!json_object_get(tree, "at"))
+        return check_leaf(w, p, tree, a, r);
     const ver_line *l = p->line;
     int64_t at;
-    TRY(ver_only_keys(tree, "tree", node_keys));
+    TRY(ver_only_keys(tree, "tree", keys));
     TRY(json_get_int(tree, "tree", "at", 0, (int64_t)l->text.n - 1, &at));
     const arena_mark mark = arena_save(a);
     const size_t from = l->task.start[at], n = l->task.start[at + 1] - from;
