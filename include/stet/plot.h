@@ -25,7 +25,8 @@ typedef struct stet_plot_options {
     stet_scale x_scale, y_scale;           /* LOG: what is not positive is left out */
     const char *const *x_names;            /* NULL, or names of the places x = 0, 1, ... */
     size_t n_x_names;
-    double width, height; /* 0: 720 by 440 */
+    double x_lo, x_hi, y_lo, y_hi; /* ranges shown at least; equal: only what the contents need */
+    double width, height;          /* 0: 720 by 440 */
 } stet_plot_options;
 
 STET_API stet_status stet_plot_new(const stet_plot_options *o, stet_plot **out);

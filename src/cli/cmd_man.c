@@ -1,13 +1,28 @@
-/* cli/cmd_man.c - stet man and stet completion: man page and shell completion from the option tables. */
+/* cli/cmd_man.c - stet man: man page and pages of docs/commands from the option tables. */
 #include <string.h>
 
 #include "cli/commands.h"
 
 typedef struct man_cfg {
     cli_common common;
+    bool markdown, names;
 } man_cfg;
 
-static const stet_opt opts[] = { CLI_COMMON_OPTS(man_cfg), STET_OPT_END };
+static const stet_opt opts[] = {
+    STET_OPT_TOPIC("Output"),
+    STET_OPT_FLAG("markdown", man_cfg, markdown, "a page of docs/commands instead: of COMMAND, or without it the index"),
+    STET_OPT_FLAG("names", man_cfg, names, "only the names of the commands"),
+    CLI_COMMON_OPTS(man_cfg),
+    STET_OPT_END,
+};
+static const stet_opt common_opts[] = { CLI_COMMON_OPTS(man_cfg), STET_OPT_END };
+
+static bool is_common_topic(const stet_opt *o)
+{
+    return o->type == STET_T_TOPIC && strcmp(o->help, common_opts[0].help) == 0;
+}
+
+static const char exit_codes[] = "0 done, 1 failed, 2 usage, 3 bad input file, 4 a required threshold was not met, 130 interrupted.";
 
 /* ---- man page ----------------------------------------------------------------------------- */
 
@@ -53,9 +68,8 @@ static void man_option(const stet_opt *o)
     putchar('\n');
 }
 
-static stet_status man(void *config, const stet_rest *rest)
+static void man_page(void)
 {
-    (void)config, (void)rest;
     printf(".TH STET 1 \"\" \"stet %s\" \"User Commands\"\n.SH NAME\nstet \\- text classifiers that stand firm when words are swapped "
            "for their synonyms\n.SH SYNOPSIS\n.B stet\n.I COMMAND\n[OPTIONS] ...\n.SH COMMANDS\n",
            stet_version());
@@ -69,7 +83,7 @@ static stet_status man(void *config, const stet_rest *rest)
             putchar('\n');
         }
         for (const stet_opt *o = (*c)->opts; o->type != STET_T_END; o++) {
-            if (o->type == STET_T_TOPIC && strcmp(o->help, "Common options") == 0)
+            if (is_common_topic(o))
                 break;
             man_option(o);
         }
@@ -80,96 +94,113 @@ static stet_status man(void *config, const stet_rest *rest)
         }
     }
     fputs(".SH COMMON OPTIONS\n", stdout);
-    for (const stet_opt *o = opts + 1; o->type != STET_T_END; o++)
+    for (const stet_opt *o = common_opts + 1; o->type != STET_T_END; o++)
         man_option(o);
-    fputs(".SH EXIT STATUS\n0 done, 1 failed, 2 usage, 3 bad input file, 4 a required threshold was not met, 130 interrupted.\n", stdout);
+    printf(".SH EXIT STATUS\n%s\n", exit_codes);
+}
+
+/* ---- Markdown ----------------------------------------------------------------------------- */
+
+/* Inside a table; the tables' texts are our own, so this is all that can go wrong. */
+static void cell(const char *s)
+{
+    for (; *s; s++) {
+        if (*s == '|')
+            putchar('\\');
+        putchar(*s == '\n' ? ' ' : *s);
+    }
+}
+
+static void markdown_option(const stet_opt *o)
+{
+    fputs("| `", stdout);
+    if (o->letter)
+        printf("-%c, ", o->letter);
+    printf("--%s", o->name);
+    if (o->arg && o->type != STET_T_FLAG) {
+        putchar(' ');
+        cell(o->arg);
+    }
+    fputs("` | ", stdout);
+    cell(o->help);
+    fputs(" | ", stdout);
+    if (o->type == STET_T_FLAG)
+        fputs(o->def && strcmp(o->def, "true") == 0 ? "on" : "", stdout);
+    else if (o->def)
+        printf("`%s`", o->def);
+    puts(" |");
+}
+
+static void markdown_options(const stet_opt *o)
+{
+    for (; o->type != STET_T_END && !is_common_topic(o); o++)
+        if (o->type == STET_T_TOPIC)
+            printf("\n## %s\n\n| option | | default |\n| --- | --- | --- |\n", o->help);
+        else
+            markdown_option(o);
+}
+
+static void markdown_page(const cli_command *c)
+{
+    printf("# stet %s\n\nUsage: `stet %s [OPTIONS]%s%s`\n\n%c%s.\n", c->name, c->name, *c->args ? " " : "", c->args,
+           c->summary[0] >= 'a' && c->summary[0] <= 'z' ? c->summary[0] - 'a' + 'A' : c->summary[0], c->summary + 1);
+    if (c->details)
+        printf("\n%s\n", c->details);
+    if (c->examples)
+        printf("\n```sh\n%s```\n", c->examples);
+    markdown_options(c->opts);
+    puts("\n[Options of every command, exit codes](README.md)");
+}
+
+static void markdown_index(void)
+{
+    puts("# Commands\n\nMade from the program's own option tables by `./run docs`.\n\n| command | |\n| --- | --- |");
+    for (const cli_command *const *c = cli_commands; *c; c++) {
+        printf("| [stet %s](", (*c)->name);
+        for (const char *s = (*c)->name; *s; s++)
+            putchar(*s == ' ' ? '-' : *s);
+        fputs(".md) | ", stdout);
+        cell((*c)->summary);
+        puts(" |");
+    }
+    puts("\n## Options of every command\n\n| option | | default |\n| --- | --- | --- |");
+    for (const stet_opt *o = common_opts + 1; o->type != STET_T_END; o++)
+        markdown_option(o);
+    printf("\n## Exit codes\n\n%s\n", exit_codes);
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+static stet_status man(void *config, const stet_rest *rest)
+{
+    const man_cfg *cfg = config;
+    if (rest->n && !cfg->markdown)
+        return cli_usage("COMMAND belongs to --markdown");
+    if (cfg->names)
+        for (const cli_command *const *c = cli_commands; *c; c++)
+            puts((*c)->name);
+    else if (!cfg->markdown)
+        man_page();
+    else if (rest->n == 0)
+        markdown_index();
+    else {
+        const cli_command *const *c = cli_commands;
+        while (*c && strcmp((*c)->name, rest->v[0]) != 0)
+            c++;
+        if (!*c)
+            return cli_usage("no command '%s'", rest->v[0]);
+        markdown_page(*c);
+    }
     return STET_OK;
 }
 
 const cli_command cmd_man = {
     .name = "man",
-    .args = "",
+    .args = "[COMMAND]",
     .summary = "print the man page (roff), made from the option tables",
-    .examples = "  stet man | man -l -\n",
+    .examples = "  stet man | man -l -\n  stet man --markdown attack\n",
     .opts = opts,
     .cfg_size = sizeof(man_cfg),
-    .run = man,
-};
-
-/* ---- completion --------------------------------------------------------------------------- */
-
-static void option_words(const cli_command *c, const char *before)
-{
-    for (const stet_opt *o = c->opts; o->type != STET_T_END; o++)
-        if (o->type != STET_T_TOPIC)
-            printf("%s--%s", before, o->name);
-}
-
-static void bash_completion(void)
-{
-    puts("_stet() {\n    local cur=${COMP_WORDS[COMP_CWORD]} cmd=\"${COMP_WORDS[1]}\" two=\"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" words=");
-    fputs("    if [ \"$COMP_CWORD\" = 1 ]; then words=\"help", stdout);
-    for (const cli_command *const *c = cli_commands; *c; c++)
-        printf(" %.*s", (int)strcspn((*c)->name, " "), (*c)->name);
-    puts("\"\n    else case \"$two\" in");
-    for (int pass = 0; pass < 2; pass++) { /* two-word commands first */
-        for (const cli_command *const *c = cli_commands; *c; c++)
-            if ((strchr((*c)->name, ' ') != NULL) == (pass == 0)) {
-                printf("        \"%s%s) words=\"", (*c)->name, pass == 0 ? "\"" : " \"*");
-                option_words(*c, " ");
-                puts("\" ;;");
-            }
-    }
-    puts("        esac\n        [ \"$COMP_CWORD\" = 2 ] && case \"$cmd\" in");
-    for (const cli_command *const *c = cli_commands; *c; c++)
-        if (strchr((*c)->name, ' '))
-            printf("            %.*s) words=\"$words %s\" ;;&\n", (int)strcspn((*c)->name, " "), (*c)->name, strchr((*c)->name, ' ') + 1);
-    puts("        esac\n    fi\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-         "    [ \"${#COMPREPLY[@]}\" = 0 ] && COMPREPLY=($(compgen -f -- \"$cur\"))\n}\ncomplete -o filenames -F _stet stet");
-}
-
-static void fish_completion(void)
-{
-    for (const cli_command *const *c = cli_commands; *c; c++) {
-        const int first = (int)strcspn((*c)->name, " ");
-        const char *second = strchr((*c)->name, ' ');
-        printf("complete -c stet -n __fish_use_subcommand -f -a %.*s\n", first, (*c)->name);
-        if (second)
-            printf("complete -c stet -n '__fish_seen_subcommand_from %.*s' -f -a %s -d '%s'\n", first, (*c)->name, second + 1, (*c)->summary);
-        for (const stet_opt *o = (*c)->opts; o->type != STET_T_END; o++)
-            if (o->type != STET_T_TOPIC)
-                printf("complete -c stet -n '__fish_seen_subcommand_from %.*s' -l %s\n", first, (*c)->name, o->name);
-    }
-}
-
-typedef struct completion_cfg {
-    cli_common common;
-} completion_cfg;
-
-static stet_status completion(void *config, const stet_rest *rest)
-{
-    (void)config;
-    const char *shell = rest->v[0];
-    if (strcmp(shell, "bash") == 0)
-        bash_completion();
-    else if (strcmp(shell, "zsh") == 0) {
-        puts("autoload -U +X bashcompinit && bashcompinit");
-        bash_completion();
-    } else if (strcmp(shell, "fish") == 0)
-        fish_completion();
-    else
-        return cli_usage("no completion for shell '%s': expected bash, zsh or fish", shell);
-    return STET_OK;
-}
-
-const cli_command cmd_completion = {
-    .name = "completion",
-    .args = "bash|zsh|fish",
-    .summary = "print shell completion, made from the option tables",
-    .examples = "  stet completion bash > ~/.local/share/bash-completion/completions/stet\n",
-    .opts = opts,
-    .cfg_size = sizeof(completion_cfg),
-    .min_args = 1,
     .max_args = 1,
-    .run = completion,
+    .run = man,
 };

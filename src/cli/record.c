@@ -121,12 +121,27 @@ static bool before(const json_t *a, const json_t *b)
            json_number_value(json_object_get(b, "before"));
 }
 
+/* Do both begin with the same swap? One of them tells enough. */
+static bool alike(const json_t *a, const json_t *b)
+{
+    const json_t *x = json_array_get(json_object_get(a, "changes"), 0), *y = json_array_get(json_object_get(b, "changes"), 0);
+    return x && y && json_equal(json_object_get(x, "from"), json_object_get(y, "from")) &&
+           json_equal(json_object_get(x, "to"), json_object_get(y, "to"));
+}
+
 static void keep_example(cli_examples *e, json_t *o)
 {
     static const char *const of_no_use[] = {"attack", "outcome", "adversarial", "evaluations",
                                             "candidates"};
     for (size_t i = 0; i < sizeof of_no_use / sizeof *of_no_use; i++)
         json_object_del(o, of_no_use[i]);
+    for (size_t i = 0; i < json_array_size(e->examples); i++)
+        if (alike(o, json_array_get(e->examples, i))) {
+            if (!before(o, json_array_get(e->examples, i)))
+                return;
+            json_array_remove(e->examples, i);
+            break;
+        }
     size_t at = json_array_size(e->examples);
     while (at > 0 && before(o, json_array_get(e->examples, at - 1)))
         at--;

@@ -81,16 +81,24 @@ static stet_status put_frontier(const report *r, const summary *s, buf *b)
 {
     bool proved = false;
     size_t points = 0;
+    double mean = 0;
     for (size_t i = 0; i < r->n; i++)
         proved |= isfinite(summary_certified(s, i));
     for (size_t i = 0; i < r->n; i++)
-        points += isfinite(proved ? summary_certified(s, i) : summary_worst(s, i)) && isfinite(summary_clean(s, i));
+        if (isfinite(proved ? summary_certified(s, i) : summary_worst(s, i)) && isfinite(summary_clean(s, i))) {
+            points++;
+            mean += 100 * summary_clean(s, i);
+        }
     if (points < 2)
         return STET_OK;
+    mean /= (double)points;
     stet_plot *p;
     TRY(stet_plot_new(&(stet_plot_options){.title = proved ? "clean against certified accuracy" : "clean accuracy against the worst attack",
                                            .x_label = "clean (%)",
                                            .y_label = proved ? "proved (%)" : "worst attack (%)",
+                                           .x_lo = mean - 5, /* a difference of a tenth should look like one */
+                                           .x_hi = mean + 5,
+                                           .y_hi = 100,
                                            .width = CHART_WIDTH,
                                            .height = CHART_HEIGHT},
                       &p));

@@ -8,7 +8,22 @@
 /* Nothing may be loaded from anywhere: the page says so itself, and a browser holds it to that. */
 static const char policy[] = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
-static void put_head(const report *r, buf *b)
+/* A link for every section that the page has. */
+static void put_links(const char *body, buf *b)
+{
+    static const char *const section[][2] = {{"summary", "Summary"},       {"texts", "Texts that turned"},
+                                             {"proofs", "Proofs"},         {"bounds", "Growth bounds"},
+                                             {"training", "Training"},     {"measurements", "Measurements"},
+                                             {"settings", "Settings"}};
+    for (size_t i = 0; i < sizeof section / sizeof *section; i++) {
+        char mark[64]; /* quotes in texts are escaped, so this cannot be one of theirs */
+        snprintf(mark, sizeof mark, "<section id=\"%s\">", section[i][0]);
+        if (body && strstr(body, mark))
+            buf_printf(b, "<a href=\"#%s\">%s</a> ", section[i][0], section[i][1]);
+    }
+}
+
+static void put_head(const report *r, const char *body, buf *b)
 {
     buf_printf(b,
                "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -28,9 +43,9 @@ static void put_head(const report *r, buf *b)
     if (buf_status(&lead) != STET_OK)
         b->status = buf_status(&lead);
     buf_deinit(&lead);
-    buf_str(b, "</p>\n<nav aria-label=\"Sections\"><a href=\"#summary\">Summary</a> <a href=\"#texts\">Texts that turned</a> "
-               "<a href=\"#proofs\">Proofs</a> <a href=\"#bounds\">Growth bounds</a> <a href=\"#training\">Training</a> "
-               "<a href=\"#measurements\">Measurements</a> <a href=\"#settings\">Settings</a></nav>\n<ul class=\"legend\">");
+    buf_str(b, "</p>\n<nav aria-label=\"Sections\">");
+    put_links(body, b);
+    buf_str(b, "</nav>\n<ul class=\"legend\">");
     for (size_t i = 0; i < r->n; i++) {
         buf_str(b, "<li>");
         put_dot(b, i);
@@ -265,9 +280,8 @@ static void put_all_settings(const report *r, buf *b)
     buf_str(b, "</tbody></table></div></section>\n");
 }
 
-stet_status report_html(const report *r, buf *b)
+static stet_status put_body(const report *r, buf *b)
 {
-    put_head(r, b);
     if (r->n_data)
         TRY(put_summaries(r, b));
     html_examples(r, b);
@@ -276,9 +290,23 @@ stet_status report_html(const report *r, buf *b)
     TRY(html_training(r, b));
     put_measurements(r, b);
     put_all_settings(r, b);
-    buf_printf(b, "</main>\n<footer>Made by stet %s from the run folders’ own files; nothing on this page comes from the network.</footer>\n<script>\n",
-               STET_VERSION);
-    buf_bytes(b, page_js, sizeof page_js - 1);
-    buf_str(b, "</script>\n</body>\n</html>\n");
     return buf_status(b);
+}
+
+stet_status report_html(const report *r, buf *b)
+{
+    buf body = {0};
+    const stet_status st = put_body(r, &body);
+    if (st == STET_OK) {
+        put_head(r, body.data, b);
+        buf_bytes(b, body.data, body.n);
+        buf_printf(b,
+                   "</main>\n<footer>Made by stet %s from the run folders’ own files; nothing on this page comes from "
+                   "the network.</footer>\n<script>\n",
+                   STET_VERSION);
+        buf_bytes(b, page_js, sizeof page_js - 1);
+        buf_str(b, "</script>\n</body>\n</html>\n");
+    }
+    buf_deinit(&body);
+    return st == STET_OK ? buf_status(b) : st;
 }

@@ -222,6 +222,14 @@ static void find_ranges(const stet_plot *p, axis *x, axis *y)
             return;
         }
     }
+    if (p->o.x_lo < p->o.x_hi) {
+        include(x, p->o.x_lo);
+        include(x, p->o.x_hi);
+    }
+    if (p->o.y_lo < p->o.y_hi) {
+        include(y, p->o.y_lo);
+        include(y, p->o.y_hi);
+    }
     if (p->o.n_x_names) {
         x->lo = -0.5;
         x->hi = (double)p->o.n_x_names - 0.5;
