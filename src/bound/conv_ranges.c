@@ -3,39 +3,32 @@
  * tokens' own rows, on the rows of their smallest and on those of their largest values. */
 #include "bound/conv_ranges.h"
 
-#include "base/pool.h"
-#include "tensor/cpu/conv_taps.h"
+#include <string.h>
 
-enum { VALUE, LOWER, UPPER, SIDES };
+#include "base/pool.h"
 
 typedef struct ranges_data {
     const batch_sets *s;
     double eps;
+    bool runners_up;
 } ranges_data;
 
 typedef struct ranges {
     const batch_sets *s;
     real eps;
     conv_filters filters;
-    size_t cols;
     const real *b;
-    real *table; /* (n_rows + 2 n_moving, cols), and room to read a vector at the end */
     pool_kernel *pool;
-    real *best;    /* (workers, cols) */
-    uint32_t *at;  /* (workers, cols) */
-    real *y;       /* (B, SIDES, F) */
-    uint32_t *won; /* (B, SIDES, F): first position of the winning window */
+    pool_two_kernel *pool_two;
+    real *best;   /* (workers, 2, cols): maxima and runners-up of a text */
+    uint32_t *at; /* (workers, 2, cols) */
+    real *y;      /* (B, RANGE_SIDES, F) */
+    conv_windows *keep;
     /* backward */
     const real *dy;
     tap_terms terms;
     real *db;
 } ranges;
-
-/* What backward needs again. */
-typedef struct kept {
-    real *table;
-    uint32_t *won;
-} kept;
 
 static ranges ranges_of(const node *n)
 {
@@ -43,7 +36,6 @@ static ranges ranges_of(const node *n)
     const node *w = n->in[0];
     ranges r = {.s = d->s, .eps = (real)d->eps};
     r.filters = (conv_filters){w->shape.dim[0], w->shape.dim[1], w->shape.dim[2], w->value};
-    r.cols = conv_cols(&r.filters);
     r.b = n->in[1]->value;
     r.y = n->value;
     return r;
@@ -52,18 +44,25 @@ static ranges ranges_of(const node *n)
 static void pool_piece(void *ctx, size_t piece, int worker)
 {
     const ranges *r = ctx;
-    const size_t F = r->filters.F, text = piece / SIDES;
-    const uint32_t *const row[SIDES] = {r->s->seq->row, r->s->lo_row, r->s->hi_row};
+    const conv_windows *keep = r->keep;
+    const size_t F = r->filters.F, text = piece / RANGE_SIDES, cols = keep->cols;
+    const uint32_t *const row[RANGE_SIDES] = {r->s->seq->row, r->s->lo_row, r->s->hi_row};
     const uint32_t *start = r->s->seq->start + text;
-    const pooled_text x = {row[piece % SIDES] + start[0], start[1] - start[0], r->table, r->cols,
-                           F};
-    real *best = r->best + (size_t)worker * r->cols;
-    uint32_t *at = r->at + (size_t)worker * r->cols;
-    r->pool(&x, r->filters.k, F, best, at);
+    const pooled_text x = {row[piece % RANGE_SIDES] + start[0], start[1] - start[0], keep->table,
+                           cols, F};
+    real *best = r->best + (size_t)worker * 2 * cols;
+    uint32_t *at = r->at + (size_t)worker * 2 * cols;
+    if (keep->next && piece % RANGE_SIDES == RANGE_UPPER) {
+        r->pool_two(&x, r->filters.k, F, &(pool_two){best, at, best + cols, at + cols});
+        memcpy(keep->next + text * F, best + cols, F * sizeof *best);
+        memcpy(keep->next_at + text * F, at + cols, F * sizeof *at);
+    } else {
+        r->pool(&x, r->filters.k, F, best, at);
+    }
     for (size_t f = 0; f < F; f++) {
         const real s = best[f] + r->b[f];
         r->y[piece * F + f] = s < 0 ? 0 : s; /* a NaN stays */
-        r->won[piece * F + f] = at[f];
+        keep->won[piece * F + f] = at[f];
     }
 }
 
@@ -71,33 +70,44 @@ static stet_status ranges_fwd(tape *t, node *n)
 {
     ranges r = ranges_of(n);
     const batch_sets *s = r.s;
-    kept *keep = n->saved = arena_new(t->mem, kept, 1);
-    r.table = arena_new(t->mem, real, (s->n_rows + 2 * s->n_moving) * r.cols + PANEL);
-    r.won = arena_new(t->mem, uint32_t, s->seq->n_texts * SIDES * r.filters.F);
-    r.best = arena_new(t->mem, real, (size_t)stet_threads() * r.cols);
-    r.at = arena_new(t->mem, uint32_t, (size_t)stet_threads() * r.cols);
-    if (!keep || !r.table || !r.won || !r.best || !r.at)
+    const size_t B = s->seq->n_texts, F = r.filters.F, cols = conv_cols(&r.filters);
+    conv_windows *keep = r.keep = n->saved = arena_znew(t->mem, conv_windows, 1);
+    if (!keep)
         return STET_ENOMEM;
-    *keep = (kept){r.table, r.won};
+    keep->cols = cols;
+    keep->table = arena_new(t->mem, real, (s->n_rows + 2 * s->n_moving) * cols + PANEL);
+    keep->won = arena_new(t->mem, uint32_t, B * RANGE_SIDES * F);
+    r.best = arena_new(t->mem, real, (size_t)stet_threads() * 2 * cols);
+    r.at = arena_new(t->mem, uint32_t, (size_t)stet_threads() * 2 * cols);
+    if (!keep->table || !keep->won || !r.best || !r.at)
+        return STET_ENOMEM;
+    if (((const ranges_data *)custom_data(n))->runners_up) {
+        keep->next = arena_new(t->mem, real, B * F);
+        keep->next_at = arena_new(t->mem, uint32_t, B * F);
+        if (!keep->next || !keep->next_at)
+            return STET_ENOMEM;
+    }
     r.pool = conv_pool_kernel();
-    TRY(conv_project(&r.filters, s->rows, s->n_rows, t->mem, r.table));
-    batch_sets_extremes(s, (double)r.eps, r.table, r.cols);
-    pool_run(s->seq->n_texts * SIDES, pool_piece, &r);
+    r.pool_two = conv_pool_two_kernel();
+    TRY(conv_project(&r.filters, s->rows, s->n_rows, t->mem, keep->table));
+    batch_sets_extremes(s, (double)r.eps, keep->table, cols);
+    pool_run(B * RANGE_SIDES, pool_piece, &r);
     return STET_OK;
+}
+
+const conv_windows *conv_ranges_windows(const node *n)
+{
+    return n->saved;
 }
 
 /* The word that stands under a tap at one end of a range, for a gradient g. */
 static void add_extreme(const ranges *r, int side, size_t list, size_t col, real g, uint32_t v)
 {
-    const uint32_t word = side == VALUE   ? v
-                          : side == LOWER ? batch_sets_argmin(r->s, r->table, r->cols, v, col)
-                                          : batch_sets_argmax(r->s, r->table, r->cols, v, col);
-    if (word == v || r->eps == 1) {
-        tap_terms_add(&r->terms, list, g, word);
-        return;
-    }
-    tap_terms_add(&r->terms, list, r->eps * g, word);
-    tap_terms_add(&r->terms, list, (1 - r->eps) * g, v);
+    const uint32_t word = side == RANGE_VALUE ? v
+                          : side == RANGE_LOWER
+                              ? batch_sets_argmin(r->s, r->keep->table, r->keep->cols, v, col)
+                              : batch_sets_argmax(r->s, r->keep->table, r->keep->cols, v, col);
+    tap_terms_add_word(&r->terms, list, g, r->eps, word, v);
 }
 
 /* The winning windows of one filter, in the order of texts. */
@@ -109,9 +119,9 @@ static void filter_piece(void *ctx, size_t f, int worker)
     const size_t F = r->filters.F, k = r->filters.k;
     for (size_t text = 0; text < q->n_texts; text++) {
         const size_t len = q->start[text + 1] - q->start[text];
-        for (int side = 0; side < SIDES; side++) {
-            const size_t i = (text * SIDES + (size_t)side) * F + f;
-            const uint32_t *row = q->row + q->start[text] + r->won[i];
+        for (int side = 0; side < RANGE_SIDES; side++) {
+            const size_t i = (text * RANGE_SIDES + (size_t)side) * F + f;
+            const uint32_t *row = q->row + q->start[text] + r->keep->won[i];
             if (!(r->y[i] > 0) || r->dy[i] == 0)
                 continue;
             for (size_t l = 0; l < k && l < len; l++)
@@ -125,14 +135,12 @@ static void filter_piece(void *ctx, size_t f, int worker)
 static stet_status ranges_bwd(tape *t, node *n)
 {
     ranges r = ranges_of(n);
-    const kept *keep = n->saved;
     const arena_mark scratch = arena_save(t->mem);
-    r.table = keep->table;
-    r.won = keep->won;
+    r.keep = n->saved;
     r.dy = n->grad;
     r.db = n->in[1]->grad;
     const size_t each = r.eps < 1 ? 2 : 1;
-    TRY(tap_terms_make(&r.filters, r.s->seq->n_texts * SIDES * each, t->mem, &r.terms));
+    TRY(tap_terms_make(&r.filters, r.s->seq->n_texts * RANGE_SIDES * each, t->mem, &r.terms));
     pool_run(r.filters.F, filter_piece, &r);
     if (n->in[0]->grad)
         conv_weight_gradient(&r.filters, &r.terms, r.s->rows, n->in[0]->grad);
@@ -140,11 +148,11 @@ static stet_status ranges_bwd(tape *t, node *n)
     return STET_OK;
 }
 
-node *op_conv_ranges(tape *t, const batch_sets *s, node *w, node *b, double eps)
+node *op_conv_ranges(tape *t, const batch_sets *s, node *w, node *b, double eps, bool runners_up)
 {
     node *in[] = {w, b};
-    const ranges_data d = {s, eps};
+    const ranges_data d = {s, eps, runners_up};
     const size_t F = w ? w->shape.dim[0] : 0;
-    return op_custom(t, in, 2, shape2(s->seq->n_texts, SIDES * F), ranges_fwd, ranges_bwd, &d,
+    return op_custom(t, in, 2, shape2(s->seq->n_texts, RANGE_SIDES * F), ranges_fwd, ranges_bwd, &d,
                      sizeof d);
 }

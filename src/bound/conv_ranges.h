@@ -3,6 +3,9 @@
 #define BOUND_CONV_RANGES_H
 
 #include "bound/batch_sets.h"
+#include "tensor/cpu/conv_taps.h"
+
+enum { RANGE_VALUE, RANGE_LOWER, RANGE_UPPER, RANGE_SIDES };
 
 /* One kernel size (gbm.md 6a, steps 1 and 2): of every feature the value for the text as it is, the
  * lower end and the upper end over all texts that the sets allow, as (B, 3 F): values, lower ends,
@@ -10,6 +13,29 @@
  * lower end of its maximum is not, for windows share words. w (F, D, k), b (F) and the meaning of
  * short texts as in op_conv_pool; substitutes at `eps` of their distance from the word. Gradients
  * reach w and b through the winning windows and their extreme words; vectors are constants. */
-node *op_conv_ranges(tape *t, const batch_sets *s, node *w, node *b, double eps);
+node *op_conv_ranges(tape *t, const batch_sets *s, node *w, node *b, double eps, bool runners_up);
+
+/* What the op keeps, for bounds that build on it. Windows are named by their first position. */
+typedef struct conv_windows {
+    size_t cols;
+    real *table; /* (n_rows + 2 n_moving, cols): column l F + f is tap l of filter f */
+    uint32_t
+        *won;   /* (B, RANGE_SIDES, F): where the value, the lower and the upper end are reached */
+    real *next; /* (B, F): the best upper end of all other windows, or NULL: not wanted. Bias */
+    uint32_t *next_at; /* and ReLU are still to come. */
+} conv_windows;
+const conv_windows *conv_ranges_windows(const node *n);
+
+/* Gradient g of a tap's projection of `word`, which stands at eps of its way from v. */
+static inline void tap_terms_add_word(const tap_terms *t, size_t list, real g, real eps,
+                                      uint32_t word, uint32_t v)
+{
+    if (word == v || eps == 1) {
+        tap_terms_add(t, list, g, word);
+        return;
+    }
+    tap_terms_add(t, list, eps * g, word);
+    tap_terms_add(t, list, (1 - eps) * g, v);
+}
 
 #endif

@@ -1,54 +1,54 @@
 /* bound/worst_case.c - see worst_case.h. */
 #include "bound/worst_case.h"
 
-#include "bound/conv_ranges.h"
+#include "bound/conv_joint.h"
 #include "bound/lstm_ranges.h"
 #include "model/cnn.h"
 #include "model/kinds.h"
 
 /* ---- features ----------------------------------------------------------------------------- */
 
-static void cnn_ranges(const model *m, pass *p, const batch_sets *s, double eps,
-                       node *out[RANGE_SIDES])
+/* The ranges of all kernel sizes; how many. */
+static size_t cnn_windows(const model *m, pass *p, const worst_args *a, node *out[CNN_MAX_KERNELS])
 {
     size_t k[CNN_MAX_KERNELS];
-    const size_t n = cnn_kernels(m, k), F = (size_t)((const cnn_cfg *)m->cfg)->filters;
-    node *all[CNN_MAX_KERNELS], *side[CNN_MAX_KERNELS];
+    const size_t n = cnn_kernels(m, k);
     for (size_t i = 0; i < n; i++)
-        all[i] = op_conv_ranges(p->t, s, p->param[2 * i], p->param[2 * i + 1], eps);
-    for (size_t r = 0; r < RANGE_SIDES; r++) {
-        for (size_t i = 0; i < n; i++)
-            side[i] = op_slice(p->t, all[i], r * F, F);
-        out[r] = op_concat(p->t, side, (int)n);
-    }
+        out[i] = op_conv_ranges(p->t, a->s, p->param[2 * i], p->param[2 * i + 1], a->eps, a->joint);
+    return n;
 }
 
-static void bilstm_ranges(const model *m, pass *p, const batch_sets *s, double eps,
-                          node *out[RANGE_SIDES])
+/* One side of all kernel sizes: (B, features). */
+static node *cnn_side(const model *m, pass *p, node *const *windows, size_t n, size_t side)
+{
+    const size_t F = (size_t)((const cnn_cfg *)m->cfg)->filters;
+    node *part[CNN_MAX_KERNELS];
+    for (size_t i = 0; i < n; i++)
+        part[i] = op_slice(p->t, windows[i], side * F, F);
+    return op_concat(p->t, part, (int)n);
+}
+
+static void bilstm_ends(const model *m, pass *p, const worst_args *a, node *out[RANGE_SIDES])
 {
     const size_t F = m->desc->n_features(m);
-    node *ends = op_bilstm_ranges(p->t, s, p->param, eps);
-    out[RANGE_VALUE] = m->desc->features(m, p);
+    node *ends = op_bilstm_ranges(p->t, a->s, p->param, a->eps);
     out[RANGE_LOWER] = op_slice(p->t, ends, 0, F);
     out[RANGE_UPPER] = op_slice(p->t, ends, F, F);
-}
-
-bool range_supported(const model *m)
-{
-    if (m->desc == &model_cnn || m->desc == &model_bilstm)
-        return true;
-    error_set(STET_EUSAGE, "no bounds over substitution sets are known for training a %s",
-              m->desc->name);
-    return false;
 }
 
 void range_features(const model *m, pass *p, const batch_sets *s, double eps,
                     node *out[RANGE_SIDES])
 {
-    if (m->desc == &model_cnn)
-        cnn_ranges(m, p, s, eps, out);
-    else
-        bilstm_ranges(m, p, s, eps, out);
+    const worst_args a = {.s = s, .eps = eps};
+    if (m->desc == &model_cnn) {
+        node *windows[CNN_MAX_KERNELS];
+        const size_t n = cnn_windows(m, p, &a, windows);
+        for (size_t side = 0; side < RANGE_SIDES; side++)
+            out[side] = cnn_side(m, p, windows, n, side);
+    } else {
+        bilstm_ends(m, p, &a, out);
+        out[RANGE_VALUE] = m->desc->features(m, p);
+    }
 }
 
 /* ---- the last layer ----------------------------------------------------------------------- */
@@ -153,4 +153,78 @@ double worst_share(const node *worst, const int32_t *label)
         stand += stands;
     }
     return (double)stand / (double)B;
+}
+
+/* ---- a pass ------------------------------------------------------------------------------- */
+
+stet_status worst_supported(const model *m, bool joint)
+{
+    if (m->desc == &model_cnn || (m->desc == &model_bilstm && !joint))
+        return STET_OK;
+    return error_set(STET_EUSAGE, "no %sbounds over substitution sets are known for training a %s",
+                     joint ? "joint " : "", m->desc->name);
+}
+
+/* Dropout as model_forward does it; the stream goes on from `from`, so that equal shapes get equal
+ * masks. */
+static node *drop(pass *p, node *x, const rng *from)
+{
+    if (p->dropout <= 0)
+        return x;
+    *p->stream = *from;
+    return op_dropout(p->t, x, p->dropout, p->stream);
+}
+
+/* Dropout's factors (B, features), or NULL. */
+static const real *drop_mask(const model *m, pass *p, size_t B, const rng *from)
+{
+    if (p->dropout <= 0)
+        return NULL;
+    const shape s = shape2(B, m->desc->n_features(m));
+    real *ones = arena_new(p->t->mem, real, shape_count(s));
+    if (!ones) {
+        tape_fail(p->t, STET_ENOMEM);
+        return NULL;
+    }
+    for (size_t i = 0; i < shape_count(s); i++)
+        ones[i] = 1;
+    const node *mask = drop(p, tape_constant(p->t, s, ones), from);
+    return mask ? mask->value : NULL;
+}
+
+static node *cnn_worst(const model *m, pass *p, const worst_args *a, const rng *from, node *fc_w,
+                       node *fc_b, node **value)
+{
+    node *windows[CNN_MAX_KERNELS];
+    const size_t n = cnn_windows(m, p, a, windows);
+    if (a->s->seq == p->seq) /* one product serves both */
+        *value = cnn_side(m, p, windows, n, RANGE_VALUE);
+    if (tape_status(p->t) != STET_OK)
+        return NULL;
+    if (!a->joint)
+        return worst_logits(p->t, drop(p, cnn_side(m, p, windows, n, RANGE_LOWER), from),
+                            drop(p, cnn_side(m, p, windows, n, RANGE_UPPER), from), fc_w, fc_b,
+                            a->label);
+    joint_args j = {.s = a->s, .eps = a->eps, .n = n, .label = a->label};
+    j.mask = drop_mask(m, p, a->s->seq->n_texts, from);
+    for (size_t i = 0; i < n; i++)
+        j.ranges[i] = windows[i];
+    return op_conv_joint(p->t, &j, p->param, fc_w, fc_b);
+}
+
+void worst_forward(const model *m, pass *p, const worst_args *a, node **logits, node **worst)
+{
+    node *w = p->param[m->n_params - 2], *b = p->param[m->n_params - 1], *value = NULL;
+    const rng from = p->dropout > 0 ? *p->stream : (rng){0};
+    if (m->desc == &model_cnn) {
+        *worst = cnn_worst(m, p, a, &from, w, b, &value);
+    } else {
+        node *side[RANGE_SIDES];
+        bilstm_ends(m, p, a, side);
+        *worst = worst_logits(p->t, drop(p, side[RANGE_LOWER], &from),
+                              drop(p, side[RANGE_UPPER], &from), w, b, a->label);
+    }
+    if (!value)
+        value = m->desc->features(m, p);
+    *logits = op_linear(p->t, drop(p, value, &from), w, b);
 }

@@ -11,7 +11,10 @@
 
 typedef struct certified_cfg {
     double kappa, ramp, eps_ramp;
+    int bound;
 } certified_cfg;
+
+enum { BOUND_IBP, BOUND_JOINT };
 
 static const stet_opt opts[] = {
     STET_OPT_REAL("kappa", certified_cfg, kappa, "0.3", 0, 1, "K",
@@ -20,6 +23,8 @@ static const stet_opt opts[] = {
                   "certified: share of the steps over which the weight grows from 0"),
     STET_OPT_REAL("eps-ramp", certified_cfg, eps_ramp, "0", 0, 1, "SHARE",
                   "certified: share of the steps over which substitutes move out from their word"),
+    STET_OPT_CHOICE("bound", certified_cfg, bound, "ibp", "ibp|joint",
+                    "certified: intervals, or (cnn) one worst text for all features"),
     STET_OPT_END,
 };
 
@@ -50,8 +55,7 @@ static stet_status start(const void *cfg, const model *m, const stet_subst *subs
         return STET_ENOMEM;
     s->cfg = *(const certified_cfg *)cfg;
     s->m = m;
-    if (!range_supported(m))
-        return STET_EUSAGE;
+    TRY(worst_supported(m, s->cfg.bound == BOUND_JOINT));
     if (!subst)
         return error_set(STET_EUSAGE, "--defense certified needs --synonyms: the sets that "
                                       "certificates are to hold for");
@@ -67,20 +71,6 @@ static double ramp_at(double share, const step_view *v)
     return (double)v->step < end_step ? (double)v->step / end_step : 1;
 }
 
-/* Dropout and the last layer, with one mask for values and bounds. */
-static node *head(certified_state *s, const step_view *v, node *side[RANGE_SIDES])
-{
-    const pass *p = v->p;
-    node *w = p->param[s->m->n_params - 2], *b = p->param[s->m->n_params - 1];
-    const rng stream = p->dropout > 0 ? *p->stream : (rng){0};
-    for (int i = 0; i < RANGE_SIDES && p->dropout > 0; i++) {
-        *p->stream = stream;
-        side[i] = op_dropout(p->t, side[i], p->dropout, p->stream);
-    }
-    s->worst = worst_logits(p->t, side[RANGE_LOWER], side[RANGE_UPPER], w, b, v->x->label);
-    return op_linear(p->t, side[RANGE_VALUE], w, b);
-}
-
 static node *logits(void *state, const step_view *v)
 {
     certified_state *s = state;
@@ -94,9 +84,11 @@ static node *logits(void *state, const step_view *v)
         tape_fail(t, st);
         return NULL;
     }
-    node *side[RANGE_SIDES];
-    range_features(s->m, v->p, sets, s->eps, side);
-    return head(s, v, side);
+    const worst_args a = {
+        .s = sets, .label = v->x->label, .eps = s->eps, .joint = s->cfg.bound == BOUND_JOINT};
+    node *clean;
+    worst_forward(s->m, v->p, &a, &clean, &s->worst);
+    return clean;
 }
 
 static node *loss(void *state, const step_view *v, node *base)

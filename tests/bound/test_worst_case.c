@@ -8,15 +8,18 @@
 
 enum { TEXTS = 5, ALTS = 3, N_WORDS = SMALL_WORDS + STET_FIRST_WORD };
 
-static const int range_kinds[] = {0, 1};
-#define FOR_EACH_KIND(kind)                                                                        \
-    for (size_t k_ = 0, kind = 0;                                                                  \
-         k_ < sizeof range_kinds / sizeof *range_kinds && (kind = (size_t)range_kinds[k_], true);  \
-         k_++)
+/* Models and bounds. */
+static const struct {
+    int kind;
+    bool joint;
+    const char *name;
+} cases[] = {{0, false, "cnn, ibp"}, {0, true, "cnn, joint"}, {1, false, "bilstm, ibp"}};
+enum { CASES = sizeof cases / sizeof *cases };
 
 /* A model, sets for two words out of three, texts with lengths from 1 on. */
 typedef struct world {
     model *m;
+    bool joint;
     word_sets sets;
     uint32_t start[N_WORDS + 1], word[N_WORDS * ALTS];
     uint32_t ids[TEXTS * SMALL_MAX_LEN];
@@ -28,12 +31,12 @@ typedef struct world {
 
 static const size_t short_lengths[TEXTS] = {5, 1, 4, 3, 2}, long_lengths[TEXTS] = {17, 1, 30, 9, 3};
 
-static void world_make(world *w, size_t kind, size_t n_classes, const size_t *lengths,
-                       uint64_t seed)
+static void world_make(world *w, int which, size_t n_classes, const size_t *lengths, uint64_t seed)
 {
     rng r = rng_stream(seed, STREAM_TEST, 3);
     memset(w, 0, sizeof *w);
-    w->m = small_model((int)kind, n_classes, seed);
+    w->m = small_model(cases[which].kind, n_classes, seed);
+    w->joint = cases[which].joint;
     size_t n = 0;
     for (uint32_t i = 0; i < N_WORDS; i++) {
         w->start[i] = (uint32_t)n;
@@ -98,6 +101,7 @@ static void plain_pass(world *w, const uint32_t *ids, double *features, double *
 typedef struct said {
     double side[RANGE_SIDES][TEXTS * 64]; /* (TEXTS, F) */
     double worst[TEXTS * 4];              /* (TEXTS, K) */
+    double logits[TEXTS * 4];             /* (TEXTS, K) */
     double loss, share;
 } said;
 
@@ -120,19 +124,21 @@ static void bounds_pass(world *w, double eps, real *grad, said *out)
               .param = params,
               .rows = tape_constant(&t, shape2(x.seq.n_rows, w->m->dim), x.rows),
               .seq = &x.seq};
+    node *logits, *worst;
+    const worst_args a = {.s = &sets, .label = x.label, .eps = eps, .joint = w->joint};
     range_features(w->m, &p, &sets, eps, side);
-    node *worst = worst_logits(&t, side[RANGE_LOWER], side[RANGE_UPPER], params[w->m->n_params - 2],
-                               params[w->m->n_params - 1], x.label);
-    node *loss = op_cross_entropy(&t, worst, x.label);
-    /* the clean features take part, so that their gradient is seen too */
-    loss = op_add(&t, loss, op_scale(&t, op_sum(&t, op_mul(&t, side[0], side[0])), 0.1));
+    worst_forward(w->m, &p, &a, &logits, &worst);
+    node *loss = op_add(&t, op_cross_entropy(&t, worst, x.label),
+                        op_scale(&t, op_cross_entropy(&t, logits, x.label), 0.5));
     CHECK_OK(tape_status(&t));
     for (size_t b = 0; b < TEXTS; b++) {
         for (int s = 0; s < RANGE_SIDES; s++)
             for (size_t i = 0; i < F; i++)
                 out->side[s][x.order[b] * F + i] = (double)side[s]->value[b * F + i];
-        for (size_t k = 0; k < K; k++)
+        for (size_t k = 0; k < K; k++) {
             out->worst[x.order[b] * K + k] = (double)worst->value[b * K + k];
+            out->logits[x.order[b] * K + k] = (double)logits->value[b * K + k];
+        }
     }
     out->loss = (double)loss->value[0];
     out->share = worst_share(worst, x.label);
@@ -170,69 +176,74 @@ static uint32_t draw_word(const world *w, uint32_t word, uint64_t number)
 
 TEST(sampled_texts_obey_the_bounds)
 {
-    FOR_EACH_KIND(kind)
-    for (uint64_t seed = 1; seed <= 4; seed++) {
-        world w;
-        static said b;
-        world_make(&w, kind, seed % 2 ? 2 : 3, seed < 3 ? long_lengths : short_lengths, seed);
-        bounds_pass(&w, 1, NULL, &b);
-        rng r = rng_stream(seed, STREAM_TEST, 4);
-        for (int n = 0; n < 300; n++) {
-            uint32_t ids[TEXTS * SMALL_MAX_LEN];
-            for (size_t i = 0; i < w.text_start[TEXTS]; i++)
-                ids[i] = draw_word(&w, w.ids[i], rng_below(&r, 1 << 20));
-            check_obeys(&w, &b, ids);
+    for (int which = 0; which < CASES; which++)
+        for (uint64_t seed = 1; seed <= 4; seed++) {
+            world w;
+            static said b;
+            world_make(&w, which, seed % 2 ? 2 : 3, seed < 3 ? long_lengths : short_lengths, seed);
+            bounds_pass(&w, 1, NULL, &b);
+            rng r = rng_stream(seed, STREAM_TEST, 4);
+            for (int n = 0; n < 300; n++) {
+                uint32_t ids[TEXTS * SMALL_MAX_LEN];
+                for (size_t i = 0; i < w.text_start[TEXTS]; i++)
+                    ids[i] = draw_word(&w, w.ids[i], rng_below(&r, 1 << 20));
+                check_obeys(&w, &b, ids);
+            }
+            world_free(&w);
         }
-        world_free(&w);
-    }
 }
 
 /* Short texts: all combinations. The upper ends of a CNN's features are attained. */
 TEST(no_combination_of_short_texts_breaks_a_bound)
 {
-    FOR_EACH_KIND(kind)
-    for (uint64_t seed = 11; seed <= 13; seed++) {
-        world w;
-        static said b;
-        world_make(&w, kind, 2 + seed % 2, short_lengths, seed);
-        bounds_pass(&w, 1, NULL, &b);
-        const size_t F = w.m->desc->n_features(w.m), K = w.m->n_classes;
-        double top[TEXTS * 64], features[TEXTS * 64], logits[TEXTS * 4];
-        for (size_t i = 0; i < TEXTS * F; i++)
-            top[i] = -INFINITY;
-        for (uint64_t number = 0; number < 1024; number++) { /* (ALTS + 1) ^ 5 */
-            uint32_t ids[TEXTS * SMALL_MAX_LEN];
-            for (size_t t = 0; t < TEXTS; t++) {
-                uint64_t left = number;
-                for (size_t i = w.text_start[t]; i < w.text_start[t + 1]; i++, left /= ALTS + 1)
-                    ids[i] = draw_word(&w, w.ids[i], left % (ALTS + 1));
-            }
-            check_obeys(&w, &b, ids);
-            plain_pass(&w, ids, features, logits);
+    for (int which = 0; which < CASES; which++)
+        for (uint64_t seed = 11; seed <= 13; seed++) {
+            world w;
+            static said b;
+            world_make(&w, which, 2 + seed % 2, short_lengths, seed);
+            bounds_pass(&w, 1, NULL, &b);
+            const size_t F = w.m->desc->n_features(w.m), K = w.m->n_classes;
+            double top[TEXTS * 64], features[TEXTS * 64], logits[TEXTS * 4];
             for (size_t i = 0; i < TEXTS * F; i++)
-                top[i] = fmax(top[i], features[i]);
+                top[i] = -INFINITY;
+            for (uint64_t number = 0; number < 1024; number++) { /* (ALTS + 1) ^ 5 */
+                uint32_t ids[TEXTS * SMALL_MAX_LEN];
+                for (size_t t = 0; t < TEXTS; t++) {
+                    uint64_t left = number;
+                    for (size_t i = w.text_start[t]; i < w.text_start[t + 1]; i++, left /= ALTS + 1)
+                        ids[i] = draw_word(&w, w.ids[i], left % (ALTS + 1));
+                }
+                check_obeys(&w, &b, ids);
+                plain_pass(&w, ids, features, logits);
+                for (size_t i = 0; i < TEXTS * F; i++)
+                    top[i] = fmax(top[i], features[i]);
+            }
+            for (size_t i = 0; cases[which].kind == 0 && i < TEXTS * F; i++)
+                CHECK_NEAR(top[i], b.side[RANGE_UPPER][i], slack);
+            for (size_t t = 0; t < TEXTS; t++)
+                CHECK(b.worst[t * K + (size_t)w.label[t]] == 0);
+            world_free(&w);
         }
-        for (size_t i = 0; kind == 0 && i < TEXTS * F; i++)
-            CHECK_NEAR(top[i], b.side[RANGE_UPPER][i], slack);
-        for (size_t t = 0; t < TEXTS; t++)
-            CHECK(b.worst[t * K + (size_t)w.label[t]] == 0);
-        world_free(&w);
-    }
 }
 
 /* Without sets, or with substitutes at no distance, ranges are points; they grow with eps. */
 TEST(ranges_grow_from_a_point_with_eps)
 {
-    FOR_EACH_KIND(kind)
-    {
+    for (int which = 0; which < CASES; which++) {
         world w;
         static said b[3];
-        world_make(&w, kind, 2, long_lengths, 5);
+        world_make(&w, which, 2, long_lengths, 5);
         const size_t F = w.m->desc->n_features(w.m);
         double features[TEXTS * 64], logits[TEXTS * 4], width[3] = {0};
         plain_pass(&w, w.ids, features, logits);
         for (int e = 0; e < 3; e++) {
             bounds_pass(&w, e / 2.0, NULL, &b[e]);
+            for (size_t i = 0; i < TEXTS * 2; i++) {
+                const double lead = logits[i] - logits[i / 2 * 2 + (size_t)w.label[i / 2]];
+                CHECK_NEAR(b[e].logits[i], logits[i], slack);
+                CHECK(e > 0 ? b[e].worst[i] >= b[e - 1].worst[i] - slack
+                            : fabs(b[e].worst[i] - lead) <= slack);
+            }
             for (size_t i = 0; i < TEXTS * F; i++) {
                 CHECK_NEAR(b[e].side[RANGE_VALUE][i], features[i], slack);
                 width[e] += b[e].side[RANGE_UPPER][i] - b[e].side[RANGE_LOWER][i];
@@ -251,6 +262,32 @@ TEST(ranges_grow_from_a_point_with_eps)
     }
 }
 
+/* The same texts by intervals and jointly. */
+TEST(the_joint_bound_is_never_worse_than_intervals)
+{
+    double gained = 0, gap = 0;
+    for (uint64_t seed = 31; seed < 41; seed++) {
+        world w;
+        static said b[2];
+        world_make(&w, 0, 2 + seed % 2, long_lengths, seed);
+        for (int joint = 0; joint < 2; joint++) {
+            w.joint = joint;
+            bounds_pass(&w, 1, NULL, &b[joint]);
+        }
+        const size_t K = w.m->n_classes;
+        for (size_t i = 0; i < TEXTS * K; i++) {
+            CHECK_LE(b[1].worst[i], b[0].worst[i] + slack);
+            const double clean = b[0].logits[i] - b[0].logits[i / K * K + (size_t)w.label[i / K]];
+            gap += b[0].worst[i] - clean;
+            gained += b[0].worst[i] - b[1].worst[i];
+        }
+        world_free(&w);
+    }
+    fprintf(stderr, "  the joint bound takes %.0f %% off the intervals' distance\n",
+            100 * gained / gap);
+    CHECK(gained > 0.1 * gap);
+}
+
 TEST(the_share_counts_texts_whose_rivals_stay_below)
 {
     real value[] = {0, -1, 2, 0, -0.5, 0, -3, 0};
@@ -261,11 +298,10 @@ TEST(the_share_counts_texts_whose_rivals_stay_below)
 
 TEST(threads_do_not_change_a_bit)
 {
-    FOR_EACH_KIND(kind)
-    {
+    for (int which = 0; which < CASES; which++) {
         world w;
         static said b[2];
-        world_make(&w, kind, 3, long_lengths, 6);
+        world_make(&w, which, 3, long_lengths, 6);
         real *grad[2];
         for (int i = 0; i < 2; i++) {
             stet_set_threads(i + 1);
@@ -285,43 +321,45 @@ TEST(threads_do_not_change_a_bit)
 TEST(gradients_equal_finite_differences)
 {
     double worst = 0;
-    FOR_EACH_KIND(kind)
-    for (uint64_t seed = 21; seed < 27; seed++) {
-        world w;
-        static said b;
-        world_make(&w, kind, 2 + seed % 2, seed < 24 ? long_lengths : short_lengths, seed);
-        const double eps = seed % 3 ? 1 : 0.6;
-        rng r = rng_stream(seed, STREAM_TEST, 5);
-        const size_t n = w.m->n_values;
-        real *grad = mem_zalloc(n, sizeof *grad), *step = mem_zalloc(n, sizeof *step);
-        CHECK(grad && step);
-        bounds_pass(&w, eps, grad, &b);
-        double slope = 0, size = 0, error = INFINITY;
-        for (size_t i = 0; i < n; i++) {
-            slope += grad[i] * (step[i] = rng_normal(&r) / 10);
-            size += fabs(grad[i]);
-        }
-        CHECK(size > 0);
-        for (double e = 1e-6; error > 1e-6 && e > 5e-9; e /= 10) { /* a tie may be near: shrink */
-            double side[2];
-            for (int s = 0; s < 2; s++) {
-                for (size_t i = 0; i < n; i++)
-                    w.m->value[i] += (s ? 2 * e : -e) * step[i];
-                bounds_pass(&w, eps, NULL, &b);
-                side[s] = b.loss;
+    for (int which = 0; which < CASES; which++)
+        for (uint64_t seed = 21; seed < 27; seed++) {
+            world w;
+            static said b;
+            world_make(&w, which, 2 + seed % 2, seed < 24 ? long_lengths : short_lengths, seed);
+            const double eps = seed % 3 ? 1 : 0.6;
+            rng r = rng_stream(seed, STREAM_TEST, 5);
+            const size_t n = w.m->n_values;
+            real *grad = mem_zalloc(n, sizeof *grad), *step = mem_zalloc(n, sizeof *step);
+            CHECK(grad && step);
+            bounds_pass(&w, eps, grad, &b);
+            double slope = 0, size = 0, error = INFINITY;
+            for (size_t i = 0; i < n; i++) {
+                slope += grad[i] * (step[i] = rng_normal(&r) / 10);
+                size += fabs(grad[i]);
             }
-            for (size_t i = 0; i < n; i++)
-                w.m->value[i] -= e * step[i];
-            error = fmin(error, fabs((side[1] - side[0]) / (2 * e) - slope) / (1e-3 + fabs(slope)));
+            CHECK(size > 0);
+            for (double e = 1e-6; error > 1e-6 && e > 5e-9;
+                 e /= 10) { /* a tie may be near: shrink */
+                double side[2];
+                for (int s = 0; s < 2; s++) {
+                    for (size_t i = 0; i < n; i++)
+                        w.m->value[i] += (s ? 2 * e : -e) * step[i];
+                    bounds_pass(&w, eps, NULL, &b);
+                    side[s] = b.loss;
+                }
+                for (size_t i = 0; i < n; i++)
+                    w.m->value[i] -= e * step[i];
+                error =
+                    fmin(error, fabs((side[1] - side[0]) / (2 * e) - slope) / (1e-3 + fabs(slope)));
+            }
+            if (error > 1e-5)
+                test_fail(__FILE__, __LINE__, "%s, seed %d: relative error %g", cases[which].name,
+                          (int)seed, error);
+            worst = fmax(worst, error);
+            mem_free(grad);
+            mem_free(step);
+            world_free(&w);
         }
-        if (error > 1e-5)
-            test_fail(__FILE__, __LINE__, "%s, seed %d: relative error %g", small_kinds[kind].name,
-                      (int)seed, error);
-        worst = fmax(worst, error);
-        mem_free(grad);
-        mem_free(step);
-        world_free(&w);
-    }
     fprintf(stderr, "  worst relative error %.2g\n", worst);
 }
 #endif

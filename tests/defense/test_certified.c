@@ -3,16 +3,21 @@
 #include "alloc_fail.h"
 #include "defense_run.h"
 
-static const int certified_kinds[] = {CNN, BILSTM};
-enum { KINDS = sizeof certified_kinds / sizeof *certified_kinds };
+/* Models and bounds. */
+static const struct {
+    int kind;
+    const char *bound;
+} cases[] = {{CNN, "bound=ibp"}, {CNN, "bound=joint"}, {BILSTM, "bound=ibp"}};
+enum { CASES = sizeof cases / sizeof *cases };
 
 TEST(the_loss_mixes_clean_and_worst_case)
 {
-    for (int k = 0; k < KINDS; k++)
+    for (int k = 0; k < CASES; k++)
         for (size_t classes = 2; classes <= 3; classes++) {
             run x;
-            CHECK_OK(run_start(&x, certified_kinds[k], classes, "certified",
-                               (const char *const[]){"kappa=0.4", "ramp=0", NULL}, true));
+            CHECK_OK(run_start(&x, cases[k].kind, classes, "certified",
+                               (const char *const[]){cases[k].bound, "kappa=0.4", "ramp=0", NULL},
+                               true));
             const double loss = run_step(&x, 0), ce = metric(&x, "ce"), worst = metric(&x, "worst");
             CHECK_NEAR(loss, 0.6 * ce + 0.4 * worst, 1e-5 * loss);
             CHECK(worst > ce); /* the text as it is is one of those bounded */
@@ -24,11 +29,11 @@ TEST(the_loss_mixes_clean_and_worst_case)
 /* Without substitutes in reach the worst case is the text itself, dropout included. */
 TEST(at_eps_zero_the_worst_case_is_the_clean_text)
 {
-    for (int k = 0; k < KINDS; k++)
+    for (int k = 0; k < CASES; k++)
         for (size_t classes = 2; classes <= 3; classes++) {
             run x;
-            CHECK_OK(run_start(&x, certified_kinds[k], classes, "certified",
-                               (const char *const[]){"eps-ramp=1", NULL}, true));
+            CHECK_OK(run_start(&x, cases[k].kind, classes, "certified",
+                               (const char *const[]){cases[k].bound, "eps-ramp=1", NULL}, true));
             x.dropout = 0.4;
             run_step(&x, 0);
             CHECK(metric(&x, "eps") == 0);
@@ -40,11 +45,11 @@ TEST(at_eps_zero_the_worst_case_is_the_clean_text)
 /* The clean logits, dropout included, are those of the plain forward pass. */
 TEST(with_kappa_zero_training_is_standard_training)
 {
-    for (int k = 0; k < KINDS; k++) {
+    for (int k = 0; k < CASES; k++) {
         run x, y;
-        CHECK_OK(run_start(&x, certified_kinds[k], 2, "certified",
-                           (const char *const[]){"kappa=0", NULL}, true));
-        CHECK_OK(run_start(&y, certified_kinds[k], 2, "standard", NULL, true));
+        CHECK_OK(run_start(&x, cases[k].kind, 2, "certified",
+                           (const char *const[]){cases[k].bound, "kappa=0", NULL}, true));
+        CHECK_OK(run_start(&y, cases[k].kind, 2, "standard", NULL, true));
         x.dropout = y.dropout = 0.3;
         for (int i = 0; i < 10; i++)
             CHECK_NEAR(run_step(&x, 0.1), run_step(&y, 0.1), 1e-5);
@@ -68,16 +73,17 @@ TEST(both_ramps_are_linear_and_end_where_they_say)
 
 TEST(defences_of_a_list_build_on_each_other)
 {
-    static const char *const settings[] = {"kappa=0.25",    "ramp=0",        "beta=0.125",
-                                           "gbm-norm=init", "gbm-of=logits", NULL};
-    for (int k = 0; k < KINDS; k++) {
+    const char *settings[] = {
+        "", "kappa=0.25", "ramp=0", "beta=0.125", "gbm-norm=init", "gbm-of=logits", NULL};
+    for (int k = 0; k < CASES; k++) {
         run x;
-        CHECK_OK(run_start(&x, certified_kinds[k], 2, "certified,gbm", settings, true));
+        settings[0] = cases[k].bound;
+        CHECK_OK(run_start(&x, cases[k].kind, 2, "certified,gbm", settings, true));
         double loss = run_step(&x, 0.01), ce = metric(&x, "ce"), worst = metric(&x, "worst");
         CHECK_NEAR(loss, 0.875 * (0.75 * ce + 0.25 * worst) + 0.125, 1e-5);
         CHECK(metric(&x, "gbm") > 0);
         run_end(&x);
-        CHECK_OK(run_start(&x, certified_kinds[k], 2, "gbm,certified", settings, true));
+        CHECK_OK(run_start(&x, cases[k].kind, 2, "gbm,certified", settings, true));
         loss = run_step(&x, 0.01), ce = metric(&x, "ce"), worst = metric(&x, "worst");
         CHECK_NEAR(loss, 0.75 * (0.875 * ce + 0.125) + 0.25 * worst, 1e-5);
         run_end(&x);
@@ -87,21 +93,23 @@ TEST(defences_of_a_list_build_on_each_other)
 /* The same steps with and without the worst case. */
 TEST(training_on_the_worst_case_certifies_texts)
 {
-    for (int k = 0; k < KINDS; k++) {
+    for (int k = 0; k < CASES; k++) {
         double worst[2], share[2];
         for (int with = 0; with < 2; with++) {
             run x;
-            CHECK_OK(run_start(
-                &x, certified_kinds[k], 2, "certified",
-                (const char *const[]){with ? "kappa=0.7" : "kappa=0", "ramp=0.3", NULL}, true));
+            CHECK_OK(run_start(&x, cases[k].kind, 2, "certified",
+                               (const char *const[]){cases[k].bound, with ? "kappa=0.7" : "kappa=0",
+                                                     "ramp=0.3", NULL},
+                               true));
             for (int i = 0; i < 400; i++)
                 run_step(&x, 0.05);
             worst[with] = metric(&x, "worst");
             share[with] = metric(&x, "certified");
             run_end(&x);
         }
-        fprintf(stderr, "  %s: worst-case loss %.3f without, %.3f with; certified %.2f, %.2f\n",
-                small_kinds[certified_kinds[k]].name, worst[0], worst[1], share[0], share[1]);
+        fprintf(stderr, "  %s, %s: worst-case loss %.3f without, %.3f with; certified %.2f, %.2f\n",
+                small_kinds[cases[k].kind].name, cases[k].bound, worst[0], worst[1], share[0],
+                share[1]);
         CHECK(worst[1] < 0.7 * worst[0] && share[1] >= share[0]);
     }
 }
@@ -112,6 +120,10 @@ TEST(what_cannot_be_is_refused)
     CHECK_FAILS(run_start(&x, CNN, 2, "certified", NULL, false), STET_EUSAGE, "--synonyms");
     run_end(&x);
     CHECK_FAILS(run_start(&x, S4, 2, "certified", NULL, true), STET_EUSAGE, "s4");
+    run_end(&x);
+    CHECK_FAILS(
+        run_start(&x, BILSTM, 2, "certified", (const char *const[]){"bound=joint", NULL}, true),
+        STET_EUSAGE, "joint bounds");
     run_end(&x);
     defense_list l;
     CHECK_FAILS(defense_list_init(&l, "gbm,certifed", NULL), STET_EUSAGE, "'certified'");
@@ -127,10 +139,10 @@ TEST(what_cannot_be_is_refused)
 
 TEST(want_of_memory_is_reported_and_nothing_leaks)
 {
-    for (int k = 0; k < KINDS; k++) {
+    for (int k = 0; k < CASES; k++) {
         run x;
-        const char *const settings[] = {"ramp=0", NULL};
-        CHECK_OK(run_start(&x, certified_kinds[k], 2, "certified,gbm", settings, true));
+        const char *const settings[] = {cases[k].bound, "ramp=0", NULL};
+        CHECK_OK(run_start(&x, cases[k].kind, 2, "certified,gbm", settings, true));
         CHECK_LE(8, ALLOC_FAIL_LOOP(scarce_step, &((scarce_run){&x, "certified,gbm", settings})));
         run_end(&x);
     }

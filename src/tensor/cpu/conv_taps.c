@@ -1,6 +1,8 @@
 /* tensor/cpu/conv_taps.c - see conv_taps.h. */
 #include "tensor/cpu/conv_taps.h"
 
+#include <math.h>
+
 #include "base/pool.h"
 #include "base/simd.h"
 
@@ -13,6 +15,11 @@ enum { FILTERS = 16, COLUMNS = 64 };
 pool_kernel *conv_pool_kernel(void)
 {
     return FOR_MACHINE(pool);
+}
+
+pool_two_kernel *conv_pool_two_kernel(void)
+{
+    return FOR_MACHINE(pool_two);
 }
 
 static size_t filter_groups(const conv_filters *c)

@@ -35,6 +35,16 @@ typedef struct pooled_text {
 typedef void pool_kernel(const pooled_text *x, size_t k, size_t n, real *best, uint32_t *at);
 pool_kernel *conv_pool_kernel(void); /* the best for this machine */
 
+/* The same with the best of all other windows; -infinity where there is no other. */
+typedef struct pool_two {
+    real *best;
+    uint32_t *at;
+    real *next;
+    uint32_t *next_at;
+} pool_two;
+typedef void pool_two_kernel(const pooled_text *x, size_t k, size_t n, const pool_two *out);
+pool_two_kernel *conv_pool_two_kernel(void);
+
 /* What the gradient of w[f, :, l] is the sum of: factors times rows. */
 typedef struct tap_term {
     real g;
