@@ -6,6 +6,44 @@
 #include "base/pool.h"
 #include "base/simd.h"
 
+/* ---- part of a batch ---------------------------------------------------------------------- */
+
+stet_status batch_part(const batch *x, size_t dim, const uint32_t *text, size_t n, arena *mem,
+                       batch *out)
+{
+    const seq_index *q = &x->seq;
+    uint32_t *start = arena_new(mem, uint32_t, n + 1), *row = arena_new(mem, uint32_t, q->n_tokens),
+             *word = arena_new(mem, uint32_t, q->n_rows),
+             *renumbered = arena_znew(mem, uint32_t, q->n_rows), /* row + 1 */
+                 *order = arena_new(mem, uint32_t, n);
+    int32_t *label = arena_new(mem, int32_t, n);
+    real *rows = arena_new(mem, real, q->n_rows * dim);
+    if (!start || !row || !word || !renumbered || !order || !label || !rows)
+        return STET_ENOMEM;
+    size_t tokens = 0, n_rows = 0;
+    for (size_t i = 0; i < n; i++) {
+        start[i] = (uint32_t)tokens;
+        label[i] = x->label[text[i]];
+        order[i] = x->order[text[i]];
+        for (size_t t = q->start[text[i]]; t < q->start[text[i] + 1]; t++) {
+            const uint32_t v = q->row[t];
+            if (renumbered[v] == 0) {
+                word[n_rows] = x->word[v];
+                memcpy(rows + n_rows * dim, x->rows + v * dim, dim * sizeof *rows);
+                renumbered[v] = (uint32_t)++n_rows;
+            }
+            row[tokens++] = renumbered[v] - 1;
+        }
+    }
+    start[n] = (uint32_t)tokens;
+    *out = (batch){.seq = {n, tokens, n_rows, n ? start[1] : 0, start, row},
+                   .order = order,
+                   .word = word,
+                   .rows = rows,
+                   .label = label};
+    return STET_OK;
+}
+
 /* ---- making ------------------------------------------------------------------------------- */
 
 /* Rows of the sets of the batch's words: slot holds row + 1. Returns the number of rows. */

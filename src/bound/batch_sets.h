@@ -21,6 +21,11 @@ typedef struct batch_sets {
     const uint32_t *lo_row, *hi_row; /* (T) by token */
 } batch_sets;
 
+/* Some texts of a batch, given in rising order: their rows, index and labels, in memory of `mem`.
+ */
+stet_status batch_part(const batch *x, size_t dim, const uint32_t *text, size_t n, arena *mem,
+                       batch *out);
+
 /* In memory of `mem`. `slot` (vocabulary) is scratch that comes and goes zeroed. */
 stet_status batch_sets_make(const word_sets *s, const model *m, const batch *x, uint32_t *slot,
                             arena *mem, batch_sets *out);

@@ -5,12 +5,14 @@
  *
  * kappa grows linearly from 0 over the first steps: a classifier that knows nothing yet would learn
  * to answer the same to everything, whose worst case is the best there is. */
+#include <math.h>
+
 #include "base/mem.h"
 #include "bound/worst_case.h"
 #include "defense/defenses.h"
 
 typedef struct certified_cfg {
-    double kappa, ramp, eps_ramp;
+    double kappa, ramp, eps_ramp, share;
     int bound;
 } certified_cfg;
 
@@ -25,6 +27,8 @@ static const stet_opt opts[] = {
                   "certified: share of the steps over which substitutes move out from their word"),
     STET_OPT_CHOICE("bound", certified_cfg, bound, "ibp", "ibp|joint",
                     "certified: intervals, or (cnn) one worst text for all features"),
+    STET_OPT_REAL("bound-share", certified_cfg, share, "1", 0, 1, "SHARE",
+                  "certified: share of a batch's texts whose worst case is bounded, drawn anew"),
     STET_OPT_END,
 };
 
@@ -32,8 +36,9 @@ typedef struct certified_state {
     certified_cfg cfg;
     const model *m;
     word_sets sets;
-    uint32_t *slot; /* (vocabulary) scratch of batch_sets_make */
-    node *worst;    /* (B, K) of this step */
+    uint32_t *slot;       /* (vocabulary) scratch of batch_sets_make */
+    node *worst;          /* (texts, K) of this step */
+    const int32_t *label; /* (texts) theirs */
     double kappa, eps, loss, share;
 } certified_state;
 
@@ -71,21 +76,59 @@ static double ramp_at(double share, const step_view *v)
     return (double)v->step < end_step ? (double)v->step / end_step : 1;
 }
 
+/* The texts to bound: all of the batch, or some, drawn from (seed, step). At least one. */
+static stet_status choose_texts(const certified_state *s, const step_view *v, batch *out)
+{
+    const size_t B = v->x->seq.n_texts, n = (size_t)ceil(s->cfg.share * (double)B);
+    *out = *v->x;
+    if (n >= B)
+        return STET_OK;
+    arena *mem = v->p->t->mem;
+    uint32_t *drawn = arena_new(mem, uint32_t, B), *text = arena_new(mem, uint32_t, B);
+    bool *chosen = arena_znew(mem, bool, B);
+    if (!drawn || !text || !chosen)
+        return STET_ENOMEM;
+    rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
+    rng_permutation(&r, drawn, B);
+    for (size_t i = 0; i < n || i < 1; i++)
+        chosen[drawn[i]] = true;
+    size_t found = 0;
+    for (uint32_t b = 0; b < B; b++)
+        if (chosen[b])
+            text[found++] = b;
+    return batch_part(v->x, s->m->dim, text, found, mem, out);
+}
+
+/* What is bounded in this step, in its memory. */
+typedef struct bounded {
+    batch x;
+    batch_sets sets;
+} bounded;
+
+static stet_status prepare(const certified_state *s, const step_view *v, bounded *out)
+{
+    TRY(choose_texts(s, v, &out->x));
+    TRY(batch_sets_make(&s->sets, s->m, &out->x, s->slot, v->p->t->mem, &out->sets));
+    if (out->x.label == v->x->label)
+        out->sets.seq = v->p->seq; /* the same texts: worst_forward asks */
+    return STET_OK;
+}
+
 static node *logits(void *state, const step_view *v)
 {
     certified_state *s = state;
     tape *t = v->p->t;
     s->kappa = s->cfg.kappa * ramp_at(s->cfg.ramp, v);
     s->eps = ramp_at(s->cfg.eps_ramp, v);
-    batch_sets *sets = arena_new(t->mem, batch_sets, 1);
-    const stet_status st =
-        sets ? batch_sets_make(&s->sets, s->m, v->x, s->slot, t->mem, sets) : STET_ENOMEM;
+    bounded *b = arena_new(t->mem, bounded, 1);
+    const stet_status st = b ? prepare(s, v, b) : STET_ENOMEM;
     if (st != STET_OK) {
         tape_fail(t, st);
         return NULL;
     }
+    s->label = b->x.label;
     const worst_args a = {
-        .s = sets, .label = v->x->label, .eps = s->eps, .joint = s->cfg.bound == BOUND_JOINT};
+        .s = &b->sets, .label = s->label, .eps = s->eps, .joint = s->cfg.bound == BOUND_JOINT};
     node *clean;
     worst_forward(s->m, v->p, &a, &clean, &s->worst);
     return clean;
@@ -95,11 +138,11 @@ static node *loss(void *state, const step_view *v, node *base)
 {
     certified_state *s = state;
     tape *t = v->p->t;
-    node *worst = op_cross_entropy(t, s->worst, v->x->label);
+    node *worst = op_cross_entropy(t, s->worst, s->label);
     if (!worst)
         return NULL;
     s->loss = (double)worst->value[0];
-    s->share = worst_share(s->worst, v->x->label);
+    s->share = worst_share(s->worst, s->label);
     return op_add(t, op_scale(t, base, 1 - s->kappa), op_scale(t, worst, s->kappa));
 }
 

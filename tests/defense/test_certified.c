@@ -71,6 +71,34 @@ TEST(both_ramps_are_linear_and_end_where_they_say)
     run_end(&x);
 }
 
+/* Some texts of the batch: the clean part stays that of all of them. */
+TEST(a_share_of_the_texts_can_be_bounded)
+{
+    for (int k = 0; k < CASES; k++) {
+        run x, all;
+        CHECK_OK(run_start(
+            &x, cases[k].kind, 2, "certified",
+            (const char *const[]){cases[k].bound, "ramp=0", "bound-share=0.34", NULL}, true));
+        CHECK_OK(run_start(&all, cases[k].kind, 2, "certified",
+                           (const char *const[]){cases[k].bound, "ramp=0", NULL}, true));
+        run_step(&all, 0);
+        double mean = 0, least = INFINITY, most = -INFINITY;
+        enum { STEPS = 300 };
+        for (int i = 0; i < STEPS; i++) {
+            run_step(&x, 0);
+            CHECK_NEAR(metric(&x, "ce"), metric(&all, "ce"), 1e-6);
+            const double worst = metric(&x, "worst");
+            mean += worst / STEPS;
+            least = fmin(least, worst), most = fmax(most, worst);
+            CHECK_NEAR(fmod(metric(&x, "certified") * 3, 1), 0, 1e-9); /* 3 of 6 texts */
+        }
+        CHECK(most > least);
+        CHECK_NEAR(mean, metric(&all, "worst"), 0.2 * (most - least));
+        run_end(&x);
+        run_end(&all);
+    }
+}
+
 TEST(defences_of_a_list_build_on_each_other)
 {
     const char *settings[] = {
@@ -141,7 +169,8 @@ TEST(want_of_memory_is_reported_and_nothing_leaks)
 {
     for (int k = 0; k < CASES; k++) {
         run x;
-        const char *const settings[] = {cases[k].bound, "ramp=0", NULL};
+        const char *const settings[] = {cases[k].bound, "ramp=0",
+                                        k == 0 ? "bound-share=0.5" : "bound-share=1", NULL};
         CHECK_OK(run_start(&x, cases[k].kind, 2, "certified,gbm", settings, true));
         CHECK_LE(8, ALLOC_FAIL_LOOP(scarce_step, &((scarce_run){&x, "certified,gbm", settings})));
         run_end(&x);
