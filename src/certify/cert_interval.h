@@ -5,6 +5,7 @@
 #define CERTIFY_CERT_INTERVAL_H
 
 #include <math.h>
+#include <stddef.h>
 
 typedef struct ival {
     double lo, hi;

@@ -9,8 +9,8 @@
 #include "model/bilstm.h"
 #include "model/kinds.h"
 
-enum { IBP, GBM, SLOPE, ADJOINT, AFFINE };
-static const char *const methods[] = {"ibp", "gbm", "slope", "adjoint", "affine", NULL};
+enum { IBP, GBM, SLOPE, ADJOINT, AFFINE, LINEAR };
+static const char *const methods[] = {"ibp", "gbm", "slope", "adjoint", "affine", "linear", NULL};
 
 typedef struct shared {
     const model *m;
@@ -171,29 +171,31 @@ static void by_sum(work *w, tube_level level, lstm_form form, const lstm_head *h
     out->margin = cert_within_budget(out, t, t->budget, w->scratch);
 }
 
-/* The best of all that the affine tube gives. A sum says which words do harm, so boxes win only
- * where they prove what no sum does. */
-static void best(work *w, const lstm_head *head, cert_bound *out)
+/* The best of what a tube gives. A sum says which words do harm, so boxes win only where they prove
+ * what no sum does. */
+static void best(work *w, tube_level level, const lstm_head *head, cert_bound *out)
 {
-    static const lstm_form forms[] = {FORM_ADJOINT, FORM_AFFINE};
-    double margin[2];
-    for (int k = 0; k < 2; k++) {
-        by_sum(w, TUBE_AFFINE, forms[k], head, out);
+    lstm_form first = FORM_ADJOINT;
+    double margin[FORMS];
+    for (lstm_form k = 0; k < FORMS; k++) {
+        by_sum(w, level, k, head, out);
         margin[k] = out->margin;
+        first = margin[k] > margin[first] ? k : first;
     }
-    if (margin[0] > margin[1])
-        by_sum(w, TUBE_AFFINE, FORM_ADJOINT, head, out);
+    if (first != FORM_LINES)
+        by_sum(w, level, first, head, out);
     if (out->additive && out->margin > 0)
         return;
-    const lstm_margin box = lstm_box_margin(&w->pair, TUBE_AFFINE, head);
+    const lstm_margin box = lstm_box_margin(&w->pair, level, head);
     if (box.base > 0 || !out->additive)
-        by_box(w, TUBE_AFFINE, head, out);
+        by_box(w, level, head, out);
 }
 
 static stet_status bound(void *p, size_t method, int other, size_t refine, cert_bound *out)
 {
     (void)refine;
-    static const tube_level levels[] = {TUBE_IBP, TUBE_GBM, TUBE_SLOPE, TUBE_SLOPE, TUBE_AFFINE};
+    static const tube_level levels[] = {TUBE_IBP,   TUBE_GBM,    TUBE_SLOPE,
+                                        TUBE_SLOPE, TUBE_AFFINE, TUBE_LINEAR};
     work *w = p;
     const tube_level level = levels[method];
     const lstm_head head = head_of(w, w->task->label, other);
@@ -209,7 +211,8 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
         by_sum(w, level, FORM_ADJOINT, &head, out);
         break;
     case AFFINE:
-        best(w, &head, out);
+    case LINEAR:
+        best(w, level, &head, out);
     }
     if (!(out->margin > -1e100)) /* NaN, too, proves nothing */
         out->margin = -INFINITY;

@@ -15,6 +15,8 @@
  *     TUBE_SLOPE   + slopes between clean and actual value; F is the clean forget gate
  *     TUBE_AFFINE  + deviations as sums over positions of vectors that depend on the word chosen
  *                  (generators), plus a small box e: what cancels along time is seen to cancel
+ *     TUBE_LINEAR  the same from the best line through each activation in place of the middle
+ *                  of its slopes, which leaves a fraction of the box
  *
  * Rounding: the program's states obey the recurrence up to an error at each step (lstm_rounding).
  * It is part of every box, and of e; backwards (cert_lstm_adjoint) it counts as often as the margin
@@ -75,7 +77,14 @@ static inline size_t lstm_place(const lstm_text *t, size_t step)
     return t->reverse ? t->n - 1 - step : step;
 }
 
-typedef enum tube_level { TUBE_IBP, TUBE_GBM, TUBE_SLOPE, TUBE_AFFINE, TUBE_LEVELS } tube_level;
+typedef enum tube_level {
+    TUBE_IBP,
+    TUBE_GBM,
+    TUBE_SLOPE,
+    TUBE_AFFINE,
+    TUBE_LINEAR,
+    TUBE_LEVELS
+} tube_level;
 
 /* What the last words left of the generators: one a substitute, those of a position together. */
 typedef struct lstm_generators {
@@ -83,9 +92,17 @@ typedef struct lstm_generators {
     uint32_t *first;   /* (groups + 1) */
     uint32_t *pos;     /* (groups) whose substitutes, all but the reference, in order */
     double *h, *c;     /* (n, H) */
+    double *m_h, *m_c; /* (H) what is added whatever the words */
     double *e_h, *e_c; /* (H) the box */
     double *r_h, *r_c; /* (H) share of rounding in it */
 } lstm_generators;
+
+/* Each step as lines: Dc' = sum of P_q DT_q + F Dc + k_c +- d_c, Dh' = E DT_o + G Dc' + k_h +- d_h.
+ */
+typedef struct lstm_lines {
+    double *P;                                 /* (n, 3H) */
+    double *F, *k_c, *d_c, *E, *G, *k_h, *d_h; /* (n, H) */
+} lstm_lines;
 
 typedef struct lstm_tube {
     tube_level level;
@@ -95,7 +112,8 @@ typedef struct lstm_tube {
     ivals E, G, F;       /* (n, H) */
     double *e_c;         /* (n, H) how far the program's cell may stray in a step */
     double e_h;          /* and its hidden state */
-    lstm_generators gen; /* TUBE_AFFINE */
+    lstm_generators gen; /* from TUBE_AFFINE on */
+    lstm_lines lines;
 } lstm_tube;
 
 /* Memory of `a`; scratch is on top of it and given back. */
@@ -109,7 +127,11 @@ stet_status lstm_tube_build(lstm_tube *tube, const lstm_text *t, tube_level leve
  * numbers ran away, nothing is proved. */
 bool lstm_adjoint(const lstm_tube *tube, const lstm_text *t, ivals lam, double *contribution,
                   double *slack, double *scratch);
-/* The same from the generators. What the box takes, rounding included, is *box. */
+/* The same with lines in place of intervals: *box is what leaving the lines may take, rounding
+ * included, less what the lines add whatever the words. */
+bool lstm_back_lines(const lstm_tube *tube, const lstm_text *t, ivals lam, double *contribution,
+                     double *box, double *slack, double *scratch);
+/* From the generators, the same way. */
 void lstm_affine(const lstm_tube *tube, const lstm_text *t, ivals lam, double *contribution,
                  double *box, double *slack);
 
@@ -149,7 +171,7 @@ typedef struct lstm_margin {
     double slack; /* what that was */
 } lstm_margin;
 
-typedef enum lstm_form { FORM_ADJOINT, FORM_AFFINE } lstm_form;
+typedef enum lstm_form { FORM_ADJOINT, FORM_AFFINE, FORM_LINES, FORMS } lstm_form;
 /* `level` is built. -INFINITY in base: nothing could be proved. */
 lstm_margin lstm_box_margin(const lstm_pair *x, tube_level level, const lstm_head *head);
 /* What each word contributes at least is left in x->contribution. */

@@ -15,58 +15,63 @@
 typedef struct affine {
     lstm_generators *g;
     double *GT;                /* (n, 4H) generators of the pre-activations */
-    double *P, *E, *G, *F;     /* (3H), (H), (H), (H) middles */
+    double *m_T;               /* (4H) what is always added to them */
     double *e_T;               /* (4H) rounding of the pre-activations, the program's and ours */
     double *local_c;           /* (H) box that enters the cell in this step, */
     double *round_c;           /* (H) and the part of it that is rounding */
     double *to, *ones, *zeros; /* (4H), (H), (H) */
-    double *scratch;           /* (4H) */
+    double *scratch;           /* (H) */
     bool *dropped;             /* (H) the cell's generators were */
     double *lo, *hi;           /* (4H) */
 } affine;
 
-stet_status affine_alloc(lstm_generators *g, const lstm_text *t, arena *a)
+static stet_status lines_alloc(lstm_lines *l, size_t n, size_t H, arena *a)
 {
+    double **const parts[] = {&l->F, &l->k_c, &l->d_c, &l->E, &l->G, &l->k_h, &l->d_h};
+    bool ok = (l->P = arena_new(a, double, n * 3 * H)) != NULL;
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        ok = (*parts[k] = arena_new(a, double, n *H)) != NULL && ok;
+    return ok ? STET_OK : STET_ENOMEM;
+}
+
+stet_status affine_alloc(lstm_tube *tube, const lstm_text *t, arena *a)
+{
+    lstm_generators *g = &tube->gen;
     const size_t H = t->cell->H, cap = t->start[t->n] - t->n + 1;
+    double **const parts[] = {&g->m_h, &g->m_c, &g->e_h, &g->e_c, &g->r_h, &g->r_c};
+    bool ok = true;
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        ok = (*parts[k] = arena_znew(a, double, H)) != NULL && ok;
     g->first = arena_znew(a, uint32_t, t->n + 1);
     g->pos = arena_new(a, uint32_t, t->n);
     g->h = arena_new(a, double, cap *H);
     g->c = arena_new(a, double, cap *H);
-    g->e_h = arena_znew(a, double, 4 * H);
-    if (!g->first || !g->pos || !g->h || !g->c || !g->e_h)
-        return STET_ENOMEM;
-    g->e_c = g->e_h + H;
-    g->r_h = g->e_h + 2 * H;
-    g->r_c = g->e_h + 3 * H;
-    return STET_OK;
+    TRY(lines_alloc(&tube->lines, t->n, H, a));
+    return ok && g->first && g->pos && g->h && g->c ? STET_OK : STET_ENOMEM;
 }
 
 stet_status affine_start(lstm_walk *w, arena *a)
 {
     const size_t H = w->H, cap = w->t->start[w->t->n] - w->t->n + 1;
     affine *f = arena_znew(a, affine, 1);
-    double *block = arena_znew(a, double, 30 * H);
-    if (!f || !block)
+    if (!f)
         return STET_ENOMEM;
     f->g = &w->tube->gen;
     f->GT = arena_new(a, double, cap * 4 * H);
     f->dropped = arena_new(a, bool, H);
-    if (!f->GT || !f->dropped)
-        return STET_ENOMEM;
     struct {
         double **part;
         size_t n;
-    } parts[] = {{&f->P, 3},       {&f->E, 1},       {&f->G, 1},      {&f->F, 1},    {&f->e_T, 4},
-                 {&f->local_c, 1}, {&f->round_c, 1}, {&f->to, 4},     {&f->ones, 1}, {&f->zeros, 1},
-                 {&f->lo, 4},      {&f->hi, 4},      {&f->scratch, 4}};
-    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
-        *parts[k].part = block;
-        block += parts[k].n * H;
-    }
-    for (size_t i = 0; i < H; i++)
+    } const parts[] = {{&f->m_T, 4},   {&f->e_T, 4},     {&f->lo, 4},      {&f->hi, 4},
+                       {&f->to, 4},    {&f->local_c, 1}, {&f->round_c, 1}, {&f->ones, 1},
+                       {&f->zeros, 1}, {&f->scratch, 1}};
+    bool ok = f->GT && f->dropped;
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        ok = (*parts[k].part = arena_znew(a, double, parts[k].n *H)) != NULL && ok;
+    for (size_t i = 0; ok && i < H; i++)
         f->ones[i] = 1;
     w->affine = f;
-    return STET_OK;
+    return ok ? STET_OK : STET_ENOMEM;
 }
 
 /* ---- groups ------------------------------------------------------------------------------- */
@@ -99,18 +104,28 @@ static void total(const lstm_generators *g, size_t width, const double *a, doubl
         rows_choice(g->first[k + 1] - g->first[k], width, width, a + g->first[k] * width, lo, hi);
 }
 
-/* What the tube and the affine form c + [lo, hi] +- e both allow. */
-static void meet(ivals box, size_t i, double clean, double lo, double hi, double e, double eps)
+/* What the tube and the affine form clean + m + [lo, hi] +- e both allow. */
+static ival meet(ivals box, size_t i, double clean, double m, ival form, double e, double eps)
 {
-    const double by = e + eps * (hi - lo);
-    const ival form = ival_out(clean + (lo - by), clean + (hi + by));
-    ival_put(box, i, ival_with(ival_cap(ival_at(box, i), form), clean));
+    const double by = e + eps * (form.hi - form.lo + fabs(m));
+    const ival around = ival_out(clean + (m + form.lo - by), clean + (m + form.hi + by));
+    const ival both = ival_with(ival_cap(ival_at(box, i), around), clean);
+    ival_put(box, i, both);
+    return ival_sub(both, clean);
 }
 
-static void drop_column(double *g, size_t n, size_t H, size_t i)
+/* A unit whose box has outgrown what the tube knows becomes that. */
+static bool outgrown(const lstm_walk *w, size_t i, ival known, double *g, double *m, double *e)
 {
-    for (size_t k = 0; k < n; k++)
-        g[k * H + i] = 0;
+    const bool centred = w->tube->level == TUBE_LINEAR;
+    const double radius = centred ? ival_rad(known) : ival_mag(known);
+    if (radius >= e[i])
+        return false;
+    for (size_t k = 0; k < w->affine->g->n; k++)
+        g[k * w->H + i] = 0;
+    m[i] = centred ? ival_mid(known) : 0;
+    e[i] = radius;
+    return true;
 }
 
 /* ---- stations ----------------------------------------------------------------------------- */
@@ -132,34 +147,37 @@ void affine_gates(lstm_walk *w)
     }
     join(w);
     total(g, 4 * H, f->GT, f->lo, f->hi);
-    rows_range(H, 4 * H, cell->ut, g->e_h, g->e_h, f->scratch, f->to);
+    rows_range(H, 4 * H, cell->ut, g->m_h, g->e_h, f->m_T, f->to);
     for (size_t r = 0; r < 4 * H; r++) {
         const double x = ival_mag(ival_at(w->x, r));
-        f->e_T[r] = w->t->e_T[at + r] + w->eps * (cell->u_sum[r] * size + f->to[r] + x);
-        meet(T, r, w->t->T[at + r], f->lo[r], f->hi[r], f->to[r] + f->e_T[r], w->eps);
+        f->e_T[r] = w->t->e_T[at + r] + w->eps * (cell->u_sum[r] * (size + 2) + f->to[r] + x);
+        meet(T, r, w->t->T[at + r], f->m_T[r], (ival){f->lo[r], f->hi[r]}, f->to[r] + f->e_T[r],
+             w->eps);
     }
 }
 
-/* Middles of the coefficients; the box that enters the cell beside |B| e_h. */
+/* The box that enters the cell beside |B| e_h, and what is always added to it. */
 static void cell_box(lstm_walk *w)
 {
     affine *f = w->affine;
+    lstm_generators *g = f->g;
     const size_t H = w->H, at = w->step * H;
+    const lstm_lines *l = &w->tube->lines;
     for (size_t i = 0; i < H; i++) {
-        const ival F = ival_at(w->tube->F, at + i);
-        f->F[i] = ival_mid(F);
-        double local = ival_rad(F) * ival_mag(ival_at(w->dc, i)), error = w->tube->e_c[at + i],
-               ours = 0;
+        double error = w->tube->e_c[at + i],
+               size = fabs(l->k_c[at + i]) + fabs(l->F[at + i] * g->m_c[i]);
+        double m = l->k_c[at + i] + l->F[at + i] * g->m_c[i];
         for (size_t q = 0; q < GO; q++) {
             const size_t r = q * H + i;
-            const ival P = ival_at(w->tube->P, 3 * at + r);
-            f->P[r] = ival_mid(P);
-            local += ival_rad(P) * ival_mag(ival_at(w->dT, r));
-            error += fabs(f->P[r]) * f->e_T[r];
-            ours += fabs(f->P[r]) * (f->hi[r] - f->lo[r]);
+            const double P = l->P[3 * at + r];
+            m += P * f->m_T[r];
+            error += fabs(P) * f->e_T[r];
+            size += fabs(P) * (f->hi[r] - f->lo[r] + fabs(f->m_T[r]));
         }
-        f->local_c[i] = local + error + w->eps * (ours + local + error);
-        f->round_c[i] = error;
+        g->m_c[i] = m;
+        f->local_c[i] =
+            (l->d_c[at + i] + error + l->F[at + i] * g->e_c[i]) * (1 + w->eps) + w->eps * size;
+        f->round_c[i] = error + l->F[at + i] * g->r_c[i];
     }
 }
 
@@ -168,29 +186,22 @@ void affine_cell(lstm_walk *w)
     affine *f = w->affine;
     lstm_generators *g = f->g;
     const size_t H = w->H, at = w->step * H;
-    const ivals c = ivals_from(w->tube->c, at + H);
+    const double *ut = w->t->cell->ut;
+    const lstm_lines *l = &w->tube->lines;
+    lines_cell(w);
     cell_box(w);
     for (size_t k = 0; k < g->n; k++)
-        rows_cell(H, f->P, f->F, f->GT + k * 4 * H, g->c + k * H);
+        rows_cell(H, l->P + 3 * at, l->F + at, f->GT + k * 4 * H, g->c + k * H);
     total(g, H, g->c, f->lo, f->hi);
-    rows_error(H, w->t->cell->ut, f->P, f->zeros, f->ones, g->e_h, f->to);
+    rows_error(H, ut, l->P + 3 * at, f->zeros, f->ones, g->e_h, f->to);
+    rows_error(H, ut, l->P + 3 * at, f->zeros, f->ones, g->r_h, f->scratch);
     for (size_t i = 0; i < H; i++) {
-        f->local_c[i] =
-            (f->local_c[i] + f->F[i] * g->e_c[i]) * (1 + w->eps) + w->eps * (f->hi[i] - f->lo[i]);
+        f->local_c[i] += w->eps * (f->hi[i] - f->lo[i]);
         g->e_c[i] = f->to[i] * (1 + w->eps) + f->local_c[i];
-        const double clean = w->t->c[at + H + i];
-        meet(c, i, clean, f->lo[i], f->hi[i], g->e_c[i], w->eps);
-        const double known = ival_mag(ival_sub(ival_at(c, i), clean));
-        f->dropped[i] = known < g->e_c[i];
-        if (f->dropped[i]) {
-            drop_column(g->c, g->n, H, i);
-            g->e_c[i] = known;
-        }
-    }
-    rows_error(H, w->t->cell->ut, f->P, f->zeros, f->ones, g->r_h, f->to);
-    for (size_t i = 0; i < H; i++) {
-        f->round_c[i] += f->F[i] * g->r_c[i];
-        g->r_c[i] = lesser(f->to[i] + f->round_c[i], g->e_c[i]);
+        const ival known = meet(ivals_from(w->tube->c, at + H), i, w->t->c[at + H + i], g->m_c[i],
+                                (ival){f->lo[i], f->hi[i]}, g->e_c[i], w->eps);
+        f->dropped[i] = outgrown(w, i, known, g->c, g->m_c, g->e_c);
+        g->r_c[i] = lesser(f->scratch[i] + f->round_c[i], g->e_c[i]);
     }
 }
 
@@ -199,10 +210,11 @@ void affine_cell(lstm_walk *w)
 static void hidden_error(lstm_walk *w, const double *e, double *through)
 {
     affine *f = w->affine;
-    const size_t H = w->H;
+    const size_t H = w->H, at = w->step * H;
+    const lstm_lines *l = &w->tube->lines;
     for (size_t i = 0; i < H; i++)
-        f->scratch[i] = f->dropped[i] ? 0 : f->G[i];
-    rows_error(H, w->t->cell->ut, f->P, f->E, f->scratch, e, through);
+        f->scratch[i] = f->dropped[i] ? 0 : l->G[at + i];
+    rows_error(H, w->t->cell->ut, l->P + 3 * at, l->E + at, f->scratch, e, through);
 }
 
 static void fold(lstm_walk *w);
@@ -212,36 +224,28 @@ void affine_hidden(lstm_walk *w)
     affine *f = w->affine;
     lstm_generators *g = f->g;
     const size_t H = w->H, at = w->step * H;
-    const ivals h = ivals_from(w->tube->h, at + H);
-    for (size_t i = 0; i < H; i++) {
-        f->E[i] = ival_mid(ival_at(w->tube->E, at + i));
-        f->G[i] = ival_mid(ival_at(w->tube->G, at + i));
-    }
-    double *through = f->to, *rounding = f->to + H, *size = f->to + 2 * H;
+    const lstm_lines *l = &w->tube->lines;
+    lines_hidden(w);
+    double *through = f->to, *rounding = f->to + H;
     hidden_error(w, g->e_h, through);
     hidden_error(w, g->r_h, rounding);
-    for (size_t i = 0; i < H; i++)
-        size[i] = fabs(f->E[i]) * (f->hi[GO * H + i] - f->lo[GO * H + i]);
     for (size_t k = 0; k < g->n; k++)
-        rows_hidden(H, f->E, f->G, f->GT + k * 4 * H, g->c + k * H, g->h + k * H);
-    total(g, H, g->h, f->lo, f->hi);
+        rows_hidden(H, l->E + at, l->G + at, f->GT + k * 4 * H, g->c + k * H, g->h + k * H);
+    total(g, H, g->h, f->lo, f->hi); /* what they hold of gate o, behind, is still to be read */
     for (size_t i = 0; i < H; i++) {
-        const double error = w->tube->e_h + fabs(f->E[i]) * f->e_T[GO * H + i];
-        const double kinks =
-            ival_rad(ival_at(w->tube->E, at + i)) * ival_mag(ival_at(w->dT, GO * H + i)) +
-            ival_rad(ival_at(w->tube->G, at + i)) * ival_mag(ival_at(w->dc_next, i));
-        const double cell = f->G[i] * (f->dropped[i] ? g->e_c[i] : f->local_c[i]);
-        const double ours = w->eps * (size[i] + f->hi[i] - f->lo[i]);
-        g->e_h[i] = (through[i] + cell + kinks + error) * (1 + w->eps) + ours;
-        g->r_h[i] = rounding[i] + f->G[i] * (f->dropped[i] ? g->r_c[i] : f->round_c[i]) + error;
-        const double clean = w->t->h[at + H + i];
-        meet(h, i, clean, f->lo[i], f->hi[i], g->e_h[i], w->eps);
-        const double known = ival_mag(ival_sub(ival_at(h, i), clean));
-        if (known < g->e_h[i]) {
-            drop_column(g->h, g->n, H, i);
-            g->e_h[i] = known;
-            g->r_h[i] = lesser(g->r_h[i], known);
-        }
+        const size_t o = GO * H + i;
+        const double E = l->E[at + i], G = l->G[at + i];
+        const double error = w->tube->e_h + fabs(E) * f->e_T[o];
+        const double cell = G * (f->dropped[i] ? g->e_c[i] : f->local_c[i]);
+        const double size = fabs(E) * (f->hi[o] - f->lo[o] + fabs(f->m_T[o])) + f->hi[i] -
+                            f->lo[i] + fabs(l->k_h[at + i]) + fabs(G * g->m_c[i]);
+        g->m_h[i] = E * f->m_T[o] + G * g->m_c[i] + l->k_h[at + i];
+        g->e_h[i] = (through[i] + cell + l->d_h[at + i] + error) * (1 + w->eps) + w->eps * size;
+        g->r_h[i] = rounding[i] + G * (f->dropped[i] ? g->r_c[i] : f->round_c[i]) + error;
+        const ival known = meet(ivals_from(w->tube->h, at + H), i, w->t->h[at + H + i], g->m_h[i],
+                                (ival){f->lo[i], f->hi[i]}, g->e_h[i], w->eps);
+        outgrown(w, i, known, g->h, g->m_h, g->e_h);
+        g->r_h[i] = lesser(g->r_h[i], g->e_h[i]);
     }
     fold(w);
 }
@@ -313,10 +317,11 @@ void lstm_affine(const lstm_tube *tube, const lstm_text *t, ivals lam, double *c
     for (size_t i = 0; i < H; i++) {
         const ival x = ival_at(lam, i), dh = ival_sub(ival_at(tube->h, last + i), t->h[last + i]);
         const double mid = fabs(ival_mid(x));
-        *box += mid * g->e_h[i] + ival_rad(x) * ival_mag(dh);
+        *box += mid * (g->e_h[i] + eps * fabs(g->m_h[i])) - ival_mid(x) * g->m_h[i] +
+                ival_rad(x) * ival_mag(dh);
         *slack += mid * g->r_h[i];
     }
-    *box *= 1 + eps;
+    *box += eps * fabs(*box);
     for (size_t k = 0; k < g->groups; k++)
         for (size_t j = g->first[k]; j < g->first[k + 1]; j++) {
             double sum = 0, size = 0;

@@ -113,7 +113,11 @@ lstm_margin lstm_sum_margin(lstm_pair *x, tube_level level, lstm_form form, cons
         double rounding, box;
         if (form == FORM_AFFINE)
             lstm_affine(tube, &x->text[d], lam, x->contribution, &box, &rounding);
-        else if (lstm_adjoint(tube, &x->text[d], lam, x->contribution, &rounding, x->scratch))
+        else if (form == FORM_LINES) {
+            if (!lstm_back_lines(tube, &x->text[d], lam, x->contribution, &box, &rounding,
+                                 x->scratch))
+                return (lstm_margin){-INFINITY, 0};
+        } else if (lstm_adjoint(tube, &x->text[d], lam, x->contribution, &rounding, x->scratch))
             box = rounding;
         else
             return (lstm_margin){-INFINITY, 0};

@@ -1,57 +1,9 @@
 /* certify/cert_lstm_tube.c - one walk along the text, boxes and coefficients step by step. */
 #include <math.h>
 
+#include "certify/cert_activation.h"
 #include "certify/cert_lstm_rows.h"
 #include "certify/cert_lstm_walk.h"
-
-static const double libm = 0x1p-50; /* exp and tanh in double, and 1 - t^2 after them */
-
-/* ---- activations -------------------------------------------------------------------------- */
-
-/* A sigmoid or a tanh at one point: value and derivative. */
-typedef struct point {
-    double x, f, d;
-} point;
-
-static point sigmoid_at(double x)
-{
-    const double e = exp(-fabs(x)), f = (x < 0 ? e : 1) / (1 + e);
-    return (point){x, f, f * (1 - f)};
-}
-
-static point tanh_at(double x)
-{
-    const double f = tanh(x);
-    return (point){x, f, 1 - f * f};
-}
-
-/* Derivatives over [a, b]: a bell, highest at 0. */
-static ival bell(point a, point b, double top)
-{
-    const double peak = a.x <= 0 && b.x >= 0 ? top : greater(a.d, b.d);
-    return (ival){greater(0, lesser(a.d, b.d) - libm), lesser(top, peak + libm)};
-}
-
-/* (f(x) - f(m)) / (x - m) for x in [a, b], which holds m. As a function of x it rises, then falls,
- * so the least is at an end or f'(m); an end is the highest where it still rises towards it. */
-static ival slope(point m, point a, point b, double top)
-{
-    const ival all = bell(a, b, top);
-    ival s = {m.d, all.hi};
-    const point ends[2] = {b, a};
-    for (int k = 0; k < 2; k++) {
-        const double gap = fabs(ends[k].x - m.x);
-        if (gap < 1e-5) {
-            s.lo = all.lo;
-            continue;
-        }
-        const double secant = (ends[k].f - m.f) / (ends[k].x - m.x), error = 8 * ival_step / gap;
-        s.lo = lesser(s.lo, secant - error);
-        if (ends[k].d - libm >= secant + error)
-            s.hi = lesser(s.hi, secant + error);
-    }
-    return (ival){greater(s.lo - libm, all.lo), s.hi};
-}
 
 /* Gates over their pre-activations: ranges and slopes. */
 static void gates(lstm_walk *w)
@@ -62,11 +14,11 @@ static void gates(lstm_walk *w)
     const double *clean = w->t->T + w->step * 4 * H;
     for (size_t r = 0; r < 4 * H; r++) {
         const bool is_tanh = r / H == GG;
-        point (*const at)(double) = is_tanh ? tanh_at : sigmoid_at;
-        const double top = is_tanh ? 1 : 0.25, least = is_tanh ? -1 : 0;
-        const point a = at(T.lo[r]), b = at(T.hi[r]);
-        ival_put(w->act, r, (ival){greater(least, a.f - libm), lesser(1, b.f + libm)});
-        ival_put(w->slope, r, derivatives ? bell(a, b, top) : slope(at(clean[r]), a, b, top));
+        const act_point a = act_at(is_tanh, T.lo[r]), b = act_at(is_tanh, T.hi[r]);
+        ival_put(w->act, r, act_range(is_tanh, a, b));
+        ival_put(w->slope, r,
+                 derivatives ? act_derivatives(is_tanh, a, b)
+                             : act_slopes(is_tanh, act_at(is_tanh, clean[r]), a, b));
     }
 }
 
@@ -135,14 +87,14 @@ static void cell_coefficients(lstm_walk *w)
     for (size_t i = 0; i < H; i++) {
         const ival clean_i = ival_out(gate[i], gate[i]),
                    clean_f = ival_out(gate[H + i], gate[H + i]);
-        const ival in = derivatives ? ival_at(w->act, GI * H + i) : ival_widen(clean_i, libm);
+        const ival in = derivatives ? ival_at(w->act, GI * H + i) : ival_widen(clean_i, act_error);
         ival_put(P, GI * H + i,
                  ival_mul(ival_at(w->slope, GI * H + i), ival_at(w->act, GG * H + i)));
         ival_put(P, GF * H + i,
                  ival_mul(ival_at(w->slope, GF * H + i), ival_at(w->tube->c, at + i)));
         ival_put(P, GG * H + i, ival_mul(ival_at(w->slope, GG * H + i), in));
         ival_put(w->tube->F, at + i,
-                 derivatives ? ival_at(w->act, GF * H + i) : ival_widen(clean_f, libm));
+                 derivatives ? ival_at(w->act, GF * H + i) : ival_widen(clean_f, act_error));
     }
 }
 
@@ -207,19 +159,21 @@ static void next_cell(lstm_walk *w)
         ival_put(w->dc_next, i, ival_sub(ival_at(next, i), w->t->c[at + H + i]));
 }
 
-static void hidden_coefficients(lstm_walk *w, ival *tau)
+static void hidden_coefficients(lstm_walk *w)
 {
     const size_t H = w->H, at = w->step * H;
     const bool derivatives = w->tube->level == TUBE_GBM;
     for (size_t i = 0; i < H; i++) {
         const ival c = ival_at(w->tube->c, at + H + i);
-        const point a = tanh_at(c.lo), b = tanh_at(c.hi);
-        tau[i] = (ival){greater(-1, a.f - libm), lesser(1, b.f + libm)};
+        const act_point a = act_at(true, c.lo), b = act_at(true, c.hi);
+        const ival tau = act_range(true, a, b);
+        ival_put(w->tau, i, tau);
         const double clean_o = w->t->gate[4 * at + GO * H + i];
-        const ival out =
-            derivatives ? ival_at(w->act, GO * H + i) : ival_widen((ival){clean_o, clean_o}, libm);
-        const ival d = derivatives ? bell(a, b, 1) : slope(tanh_at(w->t->c[at + H + i]), a, b, 1);
-        ival_put(w->tube->E, at + i, ival_mul(ival_at(w->slope, GO * H + i), tau[i]));
+        const ival out = derivatives ? ival_at(w->act, GO * H + i)
+                                     : ival_widen((ival){clean_o, clean_o}, act_error);
+        const ival d = derivatives ? act_derivatives(true, a, b)
+                                   : act_slopes(true, act_at(true, w->t->c[at + H + i]), a, b);
+        ival_put(w->tube->E, at + i, ival_mul(ival_at(w->slope, GO * H + i), tau));
         const ival G = ival_mul(out, d);
         ival_put(w->tube->G, at + i, (ival){greater(0, G.lo), G.hi});
     }
@@ -259,13 +213,13 @@ static void next_hidden(lstm_walk *w)
     const size_t H = w->H, at = w->step * H;
     const ivals next = ivals_from(w->tube->h, at + H);
     const double limit = 1 + 8 * w->t->rounding.act;
-    ival *tau = (ival *)w->mid; /* (H) in the room of mid and rad, whose turn is over */
-    hidden_coefficients(w, tau);
+    hidden_coefficients(w);
     if (w->tube->level != TUBE_IBP)
         rows_through(H, w->t->cell->ut, ivals_from(w->tube->E, at), ivals_from(w->tube->G, at),
                      w->bt, w->dh, w->out);
     for (size_t i = 0; i < H; i++) {
-        ival box = ival_widen(ival_mul(ival_at(w->act, GO * H + i), tau[i]), w->tube->e_h);
+        ival box =
+            ival_widen(ival_mul(ival_at(w->act, GO * H + i), ival_at(w->tau, i)), w->tube->e_h);
         box = ival_cap(box, (ival){-limit, limit});
         const double clean = w->t->h[at + H + i];
         if (w->tube->level != TUBE_IBP) {
@@ -317,14 +271,15 @@ static stet_status walk_alloc(lstm_walk *w, arena *a)
         *narrow[k] = ivals_new(a, H);
         ok = ok && wide[k]->lo && narrow[k]->lo;
     }
+    w->tau = ivals_new(a, H);
     w->bt = ivals_new(a, H * H);
-    return ok && w->bt.lo ? STET_OK : STET_ENOMEM;
+    return ok && w->tau.lo && w->bt.lo ? STET_OK : STET_ENOMEM;
 }
 
 static stet_status walk(lstm_walk *w, arena *a)
 {
     TRY(walk_alloc(w, a));
-    if (w->tube->level == TUBE_AFFINE)
+    if (w->tube->level >= TUBE_AFFINE)
         TRY(affine_start(w, a));
     for (w->step = 0; w->step < w->t->n; w->step++) {
         pre_activations(w);
@@ -344,8 +299,8 @@ stet_status lstm_tube_build(lstm_tube *tube, const lstm_text *t, tube_level leve
     *tube =
         (lstm_tube){.level = level, .e_h = (2 * r->act + 4 * r->unit) * (1 + 0x1p-10) + r->jump};
     TRY(tube_alloc(tube, t->n, H, a));
-    if (level == TUBE_AFFINE)
-        TRY(affine_alloc(&tube->gen, t, a));
+    if (level >= TUBE_AFFINE)
+        TRY(affine_alloc(tube, t, a));
     lstm_walk w = {.t = t, .tube = tube, .H = H, .eps = (double)(H + 32) * ival_step};
     const arena_mark mark = arena_save(a);
     const stet_status st = walk(&w, a);

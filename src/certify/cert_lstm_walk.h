@@ -18,18 +18,24 @@ typedef struct lstm_walk {
     ivals dT;              /* (4H) deviations: of the pre-activations, */
     ivals dh, dc;          /* (H) of the state before the step, */
     ivals dc_next;         /* (H) and of the cell after it */
+    ivals tau;             /* (H) tanh of the cell after it */
     ivals bt;              /* (H, H) */
     ivals out;             /* (H) */
-    struct affine *affine; /* NULL below TUBE_AFFINE */
+    struct affine *affine; /* from TUBE_AFFINE on */
 } lstm_walk;
 
 /* The generators' own memory, which stays with the tube, and what the walk needs beside them. */
-stet_status affine_alloc(lstm_generators *g, const lstm_text *t, arena *a);
+stet_status affine_alloc(lstm_tube *tube, const lstm_text *t, arena *a);
 stet_status affine_start(lstm_walk *w, arena *a);
 /* The three stations of a step: pre-activations, cell and hidden state become what both the boxes
  * and the generators allow. */
 void affine_gates(lstm_walk *w);
 void affine_cell(lstm_walk *w);
 void affine_hidden(lstm_walk *w);
+
+/* Lines of the step, for cell and hidden state: the middles of the coefficients or, from
+ * TUBE_LINEAR on, for each unit what leaves the smaller box. */
+void lines_cell(lstm_walk *w);
+void lines_hidden(lstm_walk *w);
 
 #endif

@@ -33,6 +33,7 @@ const char *stet_certify_method_summary(const char *method)
         {"joint", "one linear bound of the whole network, each position at its worst word"},
         {"slope", "intervals around the clean run, with slopes in place of derivatives"},
         {"affine", "deviations as sums over positions, and a small box of what is not linear"},
+        {"linear", "the same with the best line through each activation, carried backwards"},
         {"adjoint", "slopes carried backwards from the margin, each position at its worst word"},
     };
     for (size_t i = 0; i < sizeof about / sizeof *about; i++)

@@ -1,0 +1,68 @@
+/* certify/cert_activation.c - see cert_activation.h. */
+#include "certify/cert_activation.h"
+
+act_point act_at(bool is_tanh, double x)
+{
+    if (is_tanh) {
+        const double f = tanh(x);
+        return (act_point){x, f, 1 - f * f};
+    }
+    const double e = exp(-fabs(x)), f = (x < 0 ? e : 1) / (1 + e);
+    return (act_point){x, f, f * (1 - f)};
+}
+
+ival act_range(bool is_tanh, act_point a, act_point b)
+{
+    return (ival){greater(is_tanh ? -1 : 0, a.f - act_error), lesser(1, b.f + act_error)};
+}
+
+/* The derivative is a bell, highest at 0. */
+ival act_derivatives(bool is_tanh, act_point a, act_point b)
+{
+    const double top = is_tanh ? 1 : 0.25, peak = a.x <= 0 && b.x >= 0 ? top : greater(a.d, b.d);
+    return (ival){greater(0, lesser(a.d, b.d) - act_error), lesser(top, peak + act_error)};
+}
+
+/* As a function of x the slope rises, then falls: the least is at an end or f'(m), and an end is
+ * the highest where the slope still rises towards it. Near m the quotient is all rounding. */
+ival act_slopes(bool is_tanh, act_point m, act_point a, act_point b)
+{
+    const ival all = act_derivatives(is_tanh, a, b);
+    ival s = {m.d, all.hi};
+    const act_point ends[2] = {b, a};
+    for (int k = 0; k < 2; k++) {
+        const double gap = fabs(ends[k].x - m.x);
+        if (gap < 1e-5) {
+            s.lo = all.lo;
+            continue;
+        }
+        const double slope = (ends[k].f - m.f) / (ends[k].x - m.x), error = 8 * ival_step / gap;
+        s.lo = lesser(s.lo, slope - error);
+        if (ends[k].d - act_error >= slope + error)
+            s.hi = lesser(s.hi, slope + error);
+    }
+    return (ival){greater(s.lo - act_error, all.lo), s.hi};
+}
+
+/* Take in f(x) - slope (x - m). */
+static ival with_point(ival r, double slope, double m, double x, double f)
+{
+    return ival_with(r, f - slope * (x - m));
+}
+
+/* The chord's slope, or the derivative where the ends are too near. What is above and below the
+ * line is extreme at the ends and where the derivative is the slope. */
+act_line act_line_over(bool is_tanh, act_point m, act_point a, act_point b)
+{
+    const double slope = b.x - a.x > 1e-5 ? (b.f - a.f) / (b.x - a.x) : m.d;
+    const double first = a.f - slope * (a.x - m.x);
+    ival r = with_point((ival){first, first}, slope, m.x, b.x, b.f);
+    const double root = sqrt(greater(0, is_tanh ? 1 - slope : 1 - 4 * slope));
+    const double x = is_tanh ? atanh(root) : log((1 + root) / (1 - root));
+    if (x <= b.x && x >= a.x)
+        r = with_point(r, slope, m.x, x, is_tanh ? root : 0.5 * (1 + root));
+    if (-x <= b.x && -x >= a.x)
+        r = with_point(r, slope, m.x, -x, is_tanh ? -root : 0.5 * (1 - root));
+    const double size = 1 + ival_mag(r) + slope * (b.x - a.x);
+    return (act_line){slope, ival_mid(r), ival_rad(r) + 16 * act_error * size};
+}

@@ -1,0 +1,31 @@
+/* certify/cert_activation.h - sigmoid and tanh over an interval: their derivatives, their slopes
+ * from a point, and the line that leaves least. Everything is rounded outward. */
+#ifndef CERTIFY_CERT_ACTIVATION_H
+#define CERTIFY_CERT_ACTIVATION_H
+
+#include <stdbool.h>
+
+#include "certify/cert_interval.h"
+
+/* Either function at one point: value and derivative. */
+typedef struct act_point {
+    double x, f, d;
+} act_point;
+act_point act_at(bool is_tanh, double x);
+
+/* exp and tanh in double, and 1 - t^2 after them, are at least as accurate as this. */
+static const double act_error = 0x1p-50;
+
+/* Values and derivatives between a and b. */
+ival act_range(bool is_tanh, act_point a, act_point b);
+ival act_derivatives(bool is_tanh, act_point a, act_point b);
+/* (f(x) - f(m)) / (x - m) for x in [a, b], which holds m. */
+ival act_slopes(bool is_tanh, act_point m, act_point a, act_point b);
+
+/* f(x) = slope (x - m) + at +- off for x in [a, b]. */
+typedef struct act_line {
+    double slope, at, off;
+} act_line;
+act_line act_line_over(bool is_tanh, act_point m, act_point a, act_point b);
+
+#endif
