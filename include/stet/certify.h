@@ -88,6 +88,7 @@ typedef struct stet_certify_args {
     size_t n_index;
     const stet_sets *sets; /* of words, or of texts: then only those texts can be certified */
     stet_certify_how how;
+    bool harm;              /* find the words that do most harm, too: costs a bound more */
     const char *file;       /* certificates, one JSON line a text (docs/formats.md); NULL: none */
     const char *model_name; /* what the file calls the model: the last part of this path */
     /* Called once for each text at the end, in their order; NULL: nobody listens. */

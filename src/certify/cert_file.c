@@ -186,7 +186,7 @@ static const char *base_name(const char *path, size_t *n)
     return path + from;
 }
 
-stet_status cert_file_header(const stet_certify_args *a, const cert_family *f, size_t texts, buf *b)
+stet_status cert_file_header(const stet_certify_args *a, size_t texts, buf *b)
 {
     const size_t from = b->n;
     size_t len;
@@ -196,7 +196,8 @@ stet_status cert_file_header(const stet_certify_args *a, const cert_family *f, s
     buf_printf(b,
                ",\"kind\":\"%s\",\"model_fingerprint\":\"%016" PRIx64
                "\",\"synonyms_fingerprint\":\"%016" PRIx64 "\",\"arithmetic\":\"float32\"",
-               f->model->name, stet_model_fingerprint(a->model), stet_sets_fingerprint(a->sets));
+               stet_model_kind(a->model), stet_model_fingerprint(a->model),
+               stet_sets_fingerprint(a->sets));
     buf_printf(b, ",\"method\":\"%s\"", a->how.method ? a->how.method : "auto");
     put_budget(b, a->how.budget);
     buf_printf(b, ",\"complete\":%s,\"refine\":%zu,\"texts\":%zu",

@@ -142,8 +142,7 @@ void cert_tree_deinit(cert_tree *t);
 stet_status cert_claims_text(const stet_certifier *c, const cert_proof *p, char **out);
 /* The first line of a file, and the line of the text that the certifier has just done; `words` are
  * its tokens. */
-stet_status cert_file_header(const stet_certify_args *a, const cert_family *f, size_t texts,
-                             buf *b);
+stet_status cert_file_header(const stet_certify_args *a, size_t texts, buf *b);
 stet_status cert_file_line(const stet_certifier *c, size_t index, const stet_tokens *words,
                            const stet_choices *choices, const stet_certificate *r, buf *b);
 

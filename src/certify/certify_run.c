@@ -141,7 +141,9 @@ static stet_status certify_record(const run_job *j, run_worker *w, run_record *r
         r->changeable += w->choices.start[p + 1] > w->choices.start[p];
     }
     r->candidates = w->choices.start[w->choices.n];
-    TRY(certifier_text(w->c, w->ids, &w->choices, stet_dataset_label(a->data, r->index), &r->r));
+    const int label = stet_dataset_label(a->data, r->index);
+    TRY(a->harm ? stet_certify_text(w->c, w->ids, &w->choices, label, &r->r)
+                : certifier_text(w->c, w->ids, &w->choices, label, &r->r));
     return a->file ? cert_file_line(w->c, r->index, &w->tokens, &w->choices, &r->r, &r->line)
                    : STET_OK;
 }
@@ -309,11 +311,11 @@ static stet_status certify_all(run_job *j, atomic_file *file, stet_certify_resul
 }
 
 /* The file appears when all of it is there. */
-static stet_status certify_to_file(run_job *j, const cert_family *f, stet_certify_result *out)
+static stet_status certify_to_file(run_job *j, stet_certify_result *out)
 {
     atomic_file file;
     buf head = {0};
-    stet_status st = cert_file_header(j->a, f, j->n, &head);
+    stet_status st = cert_file_header(j->a, j->n, &head);
     if (st == STET_OK)
         st = atomic_open(&file, j->a->file);
     if (st == STET_OK) {
@@ -338,7 +340,7 @@ stet_status certify_run_with(const stet_certify_args *a, const cert_family *f,
     const double start = cert_clock();
     stet_status st = set_up(&j, f);
     if (st == STET_OK)
-        st = a->file ? certify_to_file(&j, f, out) : certify_all(&j, NULL, out);
+        st = a->file ? certify_to_file(&j, out) : certify_all(&j, NULL, out);
     for (size_t i = 0; st == STET_OK && a->each && i < j.n; i++)
         a->each(a->each_user, j.record[i].index, &j.record[i].r);
     out->seconds = cert_clock() - start;

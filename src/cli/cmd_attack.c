@@ -6,37 +6,29 @@
 #include "cli/commands.h"
 #include "cli/numbers.h"
 #include "cli/record.h"
+#include "cli/source.h"
 #include "stet/attack.h"
 
 enum { MAX_SETTINGS = 64, MAX_ATTACKS = 16, SETTING_LEN = 128 };
 
 typedef struct attack_cfg {
     cli_common common;
-    const char *data, *label, *text, *attack, *profile, *synonyms, *stop, *tagger, *command, *log,
-        *html;
-    int64_t limit, show;
+    cli_source source;
+    const char *attack, *profile, *stop, *tagger, *command, *log, *html;
+    int64_t show;
     int tokenizer;
-    bool skip_bad, record;
+    bool record;
     double timeout, time_limit, require;
     const char *setting[MAX_SETTINGS]; /* as given; NULL: the profile decides */
 } attack_cfg;
 
 static const stet_opt own_opts[] = {
-    STET_OPT_TOPIC("Data"),
-    STET_OPT_STR("data", attack_cfg, data, NULL, "FILE", "labelled texts"),
-    STET_OPT_STR("label", attack_cfg, label, NULL, "COLUMN", "column or field of the label"),
-    STET_OPT_STR("text", attack_cfg, text, NULL, "COLUMN,...", "columns or fields of the text"),
-    STET_OPT_FLAG("skip-bad", attack_cfg, skip_bad, "count bad lines instead of failing"),
-    STET_OPT_INT("limit", attack_cfg, limit, "0", 0, 1e12, "N",
-                 "a seeded random sample of N texts; 0: all"),
+    CLI_SOURCE_OPTS(attack_cfg),
     STET_OPT_TOPIC("Attack"),
     STET_OPT_STR("attack", attack_cfg, attack, "pwws,ga,pso,textfooler,greedy", "NAME,...",
                  "attacks: pwws, ga, pso, textfooler, greedy, exhaustive"),
     STET_OPT_STR("profile", attack_cfg, profile, "openattack", "NAME",
                  "whose settings: openattack, textattack, gbm-paper, original"),
-    STET_OPT_STR("synonyms", attack_cfg, synonyms, NULL, "SET",
-                 "substitution sets: a file of `stet synonyms build`, a JSON map of words or of "
-                 "texts, or builtin"),
     STET_OPT_STR("stop", attack_cfg, stop, NULL, "FILE",
                  "words that stay, one a line; builtin: a list of function words"),
     STET_OPT_REAL(
@@ -165,59 +157,14 @@ static stet_status make_plan(const attack_cfg *cfg, plan *p)
 /* ---- loading ------------------------------------------------------------------------------ */
 
 typedef struct inputs {
-    stet_model *model;
-    stet_dataset *data;
-    stet_sets sets;
+    cli_texts texts;
     stet_tagger *tagger;
-    size_t *index, n_index;
 } inputs;
-
-static stet_status load_data(const attack_cfg *cfg, inputs *in)
-{
-    stet_dataset *like = NULL;
-    stet_status st = STET_OK;
-    if (in->model) { /* classes in the model's order */
-        const char *names[256];
-        const size_t k = stet_model_classes(in->model);
-        if (k > 256)
-            return cli_fail(STET_ENOTSUP, "a model of more than 256 classes cannot be attacked");
-        for (size_t c = 0; c < k; c++)
-            names[c] = stet_model_class_name(in->model, c);
-        st = stet_dataset_new(NULL, NULL, 0, names, k, &like);
-    }
-    stet_data_options how = STET_DATA_DEFAULTS;
-    how.label = cfg->label;
-    how.text = cfg->text;
-    how.skip_bad = cfg->skip_bad;
-    how.like = like;
-    if (st == STET_OK)
-        st = stet_dataset_load(cfg->data, &how, &in->data);
-    stet_dataset_free(like);
-    return st;
-}
-
-static stet_status choose_texts(const attack_cfg *cfg, inputs *in)
-{
-    in->index = malloc((stet_dataset_size(in->data) + 1) * sizeof *in->index);
-    if (!in->index)
-        return cli_fail(STET_ENOMEM, "out of memory");
-    const stet_status st = stet_sets_sample(&in->sets, in->data, (size_t)cfg->limit,
-                                            (uint64_t)cfg->common.seed, in->index, &in->n_index);
-    if (st == STET_OK && in->n_index == 0 && in->sets.texts)
-        return cli_usage("--synonyms %s: none of its %zu texts is in %s", cfg->synonyms,
-                         stet_subst_texts_count(in->sets.texts), cfg->data);
-    return st;
-}
 
 static stet_status load(const attack_cfg *cfg, const stet_rest *rest, inputs *in)
 {
-    stet_status st = rest->n ? stet_model_load(rest->v[0], &in->model) : STET_OK;
-    if (st == STET_OK)
-        st = load_data(cfg, in);
-    if (st == STET_OK)
-        st = stet_sets_load(cfg->synonyms, &in->sets);
-    if (st == STET_OK)
-        st = choose_texts(cfg, in);
+    stet_status st = cli_texts_load(&cfg->source, rest->n ? rest->v[0] : NULL,
+                                    (uint64_t)cfg->common.seed, &in->texts);
     if (st == STET_OK && strcmp(cfg->tagger, "none") != 0)
         st = strcmp(cfg->tagger, "builtin") == 0 ? stet_tagger_builtin(&in->tagger)
                                                  : stet_tagger_load(cfg->tagger, &in->tagger);
@@ -226,11 +173,8 @@ static stet_status load(const attack_cfg *cfg, const stet_rest *rest, inputs *in
 
 static void unload(inputs *in)
 {
-    free(in->index);
     stet_tagger_free(in->tagger);
-    stet_sets_free(&in->sets);
-    stet_dataset_free(in->data);
-    stet_model_free(in->model);
+    cli_texts_free(&in->texts);
 }
 
 /* ---- printing ----------------------------------------------------------------------------- */
@@ -253,12 +197,12 @@ static void keep(const attack_cfg *cfg, const inputs *in, const char *dir, const
                                .cfg = cfg,
                                .dir = dir,
                                .name = name,
-                               .model = in->model,
-                               .data = in->data,
-                               .data_path = cfg->data,
-                               .texts = in->n_index,
-                               .sets = &in->sets,
-                               .sets_path = cfg->synonyms},
+                               .model = in->texts.model,
+                               .data = in->texts.data,
+                               .data_path = cfg->source.data,
+                               .texts = in->texts.n_index,
+                               .sets = &in->texts.sets,
+                               .sets_path = cfg->source.synonyms},
                json_incref(numbers));
 }
 
@@ -311,9 +255,9 @@ static stet_status run_one(const attack_cfg *cfg, const inputs *in, const char *
     cli_examples e;
     cli_examples_init(&e);
     stet_attack_args a = STET_ATTACK_DEFAULTS;
-    a.model = in->model, a.command = cfg->command, a.timeout = cfg->timeout,
+    a.model = in->texts.model, a.command = cfg->command, a.timeout = cfg->timeout,
     a.tokenizer = (stet_tokenizer)cfg->tokenizer;
-    a.data = in->data, a.index = in->index, a.n_index = in->n_index, a.sets = &in->sets,
+    a.data = in->texts.data, a.index = in->texts.index, a.n_index = in->texts.n_index, a.sets = &in->texts.sets,
     a.stop = cfg->stop, a.tagger = in->tagger;
     a.attack = p->name[k], a.profile = cfg->profile, a.settings = p->settings[k],
     a.seed = (uint64_t)cfg->common.seed, a.time_limit = cfg->time_limit;
@@ -383,7 +327,7 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
 static stet_status run(void *config, const stet_rest *rest)
 {
     const attack_cfg *cfg = config;
-    if (!cfg->data || !cfg->synonyms)
+    if (!cfg->source.data || !cfg->source.synonyms)
         return cli_usage("expected --data FILE and --synonyms SET");
     if ((rest->n == 1) == (cfg->command != NULL))
         return cli_usage("expected either a model folder DIR or --victim-cmd");

@@ -1,0 +1,156 @@
+/* cli/cmd_certify.c - stet certify: for how many texts no combination of substitutions changes the
+ * answer, proved. */
+#include "cli/commands.h"
+#include "cli/proofs.h"
+#include "cli/prove.h"
+#include "cli/record.h"
+#include "cli/source.h"
+
+typedef struct certify_cfg {
+    cli_common common;
+    cli_source source;
+    cli_prove prove;
+    const char *out;
+    double require;
+    bool record;
+} certify_cfg;
+
+static const stet_opt opts[] = {
+    CLI_SOURCE_OPTS(certify_cfg),
+    CLI_PROVE_OPTS(certify_cfg),
+    STET_OPT_TOPIC("Output"),
+    STET_OPT_OUT(certify_cfg, out, NULL,
+                 "certificates for `stet verify`, one JSON line a text (docs/formats.md)"),
+    STET_OPT_REAL("require", certify_cfg, require, "0", 0, 1, "SHARE",
+                  "exit with 4 if the certified share is below"),
+    CLI_RECORD_OPT(certify_cfg),
+    CLI_COMMON_OPTS(certify_cfg),
+    STET_OPT_END,
+};
+
+static void print_text(const certify_cfg *cfg, const stet_certify_result *r)
+{
+    const bool budget = cfg->prove.budget > 0;
+    printf("%zu texts, %.1f words of a text can change, %.2f substitutes each; %s\n\n", r->n,
+           r->attackable_mean, r->candidates_mean,
+           budget ? cli_fmt("at most %lld of them at once", (long long)cfg->prove.budget)
+                  : "all of them at once");
+    static const struct {
+        stet_verdict v;
+        const char *what;
+    } rows[] = {{STET_CERTIFIED, "proved: no combination changes the answer"},
+                {STET_BROKEN, "a combination that changes it is known"},
+                {STET_UNDECIDED, "neither proved nor refuted"},
+                {STET_WRONG, "wrong before any change"}};
+    cli_table t = {0};
+    cli_row(&t, "verdict", "texts", "share", "", NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const size_t n = r->verdicts[rows[i].v];
+        cli_row(&t, stet_verdict_name(rows[i].v), cli_fmt("%zu", n),
+                cli_fmt("%.1f %%", r->n ? 100.0 * (double)n / (double)r->n : 0.0), rows[i].what,
+                NULL);
+    }
+    cli_table_print(&t);
+    double bins[STET_MARGIN_BINS], most = 0;
+    for (size_t k = 0; k < STET_MARGIN_BINS; k++) {
+        bins[k] = (double)r->margin_bins[k];
+        most = bins[k] > most ? bins[k] : most;
+    }
+    printf("\naccuracy %.1f %%, certified %.1f %%\n", 100 * r->clean, 100 * r->certified);
+    printf("proved margins %.3g %s %.3g, of which rounding takes %.1g\n", r->margin_lo,
+           cli_spark(bins, STET_MARGIN_BINS, 0, most), r->margin_hi, r->slack_mean);
+    if (*r->method)
+        printf("proved by %s\n", r->method);
+    if (cfg->prove.largest) {
+        fputs("texts that stand so many substitutions:", stdout);
+        for (size_t k = 1; k < r->n_budget && k <= 10; k++)
+            printf(" %zu: %zu", k, r->budget_at_least[k]);
+        printf("%s any: %zu\n", r->n_budget > 11 ? " ..." : "", r->verdicts[STET_CERTIFIED]);
+    }
+    printf("%.1f s, %.1f texts/s\n", r->seconds, r->seconds > 0 ? (double)r->n / r->seconds : 0.0);
+}
+
+static stet_status report(const certify_cfg *cfg, const char *dir, const cli_texts *t,
+                          const stet_certify_args *a, const stet_certify_result *r,
+                          const cli_proofs *p)
+{
+    json_t *numbers = numbers_of_certify(&a->how, r, p);
+    if (!numbers)
+        return cli_fail(STET_ENOMEM, "out of memory");
+    stet_status st = STET_OK;
+    if (cfg->common.json) {
+        json_t *o = cli_json_start(&cmd_certify, cfg);
+        json_object_set_new(o, "seed", json_integer(cfg->common.seed));
+        json_object_set_new(o, "fingerprints", cli_fingerprints(t));
+        json_object_update(o, numbers);
+        json_object_del(o, "examples");
+        st = cli_json_print(o);
+    } else {
+        print_text(cfg, r);
+    }
+    if (cfg->record)
+        cli_record(&(cli_measured){.cmd = &cmd_certify,
+                                   .cfg = cfg,
+                                   .dir = dir,
+                                   .name = cli_fmt("certify-%s", cfg->prove.method),
+                                   .model = t->model,
+                                   .data = t->data,
+                                   .data_path = cfg->source.data,
+                                   .texts = t->n_index,
+                                   .sets = &t->sets,
+                                   .sets_path = cfg->source.synonyms},
+                   json_incref(numbers));
+    json_decref(numbers);
+    if (r->certified < cfg->require)
+        cli_require_failed("the certified share is %.4f, below the required %.4f", r->certified,
+                           cfg->require);
+    return st;
+}
+
+static stet_status certify(const certify_cfg *cfg, const char *dir, const cli_texts *t)
+{
+    cli_proofs p;
+    cli_proofs_init(&p, t->model, t->data, &t->sets);
+    stet_certify_args a = cli_prove_args(&cfg->prove, t, dir);
+    a.file = cfg->out;
+    a.each = cli_proofs_add, a.each_user = &p;
+    stet_certify_result r;
+    stet_status st = stet_certify_run(&a, &r);
+    if (st == STET_OK) {
+        st = report(cfg, dir, t, &a, &r, &p);
+        stet_certify_result_deinit(&r);
+    }
+    cli_proofs_deinit(&p);
+    return st;
+}
+
+static stet_status run(void *config, const stet_rest *rest)
+{
+    const certify_cfg *cfg = config;
+    cli_texts t = {0};
+    stet_status st = cli_texts_load(&cfg->source, rest->v[0], (uint64_t)cfg->common.seed, &t);
+    if (st == STET_OK)
+        st = certify(cfg, rest->v[0], &t);
+    cli_texts_free(&t);
+    return st;
+}
+
+const cli_command cmd_certify = {
+    .name = "certify",
+    .args = "DIR",
+    .summary = "texts whose answer no combination of synonyms can change, proved",
+    .details =
+        "\"certified\" is the share of all texts that are answered right, and for which every "
+        "combination of words of\n"
+        "their sets is proved to get the same answer from the float32 program, rounding included.\n"
+        "docs/certificates.md says what is proved and what is not, and describes the methods.",
+    .examples =
+        "  stet certify runs/cnn --data test.tsv.xz --synonyms jia.subst --limit 1000\n"
+        "  stet certify runs/cnn --data test.tsv.xz --synonyms jia.subst --complete -o cnn.cert\n"
+        "  stet certify runs/cnn --data test.tsv.xz --synonyms jia.subst --budget 3 --json\n",
+    .opts = opts,
+    .cfg_size = sizeof(certify_cfg),
+    .min_args = 1,
+    .max_args = 1,
+    .run = run,
+};

@@ -1,0 +1,69 @@
+/* cli/source.c - see cli/source.h. */
+#include "cli/source.h"
+
+#include <stdlib.h>
+
+/* An empty set with the model's classes: a test set may lack one, or have them in another order. */
+static stet_status classes_of(const stet_model *m, stet_dataset **out)
+{
+    const size_t k = stet_model_classes(m);
+    const char **names = malloc(k * sizeof *names);
+    if (!names)
+        return cli_fail(STET_ENOMEM, "out of memory");
+    for (size_t c = 0; c < k; c++)
+        names[c] = stet_model_class_name(m, c);
+    const stet_status st = stet_dataset_new(NULL, NULL, 0, names, k, out);
+    free(names);
+    return st;
+}
+
+static stet_status load_data(const cli_source *s, cli_texts *out)
+{
+    stet_dataset *like = NULL;
+    stet_status st = out->model ? classes_of(out->model, &like) : STET_OK;
+    stet_data_options how = STET_DATA_DEFAULTS;
+    how.label = s->label;
+    how.text = s->text;
+    how.skip_bad = s->skip_bad;
+    how.like = like;
+    if (st == STET_OK)
+        st = stet_dataset_load(s->data, &how, &out->data);
+    stet_dataset_free(like);
+    return st;
+}
+
+static stet_status choose_texts(const cli_source *s, uint64_t seed, cli_texts *out)
+{
+    out->index = malloc((stet_dataset_size(out->data) + 1) * sizeof *out->index);
+    if (!out->index)
+        return cli_fail(STET_ENOMEM, "out of memory");
+    const stet_status st =
+        stet_sets_sample(&out->sets, out->data, (size_t)s->limit, seed, out->index, &out->n_index);
+    if (st == STET_OK && out->n_index == 0 && out->sets.texts)
+        return cli_usage("--synonyms %s: none of its %zu texts is in %s", s->synonyms,
+                         stet_subst_texts_count(out->sets.texts), s->data);
+    return st;
+}
+
+stet_status cli_texts_load(const cli_source *s, const char *dir, uint64_t seed, cli_texts *out)
+{
+    if (!s->data || !s->synonyms)
+        return cli_usage("expected --data FILE and --synonyms SET");
+    stet_status st = dir ? stet_model_load(dir, &out->model) : STET_OK;
+    if (st == STET_OK)
+        st = load_data(s, out);
+    if (st == STET_OK)
+        st = stet_sets_load(s->synonyms, &out->sets);
+    if (st == STET_OK)
+        st = choose_texts(s, seed, out);
+    return st;
+}
+
+void cli_texts_free(cli_texts *t)
+{
+    free(t->index);
+    stet_sets_free(&t->sets);
+    stet_dataset_free(t->data);
+    stet_model_free(t->model);
+    *t = (cli_texts){0};
+}

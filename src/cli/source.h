@@ -1,0 +1,46 @@
+/* cli/source.h - what commands that try substitutions work on: a model, labelled texts,
+ * substitution sets, and the sample that --limit takes, the same for every command.
+ *
+ *     typedef struct cfg { cli_common common; cli_source source; ... } cfg;
+ *     static const stet_opt opts[] = { CLI_SOURCE_OPTS(cfg), ... };
+ *     cli_texts t = {0};
+ *     stet_status st = cli_texts_load(&cfg->source, dir, seed, &t);
+ *     ...
+ *     cli_texts_free(&t); */
+#ifndef CLI_SOURCE_H
+#define CLI_SOURCE_H
+
+#include "cli/cli.h"
+#include "stet/choices.h"
+#include "stet/model.h"
+
+typedef struct cli_source {
+    const char *data, *label, *text, *synonyms;
+    int64_t limit;
+    bool skip_bad;
+} cli_source;
+
+#define CLI_SYNONYMS_HELP                                                                          \
+    "substitution sets: a file of `stet synonyms build`, a JSON map of words or of texts, or "     \
+    "builtin"
+#define CLI_SOURCE_OPTS(T)                                                                         \
+    STET_OPT_TOPIC("Data"), STET_OPT_STR("data", T, source.data, NULL, "FILE", "labelled texts"),  \
+        STET_OPT_STR("label", T, source.label, NULL, "COLUMN", "column or field of the label"),    \
+        STET_OPT_STR("text", T, source.text, NULL, "COLUMN,...", "columns or fields of the text"), \
+        STET_OPT_FLAG("skip-bad", T, source.skip_bad, "count bad lines instead of failing"),       \
+        STET_OPT_INT("limit", T, source.limit, "0", 0, 1e12, "N",                                  \
+                     "a seeded random sample of N texts; 0: all"),                                 \
+        STET_OPT_STR("synonyms", T, source.synonyms, NULL, "SET", CLI_SYNONYMS_HELP)
+
+typedef struct cli_texts {
+    stet_model *model; /* NULL without a folder */
+    stet_dataset *data;
+    stet_sets sets;
+    size_t *index, n_index; /* the sample, ascending */
+} cli_texts;
+
+/* `dir` may be NULL: no model, and classes as the data has them. */
+stet_status cli_texts_load(const cli_source *s, const char *dir, uint64_t seed, cli_texts *out);
+void cli_texts_free(cli_texts *t);
+
+#endif

@@ -1,0 +1,333 @@
+/* Whole runs: shares, the file and its sums, threads, interrupts, sets of unknown words. */
+#include <dirent.h>
+#include <unistd.h>
+
+#include "alloc_fail.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/sha256.h"
+#include "exact.h"
+#include "model/small_model.h"
+#include "stet/attack.h"
+
+enum { TEXTS = 60 };
+
+typedef struct world {
+    stet_model *m;
+    stet_dataset *data;
+    stet_sets sets;
+} world;
+
+/* Random texts, most of which the model gets right; every word has up to three substitutes, one of
+ * them outside the vocabulary. */
+static void make(world *w, int kind, size_t longest, size_t classes)
+{
+    w->m = small_model(kind, classes, 7);
+    rng r = rng_stream(3, STREAM_TEST, 1);
+    static char text[TEXTS][512];
+    stet_str texts[TEXTS];
+    int labels[TEXTS];
+    for (int i = 0; i < TEXTS; i++) {
+        const size_t n = 2 + rng_below(&r, longest - 1);
+        text[i][0] = '\0';
+        for (size_t k = 0; k < n; k++)
+            snprintf(text[i] + strlen(text[i]), sizeof text[i] - strlen(text[i]), "%sw%d",
+                     k ? " " : "", (int)rng_below(&r, 30));
+        if (i == 5)
+            strcpy(text[i], " "); /* nothing to read */
+        if (i == 6)
+            strcpy(text[i], "unheard of"); /* nothing to change */
+        texts[i] = (stet_str){text[i], strlen(text[i])};
+        CHECK_OK(stet_model_predict(w->m, text[i], strlen(text[i]), NULL, &labels[i]));
+        if (i % 10 == 9)
+            labels[i] = (labels[i] + 1) % (int)classes;
+    }
+    static const char *const names[] = {"no", "yes", "perhaps"};
+    CHECK_OK(stet_dataset_new(texts, labels, TEXTS, names, classes, &w->data));
+    stet_subst_builder *b;
+    CHECK_OK(stet_subst_builder_new(&b));
+    for (int i = 0; i < 24; i++) {
+        char word[8], one[8], two[8];
+        snprintf(word, sizeof word, "w%d", i);
+        snprintf(one, sizeof one, "w%d", (i + 11) % 40);
+        snprintf(two, sizeof two, "w%d", (i + 23) % 40);
+        const char *subs[] = {one, two, "strange"};
+        CHECK_OK(stet_subst_add_list(b, word, subs, i % 3 == 0 ? 3 : 2));
+    }
+    w->sets.texts = NULL;
+    CHECK_OK(stet_subst_build(b, &w->sets.words));
+    stet_subst_builder_free(b);
+}
+
+static void unmake(world *w)
+{
+    stet_model_free(w->m);
+    stet_dataset_free(w->data);
+    stet_sets_free(&w->sets);
+}
+
+static stet_certify_args args_of(const world *w, const char *file)
+{
+    stet_certify_args a = STET_CERTIFY_DEFAULTS;
+    a.model = w->m, a.data = w->data, a.sets = &w->sets, a.file = file;
+    a.model_name = "runs/small/";
+    a.how.time_limit = 0;
+    return a;
+}
+
+static const char *path_of(const char *name)
+{
+    static char path[4][512];
+    static size_t turn;
+    char *p = path[turn++ % 4];
+    snprintf(p, sizeof path[0], "%s/%s", test_dir(), name);
+    return p;
+}
+
+static char *read_all(const char *path)
+{
+    char *data;
+    size_t size;
+    CHECK_OK(file_read_all(path, 1 << 28, &data, &size));
+    return data;
+}
+
+static json_t *parse(const char *line, size_t n)
+{
+    json_t *o;
+    CHECK_OK(json_read_text("line", line, n, &o));
+    return o;
+}
+
+static void check_sum(const char *line, json_t *o)
+{
+    char hex[SHA256_HEX];
+    sha256 h;
+    sha256_init(&h);
+    const char *end = strstr(line, ",\"sum\":");
+    for (const char *next; (next = strstr(end + 1, ",\"sum\":"));)
+        end = next;
+    sha256_add(&h, line, (size_t)(end - line));
+    sha256_hex(&h, hex);
+    CHECK_STR(json_string_value(json_object_get(o, "sum")), hex);
+}
+
+/* Every leaf has claims for all other classes, all above 0. */
+static void check_claims(const json_t *claims, size_t classes)
+{
+    CHECK_EQ(json_array_size(claims), classes - 1);
+    for (size_t i = 0; i < json_array_size(claims); i++) {
+        const json_t *c = json_array_get(claims, i);
+        CHECK(json_real_value(json_object_get(c, "bound")) > 0);
+        CHECK(json_is_string(json_object_get(c, "method")));
+        CHECK(json_is_integer(json_object_get(c, "other")));
+    }
+}
+
+static size_t check_tree(const json_t *v, size_t classes)
+{
+    if (json_object_get(v, "at")) {
+        CHECK(json_array_size(json_object_get(v, "words")) > 0);
+        return check_tree(json_object_get(v, "first"), classes) +
+               check_tree(json_object_get(v, "second"), classes);
+    }
+    if (!json_object_get(v, "over_budget"))
+        check_claims(json_object_get(v, "claims"), classes);
+    return 1;
+}
+
+TEST(the_file_says_what_the_result_says)
+{
+    for (int complete = 0; complete < 2; complete++) {
+        world w;
+        make(&w, 0, 8, 3);
+        const char *path = path_of("c.jsonl");
+        stet_certify_args a = args_of(&w, path);
+        a.how.complete = complete;
+        a.how.method = "loose"; /* so that there are trees */
+        stet_certify_result r;
+        CHECK_OK(certify_run_with(&a, &exact_family, &r));
+        CHECK_EQ(r.n, TEXTS);
+        CHECK_EQ(r.correct, TEXTS - 6);
+        CHECK_NEAR(r.clean, 0.9, 1e-12);
+        char *all = read_all(path);
+        size_t count[STET_VERDICTS] = {0}, leaves = 0, line = 0;
+        bool strange = false;
+        for (char *p = all, *end; (end = strchr(p, '\n')); p = end + 1, line++) {
+            *end = '\0';
+            json_t *o = parse(p, (size_t)(end - p));
+            check_sum(p, o);
+            if (line == 0) {
+                CHECK_STR(json_string_value(json_object_get(o, "model")), "small");
+                CHECK_EQ(json_integer_value(json_object_get(o, "texts")), TEXTS);
+            } else {
+                int v = 0;
+                while (strcmp(stet_verdict_name((stet_verdict)v),
+                              json_string_value(json_object_get(o, "verdict"))) != 0)
+                    v++;
+                count[v]++;
+                CHECK_EQ(v, r.verdict[line - 1]);
+                CHECK_EQ(json_integer_value(json_object_get(o, "text")), r.index[line - 1]);
+                if (v == STET_CERTIFIED && json_object_get(o, "tree"))
+                    leaves += check_tree(json_object_get(o, "tree"), 3);
+                else if (v == STET_CERTIFIED)
+                    check_claims(json_object_get(o, "claims"), 3);
+                CHECK_EQ(v == STET_BROKEN, json_array_size(json_object_get(o, "edits")) > 0);
+                strange |= strstr(p, "\"strange\"") != NULL;
+            }
+            json_decref(o);
+        }
+        CHECK_EQ(line, TEXTS + 1);
+        CHECK(strange); /* a word that the vocabulary lacks is in its set, and reads as unknown */
+        for (int v = 0; v < STET_VERDICTS; v++)
+            CHECK_EQ(count[v], r.verdicts[v]);
+        CHECK_EQ(leaves > 10, complete);
+        CHECK_EQ(count[STET_BROKEN] > 0, complete);
+        if (complete)
+            CHECK_EQ(count[STET_UNDECIDED], 0);
+        mem_free(all);
+        stet_certify_result_deinit(&r);
+        unmake(&w);
+    }
+}
+
+TEST(threads_change_nothing)
+{
+    for (int complete = 0; complete < 2; complete++) {
+        world w;
+        make(&w, 0, 10, 2);
+        const char *one = path_of("one.jsonl"), *two = path_of("two.jsonl");
+        stet_certify_result r;
+        stet_certify_args a = args_of(&w, one);
+        a.how.complete = complete;
+        a.how.largest = true;
+        stet_set_threads(1);
+        CHECK_OK(stet_certify_run(&a, &r));
+        CHECK_EQ(r.budget_at_least[0], r.correct);
+        for (size_t b = 1; b < r.n_budget; b++)
+            CHECK(r.budget_at_least[b] <= r.budget_at_least[b - 1]);
+        CHECK(r.budget_at_least[r.n_budget - 1] >= r.verdicts[STET_CERTIFIED]);
+        stet_certify_result_deinit(&r);
+        a.file = two;
+        stet_set_threads(3);
+        CHECK_OK(stet_certify_run(&a, &r));
+        stet_certify_result_deinit(&r);
+        char *x = read_all(one), *y = read_all(two);
+        CHECK_STR(x, y);
+        mem_free(x);
+        mem_free(y);
+        unmake(&w);
+    }
+    stet_set_threads(0);
+}
+
+static size_t files_in(const char *dir)
+{
+    DIR *d = opendir(dir);
+    size_t n = 0;
+    for (const struct dirent *e; (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+TEST(an_interrupted_run_leaves_no_file)
+{
+    world w;
+    make(&w, 0, 10, 2);
+    const stet_certify_args a = args_of(&w, path_of("c.jsonl"));
+    stet_certify_result r;
+    stet_interrupt();
+    CHECK_EQ(stet_certify_run(&a, &r), STET_EINTR);
+    interrupt_clear();
+    CHECK_EQ(files_in(test_dir()), 0);
+    CHECK_OK(stet_certify_run(&a, &r));
+    CHECK_EQ(files_in(test_dir()), 1);
+    stet_certify_result_deinit(&r);
+    unmake(&w);
+}
+
+/* Certified texts stand every attack, broken ones fall to trying everything. */
+static void note_line(void *user, const char *line)
+{
+    json_t *o = parse(line, strlen(line));
+    bool *turned = user;
+    turned[json_integer_value(json_object_get(o, "index"))] =
+        strcmp(json_string_value(json_object_get(o, "outcome")), "success") == 0;
+    json_decref(o);
+}
+
+TEST(certified_texts_stand_every_attack)
+{
+    for (const cert_family *const *f = cert_families; *f; f++) {
+        int kind = 0;
+        while (strcmp(small_kinds[kind].name, (*f)->model->name) != 0)
+            kind++;
+        world w;
+        make(&w, kind, 7, 2);
+        stet_certify_args a = args_of(&w, NULL);
+        a.how.complete = true;
+        stet_certify_result r;
+        CHECK_OK(stet_certify_run(&a, &r));
+        bool turned[TEXTS] = {0};
+        stet_attack_args t = STET_ATTACK_DEFAULTS;
+        t.model = w.m, t.data = w.data, t.sets = &w.sets, t.attack = "exhaustive";
+        t.each = note_line, t.each_user = turned;
+        stet_attack_result ar;
+        CHECK_OK(stet_attack_run(&t, &ar));
+        CHECK_EQ(ar.decided, ar.correct);
+        for (size_t i = 0; i < TEXTS; i++)
+            if (r.verdict[i] != STET_UNDECIDED)
+                CHECK_EQ(turned[i], r.verdict[i] == STET_BROKEN);
+        CHECK(r.undecided < 0.1 && r.broken > 0);
+        stet_certify_result_deinit(&r);
+        unmake(&w);
+    }
+}
+
+TEST(what_does_not_fit_together_is_refused)
+{
+    world w;
+    make(&w, 0, 6, 2);
+    stet_certify_args a = args_of(&w, path_of("no/such/folder/c.jsonl"));
+    stet_certify_result r;
+    CHECK_EQ(stet_certify_run(&a, &r), STET_EIO);
+    const size_t twice[] = {3, 3};
+    a = args_of(&w, NULL);
+    a.index = twice, a.n_index = 2;
+    CHECK_FAILS(stet_certify_run(&a, &r), STET_EUSAGE, "ascend");
+    a = args_of(&w, NULL);
+    a.sets = NULL;
+    CHECK_FAILS(stet_certify_run(&a, &r), STET_EUSAGE, "substitution sets");
+    a = args_of(&w, NULL);
+    a.how.method = "magic";
+    CHECK_FAILS(stet_certify_run(&a, &r), STET_EUSAGE, "no method 'magic'");
+    unmake(&w);
+}
+
+static stet_status one_run(void *world_)
+{
+    const world *w = world_;
+    static const size_t few[] = {1, 2, 5};
+    stet_certify_args a = args_of(w, path_of("c.jsonl"));
+    a.index = few, a.n_index = 3;
+    a.how.complete = a.how.largest = true;
+    a.how.refine = 3;
+    stet_certify_result r;
+    const stet_status st = stet_certify_run(&a, &r);
+    if (st == STET_OK)
+        stet_certify_result_deinit(&r);
+    return st;
+}
+
+TEST(a_run_survives_every_failed_allocation)
+{
+    world w;
+    make(&w, 0, 5, 2);
+    stet_set_threads(1);
+    CHECK_OK(stet_model_compile(w.m));
+    CHECK_LE(20, ALLOC_FAIL_LOOP(one_run, &w));
+    stet_set_threads(0);
+    unmake(&w);
+}
