@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "certify/cert_cnn.h"
+#include "certify/cert_cnn_joint.h"
 #include "model/kinds.h"
 
-static const char *const methods[] = {"ibp", NULL};
-enum { IBP };
+static const char *const methods[] = {"ibp", "joint", NULL};
+enum { IBP, JOINT };
 
 /* ---- rounding ----------------------------------------------------------------------------- */
 
@@ -46,7 +46,7 @@ double cnn_slack(const cnn_work *w, int other, double size, size_t terms)
         head += (fabs((double)a[f]) + fabs((double)b[f])) * (w->hi[f] + w->err[f]);
     }
     const double doubles = (double)(terms + 8) * DBL_EPSILON * size;
-    return (features + cnn_gamma(s->features + 8) * head) * (1 + 1e-9) + doubles + 0x1p-120;
+    return (features + cnn_gamma(s->features + 8) * head) * (1 + 1e-7) + doubles + 0x1p-120;
 }
 
 /* ---- what threads share ------------------------------------------------------------------- */
@@ -159,8 +159,12 @@ static stet_status work_new(const void *shared, void **out)
     if (!w)
         return STET_ENOMEM;
     w->s = shared;
-    *out = w;
-    return STET_OK;
+    const stet_status st = cnn_joint_new(&w->joint);
+    if (st == STET_OK)
+        *out = w;
+    else
+        mem_free(w);
+    return st;
 }
 
 static void work_free(void *p)
@@ -168,6 +172,7 @@ static void work_free(void *p)
     cnn_work *w = p;
     if (!w)
         return;
+    cnn_joint_free(w->joint);
     arena_deinit(&w->mem);
     mem_free(w);
 }
@@ -208,6 +213,7 @@ static stet_status open_task(void *p, const cert_task *t)
             return error_set(STET_EUSAGE, "word %u: the model knows %zu words", t->word[i], w->s->m->n_words);
     arena_restore(&w->mem, (arena_mark){0});
     w->t = t;
+    w->joint->open = false;
     w->limited = is_limited(t);
     w->pad = arena_new(&w->mem, real, n);
     w->err = arena_new(&w->mem, double, n);
@@ -238,17 +244,13 @@ stet_status cnn_ibp(cnn_work *w, int other, cert_bound *out)
 
 static stet_status bound(void *p, size_t method, int other, size_t refine, cert_bound *out)
 {
-    (void)refine;
-    (void)method;
-    return cnn_ibp(p, other, out);
+    return method == IBP ? cnn_ibp(p, other, out) : cnn_dual(p, other, refine, out);
 }
 
 static struct json_t *witness(const void *p, size_t method, int other)
 {
-    (void)p;
-    (void)method;
     (void)other;
-    return NULL;
+    return method == JOINT ? cnn_dual_witness(p) : NULL;
 }
 
 const cert_family cert_cnn = {

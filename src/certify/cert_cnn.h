@@ -35,13 +35,11 @@ typedef struct cnn_work {
     arena mem;
     const cert_task *t;
     bool limited;   /* the budget is smaller than the number of positions that it concerns */
-    size_t *count;  /* (n) words of each position */
     cnn_ranges r[CNN_MAX_KERNELS];
     real *pad;      /* (features) */
     double *err;    /* (features) */
     double *lo, *hi; /* (features) the range of y_f */
-    real *clean;    /* (windows, F) of each kernel in turn: windows of the references; made by cnn_clean */
-    cnn_joint *joint; /* what the joint bound keeps from class to class; NULL: not yet asked for */
+    cnn_joint *joint; /* cert_cnn_joint.h */
 } cnn_work;
 
 /* The weights of a feature in a margin, and how features are numbered. */
@@ -63,9 +61,10 @@ static inline const real *cnn_bias(const cnn_work *w, size_t kernel)
 /* Relative error of n roundings to nearest in float. */
 double cnn_gamma(size_t n);
 
-/* cert_cnn_windows.c: w->r, w->lo, w->hi for the task; the windows of the references. */
+/* cert_cnn_windows.c: w->r, w->lo, w->hi for the task. */
 stet_status cnn_windows(cnn_work *w);
-stet_status cnn_clean(cnn_work *w);
+/* With these words: the largest window sum of each feature, and the first window that has it. */
+stet_status cnn_winners(cnn_work *w, const uint32_t *ids, real *top, uint32_t *at);
 
 /* What rounding may take from the margin: features, head and the doubles of `terms` additions whose
  * absolute values add up to `size`. */

@@ -182,3 +182,41 @@ stet_status cnn_windows(cnn_work *w)
     arena_restore(&w->mem, scratch);
     return STET_OK;
 }
+
+SIMD_CLONES
+static void add_row(real *RESTRICT sum, const real *RESTRICT x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum[i] += x[i];
+}
+
+SIMD_CLONES
+static void keep_largest(real *RESTRICT top, uint32_t *RESTRICT at, const real *RESTRICT x, uint32_t t, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        at[i] = x[i] > top[i] ? t : at[i];
+        top[i] = x[i] > top[i] ? x[i] : top[i];
+    }
+}
+
+stet_status cnn_winners(cnn_work *w, const uint32_t *ids, real *top, uint32_t *at)
+{
+    const cnn_compiled *c = w->s->c;
+    const size_t F = c->filters, n = w->t->n;
+    const arena_mark scratch = arena_save(&w->mem);
+    real *sum = arena_new(&w->mem, real, F);
+    if (!sum)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < c->n_kernels; i++) {
+        for (size_t f = 0; f < F; f++)
+            top[i * F + f] = -INFINITY;
+        for (size_t t = 0; t < w->r[i].n; t++) {
+            memcpy(sum, cnn_bias(w, i), F * sizeof *sum);
+            for (size_t l = 0; l < c->k[i] && t + l < n; l++)
+                add_row(sum, cnn_tap(c, ids[t + l], i, l), F);
+            keep_largest(top + i * F, at + i * F, sum, (uint32_t)t, F);
+        }
+    }
+    arena_restore(&w->mem, scratch);
+    return STET_OK;
+}
