@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/rng.h"
+#include "stet/lexicon.h"
 #include "stet/train.h"
 #include "test.h"
 
@@ -179,6 +180,73 @@ TEST(an_interrupted_run_resumes_to_the_same_bytes)
     CHECK_OK(stet_train(&a, &r)); /* complete: nothing to do */
 }
 
+/* good* and bad* words may be replaced among themselves. */
+static void write_sets(const char *path)
+{
+    static const char *const family[] = {"good", "bad"};
+    stet_subst_builder *b;
+    stet_subst *s;
+    CHECK_OK(stet_subst_builder_new(&b));
+    for (int f = 0; f < 2; f++)
+        for (int i = 0; i < 5; i++) {
+            char word[8], one[8], two[8];
+            snprintf(word, sizeof word, "%s%d", family[f], i);
+            snprintf(one, sizeof one, "%s%d", family[f], (i + 1) % 5);
+            snprintf(two, sizeof two, "%s%d", family[f], (i + 3) % 5);
+            CHECK_OK(stet_subst_add_list(b, word, (const char *const[]){one, two}, 2));
+        }
+    CHECK_OK(stet_subst_build(b, &s));
+    CHECK_OK(stet_subst_save(s, path));
+    stet_subst_free(s);
+    stet_subst_builder_free(b);
+}
+
+static double last_number(const char *text, const char *key)
+{
+    double v = NAN;
+    for (const char *s = text; (s = strstr(s, key)); s++)
+        v = strtod(s + strlen(key), NULL);
+    return v;
+}
+
+/* Defences in a list, each with state or ramps of its own; the last epoch is what the folder keeps. */
+TEST(a_certified_run_is_interrupted_resumed_and_kept_to_its_last_epoch)
+{
+    static const char *const settings[] = {"kappa=0.4", "ramp=0.5", "eps-ramp=0.3", "beta=0.01",
+                                           "gbm-norm=init", "bound-share=0.6", NULL};
+    write_sets(at("sets"));
+    for (int k = 0; k < 2; k++) {
+        stet_train_result r;
+        stet_train_args a = small_run(kinds[k], at(k ? "whole1" : "whole0"));
+        a.synonyms = at("sets");
+        a.smooth = 1;
+        a.defense = "certified,gbm";
+        a.defense_settings = settings;
+        a.patience = 1;
+        CHECK_OK(stet_train(&a, &r));
+        CHECK_EQ(r.best_epoch, 4);
+        CHECK_EQ(r.epochs, 4);
+        char path[300], *text;
+        size_t n;
+        snprintf(path, sizeof path, "%s/train.jsonl", a.out);
+        CHECK_OK(file_read_all(path, 1 << 26, &text, &n));
+        CHECK(strstr(text, "\"kappa\":0,") && strstr(text, "\"eps\":0,"));
+        CHECK_NEAR(last_number(text, "\"kappa\":"), 0.4, 1e-9);
+        CHECK(isfinite(last_number(text, "\"gbm\":")) && last_number(text, "\"worst\":") > 0 &&
+              last_number(text, "\"ce\":") > 0);
+        mem_free(text);
+        const char *whole = a.out;
+        a.out = at(k ? "parts1" : "parts0");
+        int left = 25;
+        stet_set_progress(interrupt_after, &left);
+        CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "--resume");
+        stet_set_progress(NULL, NULL);
+        a.resume = true;
+        CHECK_OK(stet_train(&a, &r));
+        same_files(whole, a.out);
+    }
+}
+
 /* Run, kill -9 after a random and slowly growing time, resume, until a run ends by itself; how many were killed. */
 static int kill_until_done(const stet_train_args *a, rng *random)
 {
@@ -265,6 +333,11 @@ TEST(bad_input_is_named)
     CHECK_FAILS(stet_train(&b, &r), STET_EUSAGE, "did you mean 'cnn'");
     b = a;
     b.defense = "standart";
+    CHECK_FAILS(stet_train(&b, &r), STET_EUSAGE, "did you mean 'standard'");
+    b = a;
+    b.defense = "certified";
+    CHECK_FAILS(stet_train(&b, &r), STET_EUSAGE, "--synonyms");
+    b.defense = "gbm,standart";
     CHECK_FAILS(stet_train(&b, &r), STET_EUSAGE, "did you mean 'standard'");
     b = a;
     b.smooth = 1;
