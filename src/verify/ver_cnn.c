@@ -29,7 +29,7 @@ typedef struct kept {
 /* Windows of a kernel: ranges of the float32 values, (windows, filters). */
 typedef struct windows {
     size_t n, first;
-    double g, g_real; /* of float32; of our own products, which stand for real arithmetic */
+    double g;
     double *lo, *hi;
 } windows;
 
@@ -101,7 +101,7 @@ static const products *word_at(const ver_work *w, size_t i)
 
 /* One window of one filter. Lower end: every word takes p - g q, the reference counts in full, and
  * what other words take beyond it counts within the budget. Upper end: the same with signs turned. */
-static double window_end(const ver_work *w, size_t kernel, size_t at, size_t f, double g, double sign)
+static double window_end(const ver_work *w, size_t kernel, size_t at, size_t f, double sign)
 {
     const ver_model *m = w->m;
     const ver_task *t = w->t;
@@ -110,13 +110,13 @@ static double window_end(const ver_work *w, size_t kernel, size_t at, size_t f, 
     double drop[64];
     size_t pos[64], n = 0;
     ver_sum s = {0};
-    ver_add(&s, sign * b, g * fabs(b));
+    ver_add(&s, sign * b, win->g * fabs(b));
     for (size_t l = 0; l < m->k[kernel] && at + l < t->n; l++) {
         const size_t p = at + l, to = win->first + l * m->filters + f;
         double reference = 0, least = 0;
         for (size_t i = t->start[p]; i < t->start[p + 1]; i++) {
             const products *x = word_at(w, i);
-            const double v = sign * x->p[to] - g * x->q[to];
+            const double v = sign * x->p[to] - win->g * x->q[to];
             if (i == t->start[p])
                 reference = least = v;
             least = v < least ? v : least;
@@ -136,8 +136,7 @@ static stet_status open_windows(ver_work *w, size_t kernel)
     windows *win = &s->w[kernel];
     const size_t k = m->k[kernel];
     win->n = w->t->n < k ? 1 : w->t->n - k + 1; /* short texts go on with zero vectors */
-    win->g_real = ver_gamma64(m->dim + k + 8);
-    win->g = ver_gamma32(m->dim + k + 2) + win->g_real;
+    win->g = ver_gamma32(m->dim + k + 2) + ver_gamma64(m->dim + k + 8);
     win->lo = arena_new(&w->mem, double, win->n * m->filters);
     win->hi = arena_new(&w->mem, double, win->n * m->filters);
     if (!win->lo || !win->hi)
@@ -145,8 +144,8 @@ static stet_status open_windows(ver_work *w, size_t kernel)
     for (size_t t = 0; t < win->n; t++)
         for (size_t f = 0; f < m->filters; f++) {
             double *lo = &win->lo[t * m->filters + f], *hi = &win->hi[t * m->filters + f];
-            *lo = window_end(w, kernel, t, f, win->g, 1);
-            *hi = -window_end(w, kernel, t, f, win->g, -1);
+            *lo = window_end(w, kernel, t, f, 1);
+            *hi = -window_end(w, kernel, t, f, -1);
             double *y_lo = &s->y_lo[kernel * m->filters + f], *y_hi = &s->y_hi[kernel * m->filters + f];
             *y_lo = *lo > *y_lo ? *lo : *y_lo;
             *y_hi = *hi > *y_hi ? *hi : *y_hi;
@@ -204,149 +203,219 @@ static double interval_bound(const ver_work *w, int label, int other)
     return ver_lower(&sum);
 }
 
-/* Feature f's term is at least om (slope a + offset) with a the window at t: for om >= 0 its float32
- * value, for om < 0 the real one, because there the offset takes care of rounding. */
-typedef struct use {
-    size_t kernel, f, t;
-    double slope, offset;
-    double coef, g; /* om slope; what a is wrong by, relative to its size */
-} use;
+/* ---- the joint bound ---------------------------------------------------------------------- */
 
-/* Words of all positions, within the budget, for a sum over uses of coef * a. */
-static void add_words(const ver_work *w, const use *u, size_t n, ver_sum *sum)
-{
-    const ver_model *m = w->m;
-    const state *s = w->state;
-    const ver_task *t = w->t;
-    for (size_t p = 0; p < t->n; p++) {
-        double reference = 0, least = 0;
-        for (size_t i = t->start[p]; i < t->start[p + 1]; i++) {
-            const products *x = word_at(w, i);
-            ver_sum v = {0};
-            for (size_t j = 0; j < n; j++) {
-                if (u[j].coef == 0 || p < u[j].t || p >= u[j].t + m->k[u[j].kernel])
-                    continue;
-                const size_t to = s->w[u[j].kernel].first + (p - u[j].t) * m->filters + u[j].f;
-                ver_add(&v, u[j].coef * x->p[to], fabs(u[j].coef) * u[j].g * x->q[to]);
-            }
-            const double low = ver_lower(&v);
-            if (i == t->start[p])
-                reference = least = low;
-            least = low < least ? low : least;
-        }
-        ver_add(sum, reference, 0);
-        s->drop[p] = least - reference;
-    }
-    ver_add(sum, ver_within_budget(t, NULL, s->drop, t->n), 0);
-}
+/* A witness says by which sums over positions each feature is bounded, and with which weights:
+ *
+ *     low [f, w, t]        y_f >= a_t
+ *     cap [f, w, t, ...]   y_f <= c + sum over the windows t of max(0, a_t - c), where no other window
+ *                          exceeds c, and each maximum is at most a sum over its positions (Jensen)
+ *
+ * What is left of 1 goes to the end of the feature's range. Every weight gives a true bound. */
+typedef struct joint {
+    ver_sum constant;
+    ver_sum *word;  /* (words) what a word at its position adds */
+    double *total;  /* (features) weights so far */
+    bool limited;   /* the budget forbids something */
+    double om, weight;
+    size_t f, kernel, filter;
+} joint;
 
-static stet_status read_use(const ver_model *m, const state *s, const json_t *row, use *u)
+/* [f, w, t, ...] with at least one window, none twice. */
+static stet_status read_entry(const ver_model *m, const state *s, const json_t *row, size_t most, joint *j)
 {
-    const json_t *f = json_array_get(row, 0), *t = json_array_get(row, 1);
-    const json_t *slope = json_array_get(row, 2), *offset = json_array_get(row, 3);
-    if (json_array_size(row) != 4 || !json_is_integer(f) || !json_is_integer(t) ||
-        !json_is_number(slope) || !json_is_number(offset))
-        return error_set(STET_EFORMAT, "witness: expected [feature, window, slope, offset]");
-    const json_int_t feature = json_integer_value(f), window = json_integer_value(t);
+    const json_t *f = json_array_get(row, 0), *weight = json_array_get(row, 1);
+    const size_t n = json_array_size(row);
+    if (n < 3 || n > most || !json_is_integer(f) || !json_is_number(weight))
+        return error_set(STET_EFORMAT, "witness: expected [feature, weight, window%s]", most > 3 ? ", ..." : "");
+    const json_int_t feature = json_integer_value(f);
     if (feature < 0 || (uint64_t)feature >= m->features)
         return error_set(STET_EFORMAT, "witness: no feature %lld", (long long)feature);
-    u->kernel = (size_t)feature / m->filters;
-    u->f = (size_t)feature % m->filters;
-    if (window < 0 || (uint64_t)window >= s->w[u->kernel].n)
-        return error_set(STET_EFORMAT, "witness: no window %lld", (long long)window);
-    u->t = (size_t)window;
-    u->slope = json_number_value(slope);
-    u->offset = json_number_value(offset);
+    j->f = (size_t)feature;
+    j->kernel = j->f / m->filters;
+    j->filter = j->f % m->filters;
+    j->weight = json_number_value(weight);
+    if (!(j->weight >= 0 && j->weight <= 1.0000001))
+        return error_set(STET_EFORMAT, "witness: feature %zu: expected a weight from 0 to 1", j->f);
+    for (size_t i = 2; i < n; i++) {
+        const json_t *t = json_array_get(row, i);
+        if (!json_is_integer(t) || json_integer_value(t) < 0 || (uint64_t)json_integer_value(t) >= s->w[j->kernel].n)
+            return error_set(STET_EFORMAT, "witness: feature %zu has no such window", j->f);
+        for (size_t k = 2; k < i; k++)
+            if (json_equal(t, json_array_get(row, k)))
+                return error_set(STET_EFORMAT, "witness: feature %zu: a window twice", j->f);
+    }
     return STET_OK;
 }
 
-/* What float32 may get wrong about a window, whatever its words. */
-static double window_error(const ver_work *w, const use *u)
+/* What float32 makes at most (sign 1) or at least (-1) of word i at offset l. */
+static double word_end(const ver_work *w, const joint *j, size_t i, size_t l, double sign)
 {
-    const ver_model *m = w->m;
-    const ver_task *t = w->t;
-    const windows *win = &((const state *)w->state)->w[u->kernel];
-    double size = fabs((double)m->conv_b[u->kernel][u->f]);
-    for (size_t l = 0; l < m->k[u->kernel] && u->t + l < t->n; l++) {
-        double q = 0;
-        for (size_t i = t->start[u->t + l]; i < t->start[u->t + l + 1]; i++)
-            q = fmax(q, word_at(w, i)->q[win->first + l * m->filters + u->f]);
-        size += q;
-    }
-    return win->g * size * (1 + 1e-12);
+    const windows *win = &((const state *)w->state)->w[j->kernel];
+    const size_t to = win->first + l * w->m->filters + j->filter;
+    return word_at(w, i)->p[to] + sign * win->g * word_at(w, i)->q[to];
 }
 
-/* The least offset with slope a + offset >= the feature's float32 value, for every real value a of the window:
- * that is at most max(a + error, rest), where `rest` is what the other windows and the ReLU can reach.
- * The maximum is convex, so the ends of the window's real range decide. */
-static double least_offset(const ver_work *w, const use *u)
+static size_t taps(const ver_work *w, size_t kernel)
 {
-    const size_t filters = w->m->filters;
-    const windows *win = &((const state *)w->state)->w[u->kernel];
-    double rest = 0;
-    for (size_t t = 0; t < win->n; t++)
-        if (t != u->t)
-            rest = fmax(rest, win->hi[t * filters + u->f]);
-    const double lo = window_end(w, u->kernel, u->t, u->f, win->g_real, 1);
-    const double hi = -window_end(w, u->kernel, u->t, u->f, win->g_real, -1);
-    const double error = window_error(w, u);
-    const double at_lo = fmax(lo + error, rest) - u->slope * lo;
-    const double at_hi = fmax(hi + error, rest) - u->slope * hi;
-    const double size = (1 + fabs(u->slope)) * (fabs(lo) + fabs(hi) + error) + rest;
-    return fmax(at_lo, at_hi) + ver_gamma64(8) * size;
+    return w->m->k[kernel] < w->t->n ? w->m->k[kernel] : w->t->n;
 }
 
-/* The joint bound of the uses. What a witness gets wrong costs what it is wrong by: an offset that is too
- * small is raised, weights that sum to more than 1 pay for the excess, and a feature that is not used
- * counts with its range. So any witness gives a true bound. */
-static stet_status joint_bound(ver_work *w, int label, int other, use *u, size_t n, double *out)
+static void add_low(ver_work *w, joint *j, size_t t)
 {
-    const ver_model *m = w->m;
-    const state *s = w->state;
-    double *total = arena_znew(&w->mem, double, m->features);
-    if (!total)
-        return STET_ENOMEM;
-    ver_sum sum = head(w, label, other);
-    for (use *x = u; x < u + n; x++) {
-        const size_t f = x->kernel * m->filters + x->f;
-        const windows *win = &s->w[x->kernel];
-        const double om = weight_of(m, label, other, f), b = m->conv_b[x->kernel][x->f];
-        if (om >= 0 && (!(x->slope >= 0) || x->offset != 0))
-            return error_set(STET_EFORMAT, "witness: feature %zu: expected a weight >= 0 and offset 0", f);
-        if (om < 0 && total[f] != 0)
-            return error_set(STET_EFORMAT, "witness: feature %zu is used twice", f);
-        total[f] = om < 0 ? 1 : total[f] + x->slope;
-        x->coef = om * x->slope;
-        x->g = om < 0 ? win->g_real : win->g;
-        ver_add(&sum, x->coef * b, fabs(x->coef * b) * x->g);
-        if (om < 0)
-            ver_add(&sum, om * fmax(x->offset, least_offset(w, x)), 0);
-    }
-    for (size_t f = 0; f < m->features; f++) {
-        const double om = weight_of(m, label, other, f);
-        if (om < 0 && total[f] == 0)
-            ver_add(&sum, om * s->y_hi[f], 0);
-        if (om > 0 && ver_up(total[f]) > 1) /* ver_up: the total was rounded */
-            ver_add(&sum, -om * (total[f] * (1 + ver_gamma64(n)) - 1) * s->y_hi[f], 0);
-    }
-    add_words(w, u, n, &sum);
-    *out = ver_lower(&sum);
-    return STET_OK;
+    const double by = j->om * j->weight, b = w->m->conv_b[j->kernel][j->filter];
+    ver_add(&j->constant, by * b, by * fabs(b) * ((const state *)w->state)->w[j->kernel].g);
+    for (size_t l = 0; l < taps(w, j->kernel); l++)
+        for (size_t i = w->t->start[t + l]; i < w->t->start[t + l + 1]; i++)
+            ver_add(&j->word[i], by * word_end(w, j, i, l, -1), 0);
 }
 
-static stet_status witness_bound(ver_work *w, int label, int other, const json_t *witness, double *out)
+/* One window of a cap: max(0, a - c) <= sum over positions of max(0, lambda (L - c) + d(word)), where L is
+ * the window's least value, d what a word adds to it, and the lambda sum to 1. */
+static void add_cap_window(ver_work *w, joint *j, size_t t, double c)
 {
-    const json_t *rows = json_object_get(witness, "use");
+    const ver_task *task = w->t;
+    const double by = j->om * j->weight, b = w->m->conv_b[j->kernel][j->filter];
+    double least[64], spread[64], all = 0, size = fabs(b) + c;
+    double low = b + ((const state *)w->state)->w[j->kernel].g * fabs(b) - c;
+    for (size_t l = 0; l < taps(w, j->kernel); l++) {
+        double most = least[l] = word_end(w, j, task->start[t + l], l, 1);
+        for (size_t i = task->start[t + l]; i < task->start[t + l + 1]; i++) {
+            const double v = word_end(w, j, i, l, 1);
+            least[l] = fmin(least[l], v);
+            most = fmax(most, v);
+        }
+        spread[l] = most - least[l];
+        all += spread[l];
+        low += least[l];
+        size += fmax(fabs(least[l]), fabs(most));
+    }
+    const double error = fabs(by) * ver_gamma64(80) * size;
+    if (all == 0)
+        ver_add(&j->constant, by * fmax(0, low), error);
+    for (size_t l = 0; l < taps(w, j->kernel) && all > 0; l++)
+        for (size_t i = task->start[t + l]; i < task->start[t + l + 1] && spread[l] > 0; i++) {
+            const double d = word_end(w, j, i, l, 1) - least[l];
+            ver_add(&j->word[i], by * fmax(0, spread[l] / all * low + d), error);
+        }
+}
+
+/* The same where at most m positions of the window leave their reference: max(0, a - c) <= R + sum over positions of
+ * (max(0, A - c + m d(word)) - R) / m, with A the references' window, d a word's change, R = max(0, A - c). */
+static void add_cap_limited(ver_work *w, joint *j, size_t t, double c)
+{
+    const ver_task *task = w->t;
+    const double by = j->om * j->weight, b = w->m->conv_b[j->kernel][j->filter];
+    double at = b + ((const state *)w->state)->w[j->kernel].g * fabs(b) - c, size = fabs(b) + c;
+    size_t choices = 0, unpaid = 0;
+    for (size_t l = 0; l < taps(w, j->kernel); l++) {
+        const size_t first = task->start[t + l];
+        const bool choice = task->start[t + l + 1] - first > 1;
+        at += word_end(w, j, first, l, 1);
+        for (size_t i = first; i < task->start[t + l + 1]; i++)
+            size += fabs(word_end(w, j, i, l, 1));
+        choices += choice;
+        unpaid += choice && task->unpaid[t + l];
+    }
+    const size_t most = choices - unpaid < task->budget ? choices : task->budget + unpaid;
+    const double m = most > 1 ? (double)most : 1, rest = fmax(0, at), error = fabs(by) * ver_gamma64(80) * size;
+    ver_add(&j->constant, by * rest, error);
+    for (size_t l = 0; l < taps(w, j->kernel); l++)
+        for (size_t i = task->start[t + l] + 1; i < task->start[t + l + 1]; i++) {
+            const double d = word_end(w, j, i, l, 1) - word_end(w, j, task->start[t + l], l, 1);
+            ver_add(&j->word[i], by * (fmax(0, at + m * d) - rest) / m, error);
+        }
+}
+
+static void add_cap(ver_work *w, joint *j, const json_t *row)
+{
+    const windows *win = &((const state *)w->state)->w[j->kernel];
+    const size_t n = json_array_size(row);
+    double c = 0;
+    for (size_t t = 0; t < win->n; t++) {
+        bool named = false;
+        for (size_t i = 2; i < n; i++)
+            named = named || (size_t)json_integer_value(json_array_get(row, i)) == t;
+        c = named ? c : fmax(c, win->hi[t * w->m->filters + j->filter]);
+    }
+    ver_add(&j->constant, j->om * j->weight * c, 0);
+    for (size_t i = 2; i < n; i++) {
+        const size_t t = (size_t)json_integer_value(json_array_get(row, i));
+        if (j->limited)
+            add_cap_limited(w, j, t, c);
+        else
+            add_cap_window(w, j, t, c);
+    }
+}
+
+static stet_status add_entries(ver_work *w, int label, int other, const json_t *rows, bool cap, joint *j)
+{
     if (!json_is_array(rows))
-        return error_set(STET_EFORMAT, "witness: expected \"use\"");
-    const size_t n = json_array_size(rows);
-    use *u = arena_new(&w->mem, use, n + 1);
-    if (!u)
-        return STET_ENOMEM;
-    for (size_t j = 0; j < n; j++)
-        TRY(read_use(w->m, w->state, json_array_get(rows, j), &u[j]));
-    return joint_bound(w, label, other, u, n, out);
+        return error_set(STET_EFORMAT, "witness: expected \"low\" and \"cap\"");
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        TRY(read_entry(w->m, w->state, row, cap ? SIZE_MAX : 3, j));
+        j->om = weight_of(w->m, label, other, j->f);
+        if ((j->om < 0) != cap)
+            return error_set(STET_EFORMAT, "witness: feature %zu is bounded on the wrong side", j->f);
+        j->total[j->f] += j->weight;
+        if (cap)
+            add_cap(w, j, row);
+        else
+            add_low(w, j, (size_t)json_integer_value(json_array_get(row, 2)));
+    }
+    return STET_OK;
 }
+
+/* What the weights leave, at the end of the range. Weights that sum to more than 1 make an upper bound no
+ * smaller; of a lower bound the excess is taken off. */
+static void add_rest(const ver_work *w, int label, int other, joint *j)
+{
+    const state *s = w->state;
+    for (size_t f = 0; f < w->m->features; f++) {
+        const double om = weight_of(w->m, label, other, f), rest = 1 - j->total[f];
+        const double error = fabs(om) * 0x1p-40 * s->y_hi[f]; /* of the sum of weights */
+        if (om < 0)
+            ver_add(&j->constant, om * fmax(0, rest) * s->y_hi[f], error);
+        else
+            ver_add(&j->constant, om * rest * (rest >= 0 ? s->y_lo[f] : s->y_hi[f]), error);
+    }
+}
+
+static bool is_limited(const ver_task *t)
+{
+    size_t paid = 0;
+    for (size_t p = 0; p < t->n; p++)
+        paid += t->start[p + 1] - t->start[p] > 1 && !t->unpaid[p];
+    return t->budget < paid;
+}
+
+static stet_status joint_bound(ver_work *w, int label, int other, const json_t *witness, double *out)
+{
+    const ver_task *t = w->t;
+    const state *s = w->state;
+    joint j = {.constant = head(w, label, other), .limited = is_limited(t)};
+    j.word = arena_znew(&w->mem, ver_sum, t->start[t->n]);
+    j.total = arena_znew(&w->mem, double, w->m->features);
+    if (!j.word || !j.total)
+        return STET_ENOMEM;
+    TRY(add_entries(w, label, other, json_object_get(witness, "low"), false, &j));
+    TRY(add_entries(w, label, other, json_object_get(witness, "cap"), true, &j));
+    add_rest(w, label, other, &j);
+    for (size_t p = 0; p < t->n; p++) {
+        const double reference = ver_lower(&j.word[t->start[p]]);
+        double least = reference;
+        for (size_t i = t->start[p] + 1; i < t->start[p + 1]; i++)
+            least = fmin(least, ver_lower(&j.word[i]));
+        ver_add(&j.constant, reference, 0);
+        s->drop[p] = least - reference;
+    }
+    ver_add(&j.constant, ver_within_budget(t, NULL, s->drop, t->n), 0);
+    *out = ver_lower(&j.constant);
+    return STET_OK;
+}
+
+/* ---- growth bounds ------------------------------------------------------------------------ */
 
 /* Proposition 1: every entry of the growth bound matrix is the largest weight that any window puts on
  * the coordinate; it multiplies the largest change of the coordinate. The clean margin is the
@@ -417,14 +486,13 @@ static stet_status clean_margin(ver_work *w, int label, int other, double *out)
     return STET_OK;
 }
 
-/* A joint claim without help, for a part that no witness came with, is the interval bound. */
 static stet_status bound(ver_work *w, int label, int other, const char *method, const json_t *witness,
                          double *out)
 {
     *out = interval_bound(w, label, other);
     double more = -INFINITY;
     if (witness) {
-        TRY(witness_bound(w, label, other, witness, &more));
+        TRY(joint_bound(w, label, other, witness, &more));
     } else if (strcmp(method, "gbm") == 0) {
         double clean;
         TRY(clean_margin(w, label, other, &clean));

@@ -128,10 +128,24 @@ static void read_cnn(reader *r, const json_t *settings)
         r->status = error_set(STET_EFORMAT, "config.json: no kernels");
 }
 
+static void read_bilstm(reader *r, const json_t *settings)
+{
+    ver_model *m = r->m;
+    const size_t h = m->hidden = setting(r, settings, "hidden");
+    for (int d = 0; d < 2; d++) {
+        const char *end = d ? "_reverse" : "";
+        m->lstm[d].w_ih = TENSOR(r, 4 * h, m->dim, 0, "lstm.weight_ih_l0%s", end);
+        m->lstm[d].w_hh = TENSOR(r, 4 * h, h, 0, "lstm.weight_hh_l0%s", end);
+        m->lstm[d].b_ih = TENSOR(r, 4 * h, 0, 0, "lstm.bias_ih_l0%s", end);
+        m->lstm[d].b_hh = TENSOR(r, 4 * h, 0, 0, "lstm.bias_hh_l0%s", end);
+    }
+    m->features = 2 * h;
+}
+
 static const struct {
     const ver_kind *kind;
     void (*read)(reader *r, const json_t *settings);
-} kinds[] = {{&ver_cnn, read_cnn}};
+} kinds[] = {{&ver_cnn, read_cnn}, {&ver_bilstm, read_bilstm}};
 
 static stet_status read_weights(reader *r, const json_t *config, const char *name)
 {

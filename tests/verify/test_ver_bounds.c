@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "verify/ver_impl.h"
 
+static const char *const bilstm[] = {"hidden=4", NULL};
 static const char *const cnn[] = {"filters=5", "kernels=1,2,4", NULL};
 
 typedef struct pair {
@@ -93,6 +94,12 @@ TEST(cnn_bounds_never_exceed_the_truth)
     compare_with_truth("cnn", cnn, 5, 60, 1);
 }
 
+TEST(bilstm_bounds_never_exceed_the_truth)
+{
+    CHECK_LE(20, compare_with_truth("bilstm", bilstm, 5, 60, 0.1));
+    compare_with_truth("bilstm", bilstm, 5, 60, 1);
+}
+
 /* A task without choices: the bound is the margin but for rounding. */
 static void compare_values(const char *kind, const char *const *settings, double tolerance)
 {
@@ -123,6 +130,11 @@ static void compare_values(const char *kind, const char *const *settings, double
 TEST(a_cnn_without_choices_is_evaluated)
 {
     compare_values("cnn", cnn, 2e-5);
+}
+
+TEST(a_bilstm_without_choices_is_evaluated)
+{
+    compare_values("bilstm", bilstm, 1e-4);
 }
 
 /* Whatever the certifier proves, with its witness, the checker can follow. */
@@ -172,4 +184,10 @@ TEST(the_cnn_certifier_can_be_followed)
 {
     CHECK_LE(20, follow(&cert_cnn, "cnn", cnn, 8, 150, 0.1));
     follow(&cert_cnn, "cnn", cnn, 8, 100, 1);
+}
+
+TEST(the_bilstm_certifier_can_be_followed)
+{
+    CHECK_LE(20, follow(&cert_bilstm, "bilstm", bilstm, 12, 100, 0.1));
+    follow(&cert_bilstm, "bilstm", bilstm, 12, 60, 1);
 }

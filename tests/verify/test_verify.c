@@ -123,26 +123,43 @@ static double bound_of(int label, int other, const char *method, const json_t *w
     return b;
 }
 
-/* {"other":..},.. for both other classes; false: nothing can be claimed. */
-static bool put_claims(buf *b, int label, const char *method, const char *witness)
+/* Three features of a joint bound, each on the side that its weight asks for. */
+static json_t *witness_for(int label, int other)
 {
-    json_t *o = NULL;
-    if (witness)
-        CHECK_OK(json_read_text("witness", witness, strlen(witness), &o));
+    static const struct {
+        int f, t;
+        double weight;
+    } use[] = {{0, 0, 1}, {1, 1, 0.5}, {7, 0, 0.25}};
+    json_t *low = json_array(), *cap = json_array();
+    for (size_t i = 0; i < 3; i++) {
+        const size_t at = (size_t)use[i].f, n = v.features;
+        const bool down = v.fc_w[(size_t)label * n + at] < v.fc_w[(size_t)other * n + at];
+        json_array_append_new(down ? cap : low, json_pack("[i, f, i]", use[i].f, use[i].weight, use[i].t));
+    }
+    return json_pack("{s:o, s:o}", "low", low, "cap", cap);
+}
+
+/* {"other":..},.. for both other classes; false: nothing can be claimed. */
+static bool put_claims(buf *b, int label, const char *method)
+{
     bool good = true, first = true;
     for (int other = 0; other < 3; other++) {
         if (other == label)
             continue;
-        const double bound = bound_of(label, other, method, o);
+        json_t *witness = strcmp(method, "joint") == 0 ? witness_for(label, other) : NULL;
+        const double bound = bound_of(label, other, method, witness);
         good = good && bound > 0;
         buf_printf(b, "%s{\"other\":%d,\"bound\":%.17g,\"slack\":1e-05,\"method\":\"%s\"", first ? "" : ",", other,
                    bound, method);
-        if (witness)
-            buf_printf(b, ",\"witness\":%s", witness);
+        if (witness) {
+            char *text = json_dumps(witness, JSON_COMPACT);
+            buf_printf(b, ",\"witness\":%s", text);
+            free(text);
+            json_decref(witness);
+        }
         buf_str(b, "}");
         first = false;
     }
-    json_decref(o);
     return good;
 }
 
@@ -189,7 +206,7 @@ static void put_sets(buf *b, const int *word)
     buf_printf(b, "\"sets\":{\"0\":[\"w%d\"],\"2\":[\"w%d\"]},", NEAR + word[0], NEAR + word[2]);
 }
 
-static bool certified_line(buf *b, size_t index, const int *word, const char *method, const char *budget, const char *witness)
+static bool certified_line(buf *b, size_t index, const int *word, const char *method, const char *budget)
 {
     uint32_t start[5], id[8];
     ver_task t;
@@ -198,7 +215,7 @@ static bool certified_line(buf *b, size_t index, const int *word, const char *me
     two_sets(word, start, id);
     open_words(start, id, 4, strcmp(budget, "null") == 0 ? VER_ANY : strtoul(budget, NULL, 10), &t);
     buf_str(b, "\"claims\":[");
-    const bool good = put_claims(b, label, method, witness);
+    const bool good = put_claims(b, label, method);
     buf_str(b, "]");
     return good;
 }
@@ -220,7 +237,7 @@ static bool tree_line(buf *b, size_t index, const int *word)
             part_start[i] = i ? start[i] - 1 : 0;
         open_words(part_start, part, 4, VER_ANY, &t);
         buf_printf(b, "%s\"%s\":{\"claims\":[", side ? "," : "", side ? "second" : "first");
-        good = put_claims(b, label, "ibp", NULL) && good;
+        good = put_claims(b, label, "ibp") && good;
         buf_str(b, "]}");
     }
     buf_str(b, "}");
@@ -288,9 +305,9 @@ static void make_file(file *f)
     keep_line(f, &head);
     rng r = rng_stream(4, STREAM_TEST, 9);
     int word[4];
-    FIND(f, certified_line(b, 0, word, "ibp", "null", NULL));
-    FIND(f, certified_line(b, 3, word, "joint", "null", "{\"use\":[[0,0,1,0],[1,1,0.5,0],[7,0,0.25,0]]}"));
-    FIND(f, certified_line(b, 4, word, "gbm", "1", NULL));
+    FIND(f, certified_line(b, 0, word, "ibp", "null"));
+    FIND(f, certified_line(b, 3, word, "joint", "null"));
+    FIND(f, certified_line(b, 4, word, "gbm", "1"));
     FIND(f, tree_line(b, 5, word));
     FIND(f, broken_line(b, 8, word));
     buf wrong = {0};
@@ -440,9 +457,11 @@ TEST(what_is_changed_is_named)
     expect_failure(&f, 1, "\"sets\":{", "\"sets\":{\"4\":[\"w1\"],", "does not have");
     expect_failure(&f, 1, "\"sets\":{\"0\":[\"w", "\"sets\":{\"0\":[1,\"w", "position 0");
     expect_failure(&f, 1, "\"words\":[", "\"words\":[7,", "not a string");
-    expect_failure(&f, 2, "[[0,0,1,0]", "[[99,0,1,0]", "no feature 99");
-    expect_failure(&f, 2, "[[0,0,1,0]", "[[0,9,1,0]", "no window 9");
-    expect_failure(&f, 2, "[[0,0,1,0]", "[[0,0,1]", "expected [feature");
+    expect_failure(&f, 2, "[0,1.0,0]", "[99,1.0,0]", "no feature 99");
+    expect_failure(&f, 2, "[0,1.0,0]", "[0,1.0,9]", "no such window");
+    expect_failure(&f, 2, "[0,1.0,0]", "[0,-1.0,0]", "a weight from 0 to 1");
+    expect_failure(&f, 2, "[0,1.0,0]", "[0,1.0]", "expected [feature");
+    expect_failure(&f, 2, "\"low\"", "\"cap\"", "");
     expect_failure(&f, 4, "\"first\"", "\"third\"", "third");
     expect_failure(&f, 4, "\"words\":[", "\"words\":[\"w59\",", ""); /* the text's words come first */
     expect_failure(&f, 4, "\"at\":0", "\"at\":1", "not cut into two parts");

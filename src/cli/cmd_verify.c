@@ -1,0 +1,219 @@
+/* cli/cmd_verify.c - stet verify: derive every claim of a certificate file anew. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "stet/choices.h"
+#include "stet/model.h"
+#include "stet/verify.h"
+
+typedef struct verify_cfg {
+    cli_common common;
+    const char *model, *data, *label, *text, *synonyms;
+    bool skip_bad;
+} verify_cfg;
+
+static const stet_opt opts[] = {
+    STET_OPT_TOPIC("What the certificates are about"),
+    STET_OPT_STR("model", verify_cfg, model, NULL, "DIR", "the model folder"),
+    STET_OPT_STR("data", verify_cfg, data, NULL, "FILE", "the texts: words and labels must be theirs"),
+    STET_OPT_STR("synonyms", verify_cfg, synonyms, NULL, "SET",
+                 "the sets: substitutes must be theirs (with --data; alone, only the fingerprint is compared)"),
+    STET_OPT_STR("label", verify_cfg, label, NULL, "COLUMN", "column or field of the label"),
+    STET_OPT_STR("text", verify_cfg, text, NULL, "COLUMN,...", "columns or fields of the text"),
+    STET_OPT_FLAG("skip-bad", verify_cfg, skip_bad, "leave out bad lines of the data, as the certifier did"),
+    CLI_COMMON_OPTS(verify_cfg),
+    STET_OPT_END,
+};
+
+/* ---- where texts and sets come from ------------------------------------------------------- */
+
+/* Read by the ordinary readers: the checker itself knows neither tokenisers nor lexicons. */
+typedef struct source {
+    const verify_cfg *cfg;
+    stet_model *model;
+    stet_dataset *data;
+    stet_sets sets;
+    stet_tokens tokens;
+    stet_choices choices;
+    char problem[160];
+    char fingerprint[17];
+} source;
+
+static stet_status load_data(source *s)
+{
+    const size_t k = stet_model_classes(s->model);
+    const char **names = malloc(k * sizeof *names);
+    if (!names)
+        return cli_fail(STET_ENOMEM, "out of memory");
+    for (size_t c = 0; c < k; c++)
+        names[c] = stet_model_class_name(s->model, c);
+    stet_data_options how = STET_DATA_DEFAULTS;
+    stet_dataset *like = NULL; /* classes in the model's order */
+    stet_status st = stet_dataset_new(NULL, NULL, 0, names, k, &like);
+    free(names);
+    how.label = s->cfg->label;
+    how.text = s->cfg->text;
+    how.skip_bad = s->cfg->skip_bad;
+    how.like = like;
+    if (st == STET_OK)
+        st = stet_dataset_load(s->cfg->data, &how, &s->data);
+    stet_dataset_free(like);
+    return st;
+}
+
+static stet_status source_open(source *s)
+{
+    stet_status st = STET_OK;
+    if (s->cfg->data)
+        st = stet_model_load(s->cfg->model, &s->model);
+    if (st == STET_OK && s->cfg->data)
+        st = load_data(s);
+    if (st == STET_OK && s->cfg->synonyms)
+        st = stet_sets_load(s->cfg->synonyms, &s->sets);
+    if (st == STET_OK && s->cfg->synonyms)
+        snprintf(s->fingerprint, sizeof s->fingerprint, "%016" PRIx64, stet_sets_fingerprint(&s->sets));
+    return st;
+}
+
+static void source_close(source *s)
+{
+    stet_tokens_deinit(&s->tokens);
+    stet_choices_deinit(&s->choices);
+    stet_sets_free(&s->sets);
+    stet_dataset_free(s->data);
+    stet_model_free(s->model);
+}
+
+static const char *differ(source *s, const char *fmt, size_t position)
+{
+    snprintf(s->problem, sizeof s->problem, fmt, position);
+    return s->problem;
+}
+
+static const char *match_sets(source *s, const stet_verify_text *t, stet_str text)
+{
+    if (stet_sets_choices(&s->sets, text.data, text.len, stet_model_vocab(s->model), &s->tokens,
+                          stet_model_max_len(s->model), &s->choices) != STET_OK)
+        return stet_last_error();
+    for (size_t p = 0; p < t->n; p++) {
+        const size_t n = s->choices.start[p + 1] - s->choices.start[p];
+        bool same = n == t->start[p + 1] - t->start[p];
+        for (size_t k = 0; same && k < n; k++)
+            same = strcmp(s->choices.text[s->choices.start[p] + k], t->substitute[t->start[p] + k]) == 0;
+        if (!same)
+            return differ(s, "position %zu: not the substitutes that --synonyms has", p);
+    }
+    return NULL;
+}
+
+static const char *match(void *user, const stet_verify_text *t)
+{
+    source *s = user;
+    if (t->index >= stet_dataset_size(s->data))
+        return differ(s, "--data has %zu texts only", stet_dataset_size(s->data));
+    if (stet_dataset_label(s->data, t->index) != t->label)
+        return "not the label that --data has";
+    const stet_str text = stet_dataset_text(s->data, t->index);
+    if (stet_tokenize(stet_model_tokenizer(s->model), text.data, text.len, &s->tokens) != STET_OK)
+        return stet_last_error();
+    const size_t most = stet_model_max_len(s->model), n = s->tokens.n < most ? s->tokens.n : most;
+    for (size_t p = 0; p < t->n && p < n; p++)
+        if (strcmp(stet_token_word(&s->tokens, p), t->word[p]) != 0)
+            return differ(s, "position %zu: not the word that --data has", p);
+    if (n != t->n)
+        return differ(s, "the text of --data has %zu words", n);
+    return s->cfg->synonyms ? match_sets(s, t, text) : NULL;
+}
+
+/* ---- output ------------------------------------------------------------------------------- */
+
+typedef struct job {
+    source from;
+    json_t *lines; /* with --json: what failed */
+} job;
+
+static const char *match_job(void *user, const stet_verify_text *t)
+{
+    return match(&((job *)user)->from, t);
+}
+
+static void failed(void *user, size_t line, const char *why)
+{
+    job *j = user;
+    if (j->lines)
+        json_array_append_new(j->lines, json_pack("{s:I, s:s}", "line", (json_int_t)line, "why", why));
+    else
+        printf("line %zu: %s\n", line, why);
+}
+
+static stet_status print_json(const verify_cfg *cfg, const stet_verify_result *r, json_t *lines)
+{
+    json_t *o = cli_json_start(&cmd_verify, cfg);
+    if (!o)
+        return STET_ENOMEM;
+    json_object_set_new(o, "n", json_integer((json_int_t)r->texts));
+    json_object_set_new(o, "failed", json_integer((json_int_t)r->failed));
+    json_object_set_new(o, "claims", json_integer((json_int_t)r->claims));
+    json_object_set_new(o, "certified", json_integer((json_int_t)r->certified));
+    json_object_set_new(o, "broken", json_integer((json_int_t)r->broken));
+    json_object_set_new(o, "wrong", json_integer((json_int_t)r->wrong));
+    json_object_set_new(o, "undecided", json_integer((json_int_t)r->undecided));
+    json_object_set_new(o, "lines", json_incref(lines));
+    json_object_set_new(o, "seconds", json_real(r->seconds));
+    return cli_json_print(o);
+}
+
+static void print_text(const stet_verify_result *r)
+{
+    printf("%zu claims of %zu texts stand: %zu certified, %zu broken, %zu wrong as they are, %zu undecided (%.1f s)\n",
+           r->claims, r->certified + r->broken + r->wrong + r->undecided, r->certified, r->broken, r->wrong,
+           r->undecided, r->seconds);
+    if (r->claims)
+        printf("smallest bound derived: %.6g\n", r->least);
+}
+
+static stet_status run(void *config, const stet_rest *rest)
+{
+    const verify_cfg *cfg = config;
+    if (!cfg->model)
+        return cli_usage("--model DIR is needed: the model that the certificates are about");
+    job j = {.from = {.cfg = cfg}, .lines = cfg->common.json ? json_array() : NULL};
+    stet_status st = source_open(&j.from);
+    stet_verify_result r;
+    if (st == STET_OK) {
+        const stet_verify_options how = {
+            .match = cfg->data ? match_job : NULL,
+            .failed = failed,
+            .user = &j,
+            .synonyms_fingerprint = cfg->synonyms ? j.from.fingerprint : NULL,
+        };
+        st = stet_verify_file(rest->v[0], cfg->model, &how, &r);
+    }
+    if (st == STET_OK && cfg->common.json)
+        st = print_json(cfg, &r, j.lines);
+    else if (st == STET_OK)
+        print_text(&r);
+    if (st == STET_OK && r.failed)
+        st = cli_fail(STET_EFORMAT, "%s: %zu lines do not hold", rest->v[0], r.failed);
+    json_decref(j.lines);
+    source_close(&j.from);
+    return st;
+}
+
+const cli_command cmd_verify = {
+    .name = "verify",
+    .args = "FILE",
+    .summary = "check a certificate file with code that shares nothing with the certifier",
+    .details = "Every bound is derived anew from the model folder, in double precision with outward rounding; every\n"
+               "counter-example is evaluated. Each line that does not hold is named, and the program exits with 3.\n"
+               "With --data and --synonyms the words, labels and substitutes are compared with their source as well.",
+    .examples = "  stet verify cert.jsonl --model runs/cnn\n"
+                "  stet verify cert.jsonl --model runs/cnn --data test.tsv.xz --synonyms jia.subst\n",
+    .opts = opts,
+    .cfg_size = sizeof(verify_cfg),
+    .min_args = 1,
+    .max_args = 1,
+    .run = run,
+};
