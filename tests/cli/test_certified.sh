@@ -1,0 +1,41 @@
+#!/bin/sh
+# Certified training as a user would run it, alone and in a list of defences.
+. "$(dirname "$0")/cli_test.sh"
+cd "$TMP" || exit 1
+
+i=0
+while [ $i -lt 40 ]; do
+    printf '1\tthis film is good and fine and great number%d\n0\tthis film is bad and poor and awful number%d\n' $i $i
+    i=$((i + 1))
+done >train.tsv
+for w in this film is good fine great bad poor awful and; do
+    printf '%s' $w
+    for k in 1 2 3 4 5 6; do printf ' 0.%d' $(((${#w} * k * 7 + $(printf '%d' "'$w") * k) % 10)); done
+    echo
+done >vectors.txt
+echo '{"good": ["fine", "great"], "fine": ["good"], "bad": ["poor"], "poor": ["awful", "bad"]}' >neighbours.json
+"$STET" synonyms build --neighbours neighbours.json -o sets -q >/dev/null || fail "no sets"
+
+train() {
+    "$STET" train -q --data train.tsv --vectors vectors.txt --lr 0.02 --batch 8 --epochs 6 "$@"
+}
+for case in cnn:0.5 bilstm:0.05; do
+    model=${case%:*} kappa=${case#*:}
+    output "epoch 6 of 6" train --model $model --synonyms sets --smooth 1 --defense certified,gbm --kappa $kappa --beta 1e-4 \
+        --gbm-of logits --schedule cosine -o $model
+    output "accuracy 100" "$STET" eval $model --data train.tsv -q
+    grep -q "\"kappa\":$kappa,\"eps\":1" $model/train.jsonl || fail "$model: the ramp does not reach its end"
+    grep -q '"gbm":' $model/train.jsonl || fail "$model: the growth bound is not logged"
+    grep -q 'certified,gbm' $model/config.json || fail "$model: the defences are not in the configuration"
+done
+tail -3 cnn/train.jsonl | grep -q '"certified":1,' || fail "the cnn is not certified: $(tail -3 cnn/train.jsonl)"
+output "epoch 6 of 6" train --synonyms sets --defense certified --bound joint -o joint
+
+expect 2 "--beta is an option of defence 'gbm': add it to --defense" train --synonyms sets --defense certified --beta 0.1 -o x
+expect 2 "--kappa is an option of defence 'certified'" train --synonyms sets --defense gbm --kappa 0.1 -o x
+expect 2 "did you mean 'certified'" train --synonyms sets --defense gbm,certifid -o x
+expect 2 "listed twice" train --defense gbm,gbm -o x
+expect 2 "--synonyms" train --defense certified -o x
+expect 2 "--kappa" train --synonyms sets --defense certified --kappa 1.5 -o x
+expect 2 "joint" train --synonyms sets --model bilstm --defense certified --bound joint -o x
+exit $failed
