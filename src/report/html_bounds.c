@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "report/html.h"
 
-enum { MAP_ROWS = 128, MAP_COLS = 128, BINS = 48 };
+enum { MAP_CELLS = 256 * 256, BINS = 48, FINE = 2048 };
 
 /* Smallest and largest entry of all models, so that maps share their colours; what is far below the largest is as good as
  * zero. */
@@ -22,6 +22,40 @@ static bool common_range(const report *r, double *lo, double *hi)
         }
     *lo = fmax(*lo, *hi * 1e-6);
     return *lo < *hi;
+}
+
+/* How many entries of one model, or of all, fall into each of n equal parts of log [lo, hi]; returns their number. */
+static double count(const stet_gbm *g, double lo, double hi, double *bin, size_t n)
+{
+    double total = 0;
+    for (size_t k = 0; k < g->rows * g->cols; k++) {
+        const double v = (double)g->m[k];
+        if (!(v > 0) || !isfinite(v))
+            continue;
+        const double at = log(v / lo) / log(hi / lo) * (double)n;
+        bin[at < 0 ? 0 : at >= (double)n ? n - 1 : (size_t)at]++;
+        total++;
+    }
+    return total;
+}
+
+/* Colours go over the entries there are many of: a few far out would leave one shade for all others. */
+static void colour_range(const report *r, double *lo, double *hi)
+{
+    static const double tail = 0.005;
+    double bin[FINE] = {0}, total = 0, below = 0;
+    for (size_t i = 0; i < r->n; i++)
+        if (r->run[i].has_gbm)
+            total += count(&r->run[i].gbm, *lo, *hi, bin, FINE);
+    const double from = *lo, ratio = *hi / *lo;
+    size_t first = 0, last = FINE;
+    for (size_t k = 0; k < FINE; k++) {
+        below += bin[k];
+        first = below < tail * total ? k + 1 : first;
+        last = last == FINE && below >= (1 - tail) * total ? k + 1 : last;
+    }
+    *lo = from * pow(ratio, (double)first / FINE);
+    *hi = from * pow(ratio, (double)(last > first ? last : first + 1) / FINE);
 }
 
 /* ---- heat maps ---------------------------------------------------------------------------- */
@@ -41,18 +75,24 @@ static float *shrink(const stet_gbm *g, size_t down, size_t across, size_t rows,
 static stet_status put_map(const run_folder *run, double lo, double hi, buf *b)
 {
     const stet_gbm *g = &run->gbm;
-    const size_t down = (g->rows + MAP_ROWS - 1) / MAP_ROWS, across = (g->cols + MAP_COLS - 1) / MAP_COLS;
+    size_t down = 1, across = 1; /* entries in a cell */
+    while ((g->rows / down) * (g->cols / across) > MAP_CELLS)
+        ++*(g->rows / down > g->cols / across ? &down : &across);
     const size_t rows = (g->rows + down - 1) / down, cols = (g->cols + across - 1) / across;
-    char label[160], caption[160], attributes[64];
+    char label[160], caption[160], attributes[64], unit[48] = "unit", input[48] = "input";
     snprintf(label, sizeof label, "growth bounds of %s", run->name);
     snprintf(caption, sizeof caption, "%zu units × %zu inputs, sum %.4g.%s", g->rows, g->cols, g->sum,
              down * across > 1 ? " A cell shows the largest entry of its block." : "");
     snprintf(attributes, sizeof attributes, "data-down=\"%zu\" data-across=\"%zu\"", down, across);
+    if (down > 1)
+        snprintf(unit, sizeof unit, "unit, in steps of %zu", down);
+    if (across > 1)
+        snprintf(input, sizeof input, "input, in steps of %zu", across);
     float *m = shrink(g, down, across, rows, cols);
     stet_plot *p = NULL;
     stet_status st = m ? stet_plot_new(&(stet_plot_options){.title = label,
-                                                            .x_label = "input",
-                                                            .y_label = "unit",
+                                                            .x_label = input,
+                                                            .y_label = unit,
                                                             .width = CHART_WIDTH,
                                                             .height = CHART_HEIGHT},
                                        &p)
@@ -73,22 +113,6 @@ static stet_status put_map(const run_folder *run, double lo, double hi, buf *b)
 
 /* ---- distribution ------------------------------------------------------------------------- */
 
-static void count(const stet_gbm *g, double lo, double hi, double share[BINS])
-{
-    double total = 0;
-    memset(share, 0, BINS * sizeof *share);
-    for (size_t k = 0; k < g->rows * g->cols; k++) {
-        const double v = (double)g->m[k];
-        if (!(v > 0) || !isfinite(v))
-            continue;
-        const double at = log(v / lo) / log(hi / lo) * BINS;
-        share[at < 0 ? 0 : at >= BINS ? BINS - 1 : (int)at]++;
-        total++;
-    }
-    for (int k = 0; k < BINS; k++)
-        share[k] *= total > 0 ? 100 / total : 0;
-}
-
 static stet_status put_distribution(const report *r, double lo, double hi, buf *b)
 {
     double edge[BINS + 1], share[BINS];
@@ -103,7 +127,10 @@ static stet_status put_distribution(const report *r, double lo, double hi, buf *
                                            .height = CHART_HEIGHT},
                       &p));
     for (size_t i = 0; i < r->n; i++) { /* also those without bounds, so that colours stay with their models */
-        count(&r->run[i].gbm, lo, hi, share);
+        memset(share, 0, sizeof share);
+        const double total = r->run[i].has_gbm ? count(&r->run[i].gbm, lo, hi, share, BINS) : 0;
+        for (int k = 0; k < BINS; k++)
+            share[k] *= total > 0 ? 100 / total : 0;
         stet_plot_histogram(p, r->run[i].name, edge, share, r->run[i].has_gbm ? BINS : 0);
     }
     return html_figure(p, "", "Distribution of the entries", "Further left: the model reacts less to a change of its input.", b);
@@ -121,7 +148,7 @@ static void put_constants(const report *r, buf *b)
                 {"Lipschitz constant ∞→∞, largest row sum", offsetof(stet_gbm, lipschitz.inf_inf)},
                 {"Lipschitz constant 1→∞, largest entry", offsetof(stet_gbm, lipschitz.one_inf)},
                 {"Lipschitz constant 2→2", offsetof(stet_gbm, lipschitz.two_two)}};
-    buf_str(b, "<div class=\"scroll\"><table class=\"plain\"><thead><tr><th></th>");
+    buf_str(b, "<figure><h3>Constants that follow</h3><div class=\"scroll\"><table class=\"plain\"><thead><tr><th></th>");
     for (size_t i = 0; i < r->n; i++) {
         buf_str(b, "<th class=\"n\" scope=\"col\">");
         esc(b, r->run[i].name);
@@ -140,7 +167,7 @@ static void put_constants(const report *r, buf *b)
         }
         buf_str(b, "</tr>\n");
     }
-    buf_str(b, "</tbody></table></div>\n");
+    buf_str(b, "</tbody></table></div></figure>\n");
 }
 
 stet_status html_bounds(const report *r, buf *b)
@@ -152,14 +179,15 @@ stet_status html_bounds(const report *r, buf *b)
     buf_str(b, "<section id=\"bounds\"><h2>Growth bounds</h2>\n<p>Entry (i, j) of the matrix M bounds how far unit i can move "
                "when input j moves by one. Smaller is firmer. All maps share one scale of colours.</p>\n<div class=\"charts\">\n");
     size_t maps = 0;
+    double from = lo, to = hi;
+    colour_range(r, &from, &to);
     for (size_t i = 0; i < r->n && maps < MOST_MAPS; i++)
         if (r->run[i].has_gbm) {
-            TRY(put_map(&r->run[i], lo, hi, b));
+            TRY(put_map(&r->run[i], from, to, b));
             maps++;
         }
     TRY(put_distribution(r, lo, hi, b));
-    buf_str(b, "</div>\n");
     put_constants(r, b);
-    buf_str(b, "</section>\n");
+    buf_str(b, "</div></section>\n");
     return STET_OK;
 }

@@ -295,7 +295,7 @@ stet_status html_certificates(const report *r, buf *b)
                 put_verdicts(s->cell[i][j], b);
                 const json_t *list = json_object_get(s->cell[i][j], "examples");
                 if (json_array_size(list))
-                    buf_str(b, "<details><summary>texts</summary><div class=\"texts\">\n");
+                    buf_str(b, "<details><summary>texts, those with the most variants first</summary><div class=\"texts\">\n");
                 for (size_t e = 0; e < json_array_size(list) && e < EACH; e++)
                     put_certificate(json_array_get(list, e), b);
                 buf_str(b, json_array_size(list) ? "</div></details>\n" : "");

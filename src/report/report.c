@@ -72,9 +72,12 @@ static stet_status make(const stet_report_args *a, buf *b)
     if (!r)
         return STET_ENOMEM;
     r->a = a;
+    const size_t failures = mem_failures();
     stet_status st = gather(r);
     if (st == STET_OK)
         st = write_page(r, b);
+    if (st == STET_OK && mem_failures() != failures) /* jansson leaves out what it has no memory for */
+        st = error_set(STET_ENOMEM, "out of memory for the report");
     for (size_t i = 0; i < r->n; i++)
         run_folder_deinit(&r->run[i]);
     mem_free(r->data);

@@ -41,11 +41,12 @@ static bool column_of(const json_t *o, column *c)
         const json_t *budget = json_object_get(o, "budget");
         c->kind = MEASURE_CERTIFIED;
         snprintf(c->label, sizeof c->label, "proved");
+        const bool automatic = strcmp(str_of(o, "method"), "auto") == 0;
+        const int n = snprintf(c->note, sizeof c->note, "%.40s%s", automatic ? "" : str_of(o, "method"), automatic ? "" : ", ");
         if (json_is_integer(budget))
-            snprintf(c->note, sizeof c->note, "%s, at most %lld words", str_of(o, "method"),
-                     (long long)json_integer_value(budget));
+            snprintf(c->note + n, sizeof c->note - (size_t)n, "up to %lld words", (long long)json_integer_value(budget));
         else
-            snprintf(c->note, sizeof c->note, "%s, any words", str_of(o, "method"));
+            snprintf(c->note + n, sizeof c->note - (size_t)n, "any words");
         snprintf(c->key, sizeof c->key, "%s", c->note);
     } else {
         return false;
@@ -200,10 +201,10 @@ void report_lead(const report *r, buf *out)
         const double worst = summary_worst(s, i);
         if (!isfinite(worst))
             continue;
-        buf_printf(out, any ? "; %s %.1f %%" : "Under the strongest attack that was tried, %s is right about %.1f %% of the texts",
+        buf_printf(out, any ? "; %s %.1f %%" : "Under the strongest attack that was tried, %s is right about %.1f %% of the texts",
                    r->run[i].name, 100 * worst);
         if (isfinite(summary_clean(s, i)))
-            buf_printf(out, " (untouched: %.1f %%)", 100 * summary_clean(s, i));
+            buf_printf(out, " (untouched: %.1f %%)", 100 * summary_clean(s, i));
         any = true;
     }
     buf_str(out, any ? ". " : "");
@@ -212,7 +213,7 @@ void report_lead(const report *r, buf *out)
         const double proved = summary_certified(s, i);
         if (!isfinite(proved))
             continue;
-        buf_printf(out, any ? ", for %.1f %% with %s" : "For %.1f %% of the texts it is proved that no combination of synonyms can turn the right answer of %s",
+        buf_printf(out, any ? ", for %.1f %% with %s" : "For %.1f %% of the texts it is proved that no combination of synonyms can turn the right answer of %s",
                    100 * proved, r->run[i].name);
         any = true;
     }

@@ -1,0 +1,230 @@
+/* Reports of small run folders: what is on the page, what must not be, and what happens to bad folders. */
+#include <jansson.h>
+#include <sys/stat.h>
+
+#include "alloc_fail.h"
+#include "base/mem.h"
+#include "report/report_impl.h"
+#include "stet/model.h"
+#include "stet/report.h"
+#include "stet/results.h"
+#include "test.h"
+
+static const char *inside(const char *name)
+{
+    static char path[8][4096];
+    static size_t next;
+    char *p = path[next++ % 8];
+    snprintf(p, sizeof path[0], "%s/%s", test_dir(), name);
+    return p;
+}
+
+static void put(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+/* A model that was never trained, with a training journal of two epochs. Returns its fingerprint. */
+static const char *make_run(const char *name, uint64_t seed)
+{
+    static char print[4][17];
+    static size_t next;
+    char *out = print[next++ % 4];
+    static const char *const words[] = {"good", "bad", "film"};
+    static const char *const classes[] = {"<negative>", "positive"};
+    static const char *const small[] = {"kernels=2", "filters=3", NULL};
+    float data[5 * 4];
+    unsigned char known[5] = {0, 0, 1, 1, 1};
+    for (size_t i = 0; i < sizeof data / sizeof *data; i++)
+        data[i] = (float)(i % 7) / 7.0f;
+    stet_vectors v = {.n = 5, .dim = 4, .data = data, .known = known, .n_known = 3};
+    stet_vocab *vocab;
+    stet_model *m;
+    CHECK_OK(stet_vocab_from_words(words, 3, &vocab));
+    const stet_model_new_args a = {.name = "cnn", .settings = small, .vocab = vocab, .vectors = &v, .max_len = 16, .n_classes = 2,
+                                   .class_names = classes, .seed = seed};
+    CHECK_OK(stet_model_new(&a, &m));
+    mkdir(inside(name), 0777);
+    CHECK_OK(stet_model_save(m, inside(name)));
+    snprintf(out, sizeof print[0], "%016llx", (unsigned long long)stet_model_fingerprint(m));
+    char journal[128];
+    snprintf(journal, sizeof journal, "%s/train.jsonl", name);
+    put(inside(journal), "{\"step\":1,\"loss\":0.7,\"gbm\":3}\n{\"epoch\":1,\"train_loss\":0.7,\"valid_accuracy\":0.5,\"valid_loss\":0.6}\n"
+                         "{\"step\":2,\"loss\":0.5,\"gbm\":2}\n{\"epoch\":2,\"train_loss\":0.5,\"valid_accuracy\":0.75,\"valid_loss\":0.4}\n{\"st");
+    stet_model_free(m);
+    stet_vocab_free(vocab);
+    return out;
+}
+
+static void measured(const char *run, const char *print, const char *name, const char *numbers)
+{
+    char json[4096];
+    snprintf(json, sizeof json,
+             "{\"seed\":1,\"model_fingerprint\":\"%s\",\"data\":{\"name\":\"test.tsv\",\"fingerprint\":\"f1\",\"texts\":100,\"measured\":50},"
+             "\"synonyms\":{\"name\":\"s.subst\"},%s}",
+             print, numbers);
+    CHECK_OK(stet_results_write(inside(run), name, json));
+}
+
+static const char evil[] = "<img src=x onerror=alert(1)>";
+
+static void make_two(void)
+{
+    char attack[2048];
+    snprintf(attack, sizeof attack,
+             "\"command\":\"attack\",\"attack\":\"pwws\",\"profile\":\"original\",\"n\":50,\"clean\":0.9,\"aua\":0.25,\"turned\":[3],\"wrong\":[],"
+             "\"examples\":[{\"index\":3,\"label\":\"positive\",\"answer\":\"%s\",\"before\":0.9,\"after\":0.125,\"queries\":7,\"words\":4,"
+             "\"changed\":1,\"text\":\"a good film %s\",\"changes\":[{\"start\":2,\"end\":6,\"from\":\"good\",\"to\":\"%s\"},"
+             "{\"start\":900,\"end\":901,\"to\":\"outside\"}]}]",
+             evil, evil, evil);
+    const char *a = make_run("alpha", 1), *b = make_run("beta", 2);
+    measured("alpha", a, "eval", "\"command\":\"eval\",\"accuracy\":0.875");
+    measured("alpha", a, "attack-pwws-original", attack);
+    measured("beta", b, "attack-pwws-original",
+             "\"command\":\"attack\",\"attack\":\"pwws\",\"profile\":\"original\",\"n\":50,\"clean\":0.9,\"aua\":0.75,\"turned\":[],\"wrong\":[]");
+    measured("beta", b, "certify-auto",
+             "\"command\":\"certify\",\"method\":\"auto\",\"budget\":null,\"n\":50,\"clean\":0.9,\"certified\":0.625,\"broken\":0.05,"
+             "\"undecided\":0.225,\"seconds\":1,\"margins\":{\"lo\":-1,\"hi\":1,\"bins\":[1,2,3,4]},"
+             "\"examples\":[{\"index\":1,\"label\":\"positive\",\"verdict\":\"certified\",\"clean\":2,\"margin\":0.5,\"text\":\"a film\"}]");
+    measured("beta", "0000000000000000", "eval", "\"command\":\"eval\",\"accuracy\":0.0625"); /* of other weights */
+}
+
+static char *report_of(stet_report_format format, size_t n)
+{
+    const char *const dirs[] = {inside("alpha"), inside("beta")};
+    const stet_report_args a = {.dirs = dirs, .n_dirs = n, .format = format};
+    char *page;
+    CHECK_OK(stet_report(&a, &page));
+    return page;
+}
+
+#define HAS(page, part) CHECK(strstr(page, part) != NULL)
+#define LACKS(page, part) CHECK(strstr(page, part) == NULL)
+
+TEST(a_page_shows_what_was_measured)
+{
+    make_two();
+    char *page = report_of(STET_REPORT_HTML, 2);
+    HAS(page, ">87.5<");
+    HAS(page, ">25.0<");
+    HAS(page, ">75.0<");
+    HAS(page, ">62.5<");
+    HAS(page, "<del>good</del><ins>");
+    HAS(page, "beta stands");
+    HAS(page, "12.5 % positive");
+    HAS(page, "proved to stand 62.5 %");
+    HAS(page, "Proved margins");
+    HAS(page, "growth bounds of alpha");
+    HAS(page, "Validation accuracy");
+    HAS(page, "Growth bound in the loss");
+    HAS(page, "1 results were left out");
+    LACKS(page, ">6.2<"); /* stale */
+    HAS(page, "</html>");
+    stet_free(page);
+}
+
+TEST(nothing_in_a_file_can_become_markup)
+{
+    make_two();
+    char *page = report_of(STET_REPORT_HTML, 2);
+    LACKS(page, evil);
+    HAS(page, "&lt;img src=x");
+    LACKS(page, "<negative>");
+    LACKS(page, "outside");
+    stet_free(page);
+    page = report_of(STET_REPORT_MARKDOWN, 2);
+    LACKS(page, evil);
+    LACKS(page, "<img");
+    stet_free(page);
+}
+
+TEST(a_page_loads_nothing)
+{
+    make_two();
+    char *page = report_of(STET_REPORT_HTML, 2);
+    LACKS(page, "http:");
+    LACKS(page, "https:");
+    LACKS(page, "src=\"");
+    LACKS(page, "url(");
+    LACKS(page, "@import");
+    HAS(page, "default-src 'none'");
+    stet_free(page);
+}
+
+TEST(one_folder_without_results_still_has_a_page)
+{
+    make_run("alpha", 1);
+    char *page = report_of(STET_REPORT_HTML, 1);
+    HAS(page, "Nothing has been measured yet");
+    HAS(page, "id=\"settings\"");
+    LACKS(page, "href=\"#texts\"");
+    stet_free(page);
+}
+
+TEST(markdown_and_json_say_the_same)
+{
+    make_two();
+    char *page = report_of(STET_REPORT_MARKDOWN, 2);
+    HAS(page, "| alpha | 87.5 | 25.0 | |");
+    HAS(page, "| beta | | 75.0 | 62.5 |");
+    HAS(page, "~~good~~ **");
+    stet_free(page);
+    page = report_of(STET_REPORT_JSON, 2);
+    json_t *o = json_loads(page, 0, NULL);
+    const json_t *rows = json_object_get(json_array_get(json_object_get(o, "summary"), 0), "rows");
+    CHECK_EQ(json_array_size(rows), 2);
+    CHECK(json_number_value(json_object_get(json_object_get(json_array_get(rows, 0), "aua"), "pwws")) == 0.25);
+    CHECK(json_number_value(json_object_get(json_array_get(rows, 1), "certified")) == 0.625);
+    CHECK(json_is_null(json_object_get(json_array_get(rows, 0), "certified")));
+    CHECK_EQ(json_integer_value(json_object_get(o, "stale_results")), 1);
+    CHECK_EQ(json_array_size(json_object_get(o, "models")), 2);
+    json_decref(o);
+    stet_free(page);
+}
+
+TEST(folders_that_are_none_are_named)
+{
+    char *page;
+    const char *const none[] = {inside("nowhere")};
+    const stet_report_args a = {.dirs = none, .n_dirs = 1};
+    CHECK_FAILS(stet_report(&a, &page), STET_EIO, "nowhere");
+    CHECK(page == NULL);
+    CHECK_FAILS(stet_report(&(stet_report_args){.dirs = none}, &page), STET_EUSAGE, "run folders");
+    make_run("alpha", 1);
+    put(inside("alpha/config.json"), "[]");
+    const char *const bad[] = {inside("alpha")};
+    CHECK_FAILS(stet_report(&(stet_report_args){.dirs = bad, .n_dirs = 1}, &page), STET_EFORMAT, "config.json");
+}
+
+/* Writing only: under want of memory jansson 2.14 may read past its buffer while it parses. */
+static stet_status write_all(void *r)
+{
+    stet_status (*const page[])(const report *, buf *) = {report_html, report_markdown, report_json};
+    stet_status st = STET_OK;
+    for (size_t k = 0; st == STET_OK && k < 3; k++) {
+        const size_t failures = mem_failures();
+        buf b = {0};
+        st = page[k](r, &b);
+        if (st == STET_OK && mem_failures() != failures)
+            st = error_set(STET_ENOMEM, "noticed by the caller");
+        buf_deinit(&b);
+    }
+    return st;
+}
+
+TEST(pages_survive_every_failed_allocation)
+{
+    make_two();
+    static report r;
+    const stet_report_args a = {0};
+    r.a = &a;
+    r.n = 2;
+    CHECK_OK(run_folder_read(inside("alpha"), true, &r.run[0]));
+    CHECK_OK(run_folder_read(inside("beta"), true, &r.run[1]));
+    CHECK_OK(report_summarise(&r));
+    CHECK_LE(100, ALLOC_FAIL_LOOP(write_all, &r));
+    run_folder_deinit(&r.run[0]);
+    run_folder_deinit(&r.run[1]);
+    mem_free(r.data);
+}
