@@ -76,8 +76,9 @@ stet_status card_write(const run_state *r)
                r->opt.how.kind == OPTIM_ADAM ? "Adam" : "AdamW", r->groups[0].rate, r->groups[0].decay, a->batch, r->dropout, a->seed);
     buf_printf(&b, "| chosen | epoch %" PRIu64 " of %" PRIu64 ", %s validation accuracy %.2f %% |\n\n", r->stop.best_epoch,
                r->at.epoch, r->stop.last ? "the last:" : "by", 100 * r->stop.best);
-    buf_str(&b, "The validation part chose the epoch, so its accuracy is optimistic: measure on a test set with\n"
-                "`stet eval`, accuracy under attack with `stet attack`. Texts are read as `config.json` says; the classifier\n"
+    buf_str(&b, r->stop.last ? "The last epoch is kept, whatever its validation accuracy: measure on a test set with\n"
+                             : "The validation part chose the epoch, so its accuracy is optimistic: measure on a test set with\n");
+    buf_str(&b, "`stet eval`, accuracy under attack with `stet attack`. Texts are read as `config.json` says; the classifier\n"
                 "knows nothing outside its training data, and its probabilities are not promises.\n");
     char *path = path_join(a->out, "README.md");
     stet_status st = buf_status(&b);
