@@ -1,0 +1,231 @@
+/* verify/ver_bilstm.c - margins of the bidirectional LSTM from tubes around its states: from the boxes at the
+ * ends, from the transposed recurrence of deviations, from generators. The best of them counts. */
+#include <string.h>
+
+#include "verify/ver_lstm.h"
+
+static const double RUNAWAY = 1e100; /* beyond, a bound says nothing and doubles might overflow */
+
+typedef struct state {
+    ver_read read[2];
+    ver_tube tube[VER_LEVELS][2];
+    bool built[VER_LEVELS];
+    double *take;       /* (words) least that a word contributes, over both directions */
+    double *drop;       /* (positions) */
+    double *size;       /* (2H) largest features */
+    iv *lam, *lam_c, *lam_E, *kap, *next; /* (H) */
+} state;
+
+static stet_status open(ver_work *w)
+{
+    const ver_task *t = w->t;
+    const size_t H = w->m->hidden;
+    state *s = arena_znew(&w->mem, state, 1);
+    if (!s)
+        return STET_ENOMEM;
+    w->state = s;
+    for (int d = 0; d < 2; d++)
+        TRY(ver_read_text(&s->read[d], w->m, t, d == 1, &w->mem));
+    s->take = arena_new(&w->mem, double, t->start[t->n]);
+    s->drop = arena_new(&w->mem, double, t->n);
+    s->size = arena_new(&w->mem, double, 2 * H);
+    s->lam = arena_new(&w->mem, iv, 5 * H);
+    if (!s->take || !s->drop || !s->size || !s->lam)
+        return STET_ENOMEM;
+    s->lam_c = s->lam + H;
+    s->lam_E = s->lam_c + H;
+    s->kap = s->lam_E + H;
+    s->next = s->kap + H;
+    return STET_OK;
+}
+
+static double weight_of(const ver_model *m, int label, int other, size_t f)
+{
+    return (double)m->fc_w[(size_t)label * m->features + f] - m->fc_w[(size_t)other * m->features + f];
+}
+
+/* Biases of both classes and the rounding of the last layer. */
+static ver_sum head(const ver_work *w, int label, int other, ver_level level)
+{
+    const ver_model *m = w->m;
+    const state *s = w->state;
+    for (size_t f = 0; f < m->features; f++)
+        s->size[f] = iv_mag(s->tube[level][f / m->hidden].h[f % m->hidden]);
+    ver_sum sum = {0};
+    ver_add(&sum, m->fc_b[label], ver_head_error(m, label, other, s->size));
+    ver_add(&sum, -(double)m->fc_b[other], 0);
+    return sum;
+}
+
+static double box_bound(const ver_work *w, int label, int other, ver_level level)
+{
+    const ver_model *m = w->m;
+    const state *s = w->state;
+    ver_sum sum = head(w, label, other, level);
+    for (size_t f = 0; f < m->features; f++) {
+        const iv h = s->tube[level][f / m->hidden].h[f % m->hidden];
+        ver_add(&sum, iv_scale(weight_of(m, label, other, f), h).lo, 0);
+    }
+    return ver_lower(&sum);
+}
+
+/* The clean margin, what positions take within the budget, and `loss`. */
+static double sum_bound(const ver_work *w, int label, int other, ver_level level, double loss)
+{
+    const ver_model *m = w->m;
+    const state *s = w->state;
+    const ver_task *t = w->t;
+    ver_sum sum = head(w, label, other, level);
+    for (size_t f = 0; f < m->features; f++)
+        ver_add(&sum, weight_of(m, label, other, f) * s->read[f / m->hidden].h[t->n * m->hidden + f % m->hidden], 0);
+    for (size_t p = 0; p < t->n; p++) {
+        s->drop[p] = 0;
+        for (size_t k = t->start[p] + 1; k < t->start[p + 1]; k++)
+            s->drop[p] = fmin(s->drop[p], s->take[k]);
+    }
+    ver_add(&sum, ver_within_budget(t, NULL, s->drop, t->n), loss);
+    return ver_lower(&sum);
+}
+
+/* ---- the transposed recurrence ------------------------------------------------------------ */
+
+/* What each word of the step's position contributes at least. */
+static void words_back(const state *s, const ver_read *r, const iv *P, size_t step)
+{
+    const size_t H = r->H, p = ver_place(r, step);
+    const double *x0 = r->x + r->t->start[p] * GATES * H;
+    for (size_t k = r->t->start[p] + 1; k < r->t->start[p + 1]; k++) {
+        const double *x = r->x + k * GATES * H;
+        ver_sum sum = {0};
+        for (size_t i = 0; i < H; i++) {
+            iv cell = {0, 0};
+            for (size_t q = 0; q < GATE_O; q++)
+                cell = iv_add(cell, iv_scale(x[q * H + i] - x0[q * H + i], P[q * H + i]));
+            ver_add(&sum, iv_scale(x[GATE_O * H + i] - x0[GATE_O * H + i], s->lam_E[i]).lo, 0);
+            ver_add(&sum, iv_mul(s->kap[i], cell).lo, 0);
+        }
+        s->take[k] += ver_lower(&sum);
+    }
+}
+
+/* What the rounding of the step takes. */
+static double rounding_back(const state *s, const ver_read *r, const ver_tube *t, size_t step)
+{
+    const size_t H = r->H;
+    const iv *P = t->P + step * GATE_O * H;
+    const double *e_T = r->e_T + step * GATES * H;
+    double loss = 0;
+    for (size_t i = 0; i < H; i++) {
+        double cell = t->e_c[step * H + i];
+        for (size_t q = 0; q < GATE_O; q++)
+            cell += iv_mag(P[q * H + i]) * e_T[q * H + i];
+        loss += iv_mag(s->kap[i]) * cell + iv_mag(s->lam_E[i]) * e_T[GATE_O * H + i] + iv_mag(s->lam[i]) * t->e_h;
+    }
+    return loss * (1 + ver_gamma64(6 * H + 8));
+}
+
+/* lam before the step, in two forms that enclose the same; false: too large to go on. */
+static bool states_back(state *s, const ver_read *r, const ver_tube *t, size_t step)
+{
+    const size_t H = r->H;
+    const iv *P = t->P + step * GATE_O * H, *E = t->E + step * H, *G = t->G + step * H;
+    bool fine = true;
+    for (size_t j = 0; j < H; j++) {
+        iv one = {0, 0}, two = {0, 0};
+        for (size_t i = 0; i < H; i++) {
+            const double u_o = r->p->w_hh[(GATE_O * H + i) * H + j];
+            iv B = {0, 0};
+            for (size_t q = 0; q < GATE_O; q++)
+                B = iv_add(B, iv_scale(r->p->w_hh[(q * H + i) * H + j], P[q * H + i]));
+            const iv M = iv_add(iv_scale(u_o, E[i]), iv_mul(G[i], B));
+            one = iv_add(one, iv_add(iv_mul(s->lam[i], M), iv_mul(s->lam_c[i], B)));
+            two = iv_add(two, iv_add(iv_scale(u_o, s->lam_E[i]), iv_mul(s->kap[i], B)));
+        }
+        s->next[j] = iv_cap(one, two);
+        fine = fine && iv_mag(one) < RUNAWAY && iv_mag(two) < RUNAWAY;
+    }
+    memcpy(s->lam, s->next, H * sizeof *s->lam);
+    for (size_t i = 0; i < H; i++) {
+        s->lam_c[i] = iv_mul(s->kap[i], t->F[step * H + i]);
+        fine = fine && iv_mag(s->lam_c[i]) < RUNAWAY;
+    }
+    return fine;
+}
+
+static double adjoint_bound(const ver_work *w, int label, int other, ver_level level)
+{
+    const ver_model *m = w->m;
+    state *s = w->state;
+    const size_t H = m->hidden;
+    double loss = 0;
+    memset(s->take, 0, w->t->start[w->t->n] * sizeof *s->take);
+    for (int d = 0; d < 2; d++) {
+        const ver_read *r = &s->read[d];
+        const ver_tube *t = &s->tube[level][d];
+        for (size_t i = 0; i < H; i++) {
+            const double om = weight_of(m, label, other, (size_t)d * H + i);
+            s->lam[i] = iv_out(om, om);
+            s->lam_c[i] = (iv){0, 0};
+        }
+        for (size_t step = r->n; step-- > 0;) {
+            for (size_t i = 0; i < H; i++) {
+                s->lam_E[i] = iv_mul(s->lam[i], t->E[step * H + i]);
+                s->kap[i] = iv_add(iv_mul(s->lam[i], t->G[step * H + i]), s->lam_c[i]);
+            }
+            words_back(s, r, t->P + step * GATE_O * H, step);
+            loss = ver_up(loss + rounding_back(s, r, t, step));
+            if (!states_back(s, r, t, step))
+                return -INFINITY;
+        }
+    }
+    return sum_bound(w, label, other, level, loss);
+}
+
+/* ---- generators --------------------------------------------------------------------------- */
+
+static double affine_bound(const ver_work *w, int label, int other)
+{
+    const ver_model *m = w->m;
+    const state *s = w->state;
+    const size_t H = m->hidden, words = w->t->start[w->t->n];
+    ver_sum loss = {0};
+    for (size_t k = 0; k < words; k++) {
+        ver_sum sum = {0};
+        for (size_t f = 0; f < 2 * H; f++)
+            ver_add(&sum, weight_of(m, label, other, f) * s->tube[VER_AFFINE][f / H].a.h[k * H + f % H], 0);
+        s->take[k] = ver_lower(&sum);
+    }
+    for (size_t f = 0; f < 2 * H; f++)
+        ver_add(&loss, fabs(weight_of(m, label, other, f)) * s->tube[VER_AFFINE][f / H].a.e_h[f % H], 0);
+    return sum_bound(w, label, other, VER_AFFINE, loss.value + ver_error(&loss));
+}
+
+/* ---- methods ------------------------------------------------------------------------------ */
+
+static const char *const methods[] = {"ibp", "gbm", "slope", "adjoint", "affine", NULL};
+
+static stet_status bound(ver_work *w, int label, int other, const char *method, const json_t *witness, double *out)
+{
+    static const ver_level levels[] = {VER_BOX, VER_DERIVATIVE, VER_SLOPE, VER_SLOPE, VER_AFFINE};
+    state *s = w->state;
+    size_t k = 0;
+    while (strcmp(methods[k], method) != 0)
+        k++;
+    const ver_level level = levels[k];
+    if (witness)
+        return error_set(STET_EFORMAT, "a witness, which \"%s\" does not have", method);
+    for (int d = 0; d < 2 && !s->built[level]; d++)
+        TRY(ver_tube_build(&s->read[d], level, &w->mem, &s->tube[level][d]));
+    s->built[level] = true;
+    *out = -INFINITY;
+    if (s->read[0].overflows || s->read[1].overflows)
+        return STET_OK;
+    *out = box_bound(w, label, other, level);
+    if (strcmp(method, "ibp") != 0 && strcmp(method, "slope") != 0)
+        *out = fmax(*out, adjoint_bound(w, label, other, level));
+    if (level == VER_AFFINE)
+        *out = fmax(*out, affine_bound(w, label, other));
+    return STET_OK;
+}
+
+const ver_kind ver_bilstm = {"bilstm", methods, open, bound};
