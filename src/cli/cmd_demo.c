@@ -331,7 +331,6 @@ static stet_status run(void *config, const stet_rest *rest)
         return cli_usage("--data needs --synonyms, for example from 'stet synonyms build --wordnet'");
     if (strlen(cfg->out) > DEMO_PATH / 2)
         return cli_usage("-o: the path is too long");
-    cli_note("texts, synonyms and word vectors: %s/", cfg->out);
     demo_files f;
     char dir[N_RIVALS][DEMO_PATH];
     const char *dirs[N_RIVALS];

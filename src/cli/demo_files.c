@@ -158,6 +158,8 @@ stet_status demo_files_make(const demo_cfg *cfg, demo_files *out)
     const bool cut = cfg->data && !cfg->test; /* one file of the user for both */
     stet_status st = claim_folder(cfg);
     if (st == STET_OK)
+        cli_note("texts, synonyms and word vectors: %s/", cfg->out);
+    if (st == STET_OK)
         st = place(out->train, cfg, cut ? NULL : cfg->data, cut ? "train.jsonl" : "train.tsv");
     if (st == STET_OK)
         st = place(out->test, cfg, cfg->test, cut ? "test.jsonl" : "test.tsv");

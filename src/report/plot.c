@@ -352,7 +352,7 @@ static void draw_histogram(const item *it, canvas *c, const axis *x, const axis 
         const double left = place(x, it->x[i]), right = place(x, it->x[i + 1]),
                      top = place(y, it->y[i]);
         char title[160];
-        snprintf(title, sizeof title, "%.80s: %.4g to %.4g, %.6g", it->name, it->x[i], it->x[i + 1],
+        snprintf(title, sizeof title, "%.80s: %.4g to %.4g, %.4g", it->name, it->x[i], it->x[i + 1],
                  it->y[i]);
         c->rect(c, left, top, right - left, floor_at - top, it->paint, 0.5, title);
         line2(c, left, top, right, top, it->paint, 1);
