@@ -1,51 +1,178 @@
 /* cli/cmd_predict.c - stet predict: the label and probabilities of texts given as arguments, in a file, or on
- * standard input, one a line. */
+ * standard input, one a line; with --certify, what is proved about them. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
-#include "stet/model.h"
+#include "cli/prove.h"
+
+enum { MOST_HARMFUL = 5 };
 
 typedef struct predict_cfg {
     cli_common common;
-    const char *file;
+    const char *file, *synonyms;
+    bool certify;
+    cli_prove prove;
 } predict_cfg;
 
 static const stet_opt opts[] = {
     STET_OPT_TOPIC("Input"),
     STET_OPT_STR("file", predict_cfg, file, NULL, "FILE", "texts, one a line; without it and without TEXT, standard input"),
+    STET_OPT_TOPIC("Certificate"),
+    STET_OPT_FLAG("certify", predict_cfg, certify, "prove that substitutions do not change the answer"),
+    STET_OPT_STR("synonyms", predict_cfg, synonyms, NULL, "SET", CLI_SYNONYMS_HELP),
+    CLI_PROVE_OPTS(predict_cfg),
     CLI_COMMON_OPTS(predict_cfg),
     STET_OPT_END,
 };
 
-static stet_status print_json(const stet_model *m, const char *text, const float *prob, int label)
+typedef struct predictor {
+    const predict_cfg *cfg;
+    stet_model *model;
+    float *prob; /* (K) */
+    /* with --certify */
+    stet_sets sets;
+    stet_certifier *certifier;
+    stet_tokens tokens;
+    stet_choices choices;
+    uint32_t *ids; /* (max_len) */
+} predictor;
+
+/* ---- certificates ------------------------------------------------------------------------- */
+
+static stet_status certify(predictor *p, const char *text, size_t len, int label, stet_certificate *out)
 {
-    json_t *p = json_object();
-    for (size_t c = 0; c < stet_model_classes(m); c++)
-        json_object_set_new(p, stet_model_class_name(m, c), json_real(prob[c]));
+    size_t which = 0, n;
+    stet_status st = stet_tokenize(stet_model_tokenizer(p->model), text, len, &p->tokens);
+    if (st == STET_OK && p->sets.texts)
+        st = stet_subst_texts_find(p->sets.texts, text, len, &which);
+    if (st == STET_OK && which == SIZE_MAX)
+        return cli_usage("--synonyms %s says nothing about the text '%.40s%s'", p->cfg->synonyms, text, len > 40 ? "..." : "");
+    if (st == STET_OK)
+        st = stet_sets_choices(&p->sets, text, len, stet_model_vocab(p->model), &p->tokens, stet_model_max_len(p->model), &p->choices);
+    if (st == STET_OK)
+        st = stet_model_read(p->model, text, len, p->ids, &n);
+    return st == STET_OK ? stet_certify_text(p->certifier, p->ids, &p->choices, label, out) : st;
+}
+
+/* A substitute as its set spells it. */
+static const char *substitute(const predictor *p, uint32_t pos, uint32_t word)
+{
+    for (uint32_t k = p->choices.start[pos]; k < p->choices.start[pos + 1]; k++)
+        if (p->choices.word[k] == word)
+            return p->choices.text[k];
+    return stet_vocab_word(stet_model_vocab(p->model), word);
+}
+
+static json_t *swap_json(const predictor *p, uint32_t pos, uint32_t word)
+{
+    return json_pack("{s:i, s:s, s:s}", "position", (int)pos, "word", stet_token_word(&p->tokens, pos), "substitute",
+                     substitute(p, pos, word));
+}
+
+static void add_certificate(const predictor *p, const stet_certificate *c, json_t *o)
+{
+    json_t *harm = json_array(), *edits = json_array();
+    for (size_t k = 0; k < c->n_harm && k < MOST_HARMFUL; k++) {
+        json_t *one = swap_json(p, c->harm[k].pos, c->harm[k].word);
+        json_object_set_new(one, "drop", json_real(c->harm[k].drop));
+        json_array_append_new(harm, one);
+    }
+    for (size_t k = 0; k < c->n_edits; k++)
+        json_array_append_new(edits, swap_json(p, c->edits[k].pos, c->edits[k].word));
+    json_t *margin = json_real(c->margin); /* NULL if nothing was proved */
+    json_object_update_new(o, json_pack("{s:b, s:s, s:o, s:f, s:o, s:s, s:o, s:o}", "certified", c->verdict == STET_CERTIFIED,
+                                        "verdict", stet_verdict_name(c->verdict), "largest_budget",
+                                        c->budget == STET_ANY ? json_null() : json_integer((json_int_t)c->budget), "clean_margin",
+                                        c->clean, "margin", margin ? margin : json_null(), "method", c->method, "harm", harm,
+                                        "counter_example", edits));
+}
+
+static void print_swaps(const predictor *p, const stet_certificate *c)
+{
+    if (c->n_edits) {
+        fputs("    turned by", stdout);
+        for (size_t k = 0; k < c->n_edits; k++)
+            printf("%s %s -> %s", k ? "," : "", stet_token_word(&p->tokens, c->edits[k].pos),
+                   substitute(p, c->edits[k].pos, c->edits[k].word));
+        putchar('\n');
+    }
+    if (c->n_harm) {
+        fputs("    most harm may do", stdout);
+        for (size_t k = 0; k < c->n_harm && k < MOST_HARMFUL; k++)
+            printf("%s %s -> %s (%.3f)", k ? "," : "", stet_token_word(&p->tokens, c->harm[k].pos),
+                   substitute(p, c->harm[k].pos, c->harm[k].word), c->harm[k].drop);
+        putchar('\n');
+    }
+}
+
+static void print_certificate(const predictor *p, const stet_certificate *c)
+{
+    const char *reset = cli_style("reset");
+    size_t words = 0;
+    for (size_t i = 0; i < p->choices.n; i++)
+        words += p->choices.start[i + 1] > p->choices.start[i];
+    printf("    margin %.3f; words that can change: %zu, substitutes: %u\n", c->clean, words, p->choices.n ? p->choices.start[p->choices.n] : 0);
+    if (c->verdict == STET_CERTIFIED) {
+        const char *how_many = words == 0              ? "nothing"
+                               : c->budget == STET_ANY ? "no combination of them"
+                                                       : cli_fmt("no %zu of them or fewer", c->budget);
+        printf("    %scertified%s: %s changes the answer (margin >= %.3f, %s)\n", cli_style("green"), reset, how_many, c->margin, c->method);
+    } else if (c->budget > 0) {
+        printf("    %s%s%s; proved: no %zu of them or fewer change the answer\n", cli_style("yellow"), stet_verdict_name(c->verdict), reset,
+               c->budget);
+    } else {
+        printf("    %s%s%s; not even one substitution is proved to leave the answer\n", cli_style("yellow"), stet_verdict_name(c->verdict),
+               reset);
+    }
+    print_swaps(p, c);
+}
+
+/* ---- predictions -------------------------------------------------------------------------- */
+
+static stet_status print_json(const predictor *p, const char *text, int label, const stet_certificate *c)
+{
+    const stet_model *m = p->model;
+    json_t *prob = json_object();
+    for (size_t k = 0; k < stet_model_classes(m); k++)
+        json_object_set_new(prob, stet_model_class_name(m, k), json_real(p->prob[k]));
     json_t *line = json_string(text);
-    return cli_json_print(json_pack("{s:s, s:i, s:f, s:o, s:o}", "label", stet_model_class_name(m, (size_t)label), "class", label,
-                                    "probability", (double)prob[label], "probabilities", p, "text", line ? line : json_null()));
+    json_t *o = json_pack("{s:s, s:i, s:f, s:o, s:o}", "label", stet_model_class_name(m, (size_t)label), "class", label, "probability",
+                          (double)p->prob[label], "probabilities", prob, "text", line ? line : json_null());
+    if (p->certifier)
+        add_certificate(p, c, o);
+    return cli_json_print(o);
 }
 
-static stet_status predict(const predict_cfg *cfg, const stet_model *m, const char *text, size_t len, float *prob)
+static void print_text(const predictor *p, const char *text, size_t len, int label, const stet_certificate *c)
 {
-    int label;
-    const stet_status st = stet_model_predict(m, text, len, prob, &label);
-    if (st != STET_OK)
-        return st;
-    if (cfg->common.json)
-        return print_json(m, text, prob, label);
     const int shown = len > 70 ? 67 : (int)len;
-    printf("%s%-12s%s %.4f  %.*s%s\n", cli_style("bold"), stet_model_class_name(m, (size_t)label), cli_style("reset"), (double)prob[label],
-           shown, text, len > 70 ? "..." : "");
-    return STET_OK;
+    printf("%s%-12s%s %.4f  %.*s%s\n", cli_style("bold"), stet_model_class_name(p->model, (size_t)label), cli_style("reset"),
+           (double)p->prob[label], shown, text, len > 70 ? "..." : "");
+    if (p->certifier)
+        print_certificate(p, c);
 }
 
-static stet_status predict_lines(const predict_cfg *cfg, const stet_model *m, float *prob)
+static stet_status predict(predictor *p, const char *text, size_t len)
 {
+    int label = 0;
+    stet_certificate c = {0};
+    stet_status st = stet_model_predict(p->model, text, len, p->prob, &label);
+    if (st == STET_OK && p->certifier)
+        st = certify(p, text, len, label, &c);
+    if (st == STET_OK && p->cfg->common.json)
+        st = print_json(p, text, label, &c);
+    else if (st == STET_OK)
+        print_text(p, text, len, label, &c);
+    stet_certificate_deinit(&c);
+    return st;
+}
+
+static stet_status predict_lines(predictor *p)
+{
+    const predict_cfg *cfg = p->cfg;
     const bool file = cfg->file && strcmp(cfg->file, "-") != 0;
     FILE *f = file ? fopen(cfg->file, "r") : stdin;
     if (!f)
@@ -57,7 +184,7 @@ static stet_status predict_lines(const predict_cfg *cfg, const stet_model *m, fl
     while (st == STET_OK && (n = getline(&line, &cap, f)) >= 0) {
         while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
             line[--n] = '\0';
-        st = predict(cfg, m, line, (size_t)n, prob);
+        st = predict(p, line, (size_t)n);
     }
     if (st == STET_OK && ferror(f))
         st = cli_fail(STET_EIO, "%s: %s", file ? cfg->file : "standard input", strerror(errno));
@@ -67,28 +194,53 @@ static stet_status predict_lines(const predict_cfg *cfg, const stet_model *m, fl
     return st;
 }
 
+static stet_status open_predictor(predictor *p, const char *dir)
+{
+    const predict_cfg *cfg = p->cfg;
+    if (cfg->certify != (cfg->synonyms != NULL))
+        return cli_usage("--certify and --synonyms SET belong together");
+    stet_status st = stet_model_load(dir, &p->model);
+    if (st == STET_OK && !(p->prob = malloc(stet_model_classes(p->model) * sizeof *p->prob)))
+        st = cli_fail(STET_ENOMEM, "out of memory");
+    if (st != STET_OK || !cfg->certify)
+        return st;
+    stet_certify_how how = cli_prove_how(&cfg->prove);
+    how.largest = true;
+    st = stet_sets_load(cfg->synonyms, &p->sets);
+    if (st == STET_OK && !(p->ids = malloc(stet_model_max_len(p->model) * sizeof *p->ids)))
+        st = cli_fail(STET_ENOMEM, "out of memory");
+    return st == STET_OK ? stet_certifier_new(p->model, &how, &p->certifier) : st;
+}
+
+static void close_predictor(predictor *p)
+{
+    stet_certifier_free(p->certifier);
+    stet_tokens_deinit(&p->tokens);
+    stet_choices_deinit(&p->choices);
+    stet_sets_free(&p->sets);
+    stet_model_free(p->model);
+    free(p->prob);
+    free(p->ids);
+}
+
 static stet_status run(void *config, const stet_rest *rest)
 {
-    const predict_cfg *cfg = config;
-    stet_model *m = NULL;
-    stet_status st = stet_model_load(rest->v[0], &m);
-    float *prob = st == STET_OK ? malloc(stet_model_classes(m) * sizeof *prob) : NULL;
-    if (st == STET_OK && !prob)
-        st = cli_fail(STET_ENOMEM, "out of memory");
+    predictor p = {.cfg = config};
+    stet_status st = open_predictor(&p, rest->v[0]);
     for (size_t i = 1; st == STET_OK && i < rest->n; i++)
-        st = predict(cfg, m, rest->v[i], strlen(rest->v[i]), prob);
-    if (st == STET_OK && (rest->n == 1 || cfg->file))
-        st = predict_lines(cfg, m, prob);
-    free(prob);
-    stet_model_free(m);
+        st = predict(&p, rest->v[i], strlen(rest->v[i]));
+    if (st == STET_OK && (rest->n == 1 || p.cfg->file))
+        st = predict_lines(&p);
+    close_predictor(&p);
     return st;
 }
 
 const cli_command cmd_predict = {
     .name = "predict",
     .args = "DIR [TEXT...]",
-    .summary = "label and probabilities of texts",
-    .examples = "  stet predict runs/cnn \"a fine film\"\n  stet predict runs/cnn --json < reviews.txt\n",
+    .summary = "label and probabilities of texts, with a certificate if asked",
+    .examples = "  stet predict runs/cnn \"a fine film\"\n  stet predict runs/cnn --json < reviews.txt\n"
+                "  stet predict runs/cnn --certify --synonyms jia.subst \"a fine film\"\n",
     .opts = opts,
     .cfg_size = sizeof(predict_cfg),
     .min_args = 1,
