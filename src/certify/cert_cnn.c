@@ -8,8 +8,8 @@
 #include "certify/cert_cnn_joint.h"
 #include "model/kinds.h"
 
-static const char *const methods[] = {"ibp", "joint", NULL};
-enum { IBP, JOINT };
+static const char *const methods[] = {"ibp", "joint", "gbm", "gbm-window", NULL};
+enum { IBP, JOINT, GBM, GBM_WINDOW };
 
 /* ---- rounding ----------------------------------------------------------------------------- */
 
@@ -58,6 +58,7 @@ static void shared_free(void *p)
         return;
     mem_free(s->norm);
     mem_free(s->reach);
+    mem_free_aligned(s->size_of);
     mem_free(s);
 }
 
@@ -143,7 +144,9 @@ static stet_status prepare(const model *m, void **out)
     s->fc_bias = model_value(m, (int)m->n_params - 1);
     s->norm = mem_alloc(m->n_words, sizeof *s->norm);
     s->reach = mem_alloc(s->features, sizeof *s->reach);
-    const stet_status st = s->norm && s->reach ? measure(s) : STET_ENOMEM;
+    stet_status st = s->norm && s->reach ? measure(s) : STET_ENOMEM;
+    if (st == STET_OK)
+        st = cnn_gbm_prepare(s);
     if (st == STET_OK)
         *out = s;
     else
@@ -244,7 +247,16 @@ stet_status cnn_ibp(cnn_work *w, int other, cert_bound *out)
 
 static stet_status bound(void *p, size_t method, int other, size_t refine, cert_bound *out)
 {
-    return method == IBP ? cnn_ibp(p, other, out) : cnn_dual(p, other, refine, out);
+    switch (method) {
+    case IBP:
+        return cnn_ibp(p, other, out);
+    case GBM:
+        return cnn_gbm(p, other, out);
+    case GBM_WINDOW:
+        return cnn_gbm_window(p, other, out);
+    default:
+        return cnn_dual(p, other, refine, out);
+    }
 }
 
 static struct json_t *witness(const void *p, size_t method, int other)
@@ -256,6 +268,7 @@ static struct json_t *witness(const void *p, size_t method, int other)
 const cert_family cert_cnn = {
     .model = &model_cnn,
     .methods = methods,
+    .n_auto = GBM, /* the growth bounds are never better than intervals */
     .prepare = prepare,
     .shared_free = shared_free,
     .work_new = work_new,

@@ -20,6 +20,7 @@ typedef struct cnn_shared {
     size_t features, longest; /* of all kernels; the widest */
     double *norm;             /* (n_words) length of a word's vector */
     double *reach;            /* (features) sum over taps of the length of W[f,:,l] */
+    real *size_of;            /* (D, width) |W|, in the order of the projections */
     const real *fc, *fc_bias; /* (classes, features), (classes) */
 } cnn_shared;
 
@@ -66,6 +67,9 @@ stet_status cnn_windows(cnn_work *w);
 /* With these words: the largest window sum of each feature, and the first window that has it. */
 stet_status cnn_winners(cnn_work *w, const uint32_t *ids, real *top, uint32_t *at);
 
+/* The sum of the `keep` largest of n numbers >= 0, whose order may change. */
+double cnn_sum_of_largest(double *x, size_t n, size_t keep);
+
 /* What rounding may take from the margin: features, head and the doubles of `terms` additions whose
  * absolute values add up to `size`. */
 double cnn_slack(const cnn_work *w, int other, double size, size_t terms);
@@ -73,5 +77,8 @@ double cnn_bias_margin(const cnn_work *w, int other); /* be */
 
 /* Bounds by name. */
 stet_status cnn_ibp(cnn_work *w, int other, cert_bound *out);
+stet_status cnn_gbm(cnn_work *w, int other, cert_bound *out);        /* cert_cnn_gbm.c */
+stet_status cnn_gbm_window(cnn_work *w, int other, cert_bound *out);
+stet_status cnn_gbm_prepare(cnn_shared *s);
 
 #endif

@@ -83,8 +83,7 @@ static void window_any(const cnn_work *w, const ring *g, size_t kernel, size_t t
     }
 }
 
-/* The sum of the `keep` largest of n numbers >= 0, which are put in order. */
-static double sum_of_largest(double *x, size_t n, size_t keep)
+double cnn_sum_of_largest(double *x, size_t n, size_t keep)
 {
     double sum = 0;
     for (size_t i = 0; i < n && i < keep; i++) {
@@ -120,8 +119,8 @@ static void window_limited(const cnn_work *w, const ring *g, size_t kernel, size
             up[paid] = above;
             paid += !free;
         }
-        lo[f] = (real)(low - sum_of_largest(down, paid, task->budget));
-        hi[f] = (real)(high + sum_of_largest(up, paid, task->budget));
+        lo[f] = (real)(low - cnn_sum_of_largest(down, paid, task->budget));
+        hi[f] = (real)(high + cnn_sum_of_largest(up, paid, task->budget));
     }
 }
 

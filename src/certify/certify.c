@@ -48,13 +48,24 @@ void cert_shared_deinit(cert_shared *s)
     *s = (cert_shared){0};
 }
 
+/* Those that may prove more than the ones before them. */
+static size_t auto_methods(const cert_family *f)
+{
+    size_t n = f->n_auto;
+    while (!f->n_auto && f->methods[n])
+        n++;
+    return n;
+}
+
 static stet_status choose_methods(stet_certifier *c)
 {
     const char *const *names = c->shared->family->methods, *method = c->how.method;
+    if (!method || strcmp(method, "auto") == 0) {
+        c->end_method = auto_methods(c->shared->family);
+        return STET_OK;
+    }
     while (names[c->end_method])
         c->end_method++;
-    if (!method || strcmp(method, "auto") == 0)
-        return STET_OK;
     for (size_t m = 0; m < c->end_method; m++)
         if (strcmp(names[m], method) == 0) {
             c->first_method = m;
@@ -267,7 +278,7 @@ static stet_status find_sum(stet_certifier *c)
     if (p->worst == p->label)
         return STET_OK;
     TRY(f->open(c->work, &t));
-    for (size_t m = 0; f->methods[m]; m++) {
+    for (size_t m = 0; m < auto_methods(f); m++) {
         p->next.additive = false;
         TRY(f->bound(c->work, m, p->worst, c->how.refine, &p->next));
         if (p->next.additive && (!p->sum.additive || p->next.margin > p->sum.margin)) {

@@ -37,6 +37,7 @@ typedef struct cert_bound {
 typedef struct cert_family {
     const model_desc *model;
     const char *const *methods; /* names, cheapest first, NULL at the end */
+    size_t n_auto; /* "auto" tries the first so many, the others are for comparison; 0: all */
     /* What all threads share, read-only: weights in double, norms, projections. `m` is compiled. */
     stet_status (*prepare)(const model *m, void **shared);
     void (*shared_free)(void *shared);

@@ -29,6 +29,7 @@ const char *stet_certify_method_summary(const char *method)
     static const char *const about[][2] = {
         {"auto", "from the cheapest to the most expensive, up to the first proof"},
         {"gbm", "growth bounds times the distance to each substitute"},
+        {"gbm-window", "the same, one window of words at a time"},
         {"ibp", "intervals of every layer, over the words of each set"},
         {"joint", "one linear bound of the whole network, each position at its worst word"},
         {"slope", "intervals around the clean run, with slopes in place of derivatives"},
