@@ -12,7 +12,8 @@ tags are off on both sides: every candidate is similar and of the right part of 
 Texts are reviews reduced to lower-case words, cut at the model's length, so that both sides read the same tokens. First the probabilities
 of both are compared, then the attacks' verdicts, changed words and queries, then the time of all attacks on the texts that are classified
 right. stet attacks the texts --repeat times over, because its start (one product over the vocabulary) would otherwise outweigh so
-few texts; that start is in its time. Neither side keeps anything from one text for the next.
+few texts; that start is in its wall time. Neither side keeps anything from one text for the next. Processor time is for machines that
+others use as well: of stet, what the repeats after the first cost; of Python, what the attacks cost. Take it with --threads 1.
 Exits with 77 where PyTorch or OpenAttack is not installed.
 """
 import argparse
@@ -22,6 +23,7 @@ import os
 import platform
 import random
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -112,7 +114,10 @@ def run_stet(stet, folder, texts, repeat, attack, sets, threads):
                 f.writelines(f"{label}\t{text}\n" for label, text in texts)
         cmd = [stet, "attack", folder, "--data", data, "--synonyms", sets, "--attack", attack, "--profile", "openattack",
                "--threads", str(threads), "--log", log, "--no-record", "--json", "-q"]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         out = json.loads(subprocess.run(cmd, check=True, stdout=subprocess.PIPE).stdout)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        out["cpu"] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         lines = [json.loads(line) for line in open(log)][1:]
     return out, [r for r in lines if r["index"] < len(texts)]
 
@@ -121,18 +126,19 @@ def run_openattack(attack, victim, sets, texts):
     tools = {"tokenizer": Words(), "substitute": Neighbours(sets), "filter_words": []}
     textfooler.UniversalSentenceEncoder = AlwaysAlike
     attacker = {"pwws": OpenAttack.attackers.PWWSAttacker, "textfooler": OpenAttack.attackers.TextFoolerAttacker}[attack](**tools)
-    rows, seconds = [], 0.0
+    rows, seconds, cpu = [], 0.0, 0.0
     for label, text in texts:
         if victim.get_pred([text])[0] != label:
             rows.append(None)
             continue
         victim.queries = 0
-        start = time.perf_counter()
+        start, start_cpu = time.perf_counter(), time.process_time()
         found = attacker(victim, {"x": text, "y": label})
         seconds += time.perf_counter() - start
+        cpu += time.process_time() - start_cpu
         changed = sum(a != b for a, b in zip(text.split(), found.split())) if found else 0
         rows.append((found is not None, changed, victim.queries))
-    return rows, seconds
+    return rows, seconds, cpu
 
 
 def compare(a, folder, attack, sets, texts):
@@ -143,19 +149,21 @@ def compare(a, folder, attack, sets, texts):
     worst = max(abs(prob[i][texts[i][0]] - r["before"]) for i, r in enumerate(lines))
     if worst > 1e-4:
         sys.exit(f"{kind}: probabilities differ by {worst:.2g}")
-    theirs, seconds = run_openattack(attack, victim, sets, texts)
+    theirs, seconds, cpu = run_openattack(attack, victim, sets, texts)
     many, _ = run_stet(a.stet, folder, texts, a.repeat, attack, a.neighbours, a.threads)
     right = [i for i, t in enumerate(theirs) if t]
     ours = [lines[i]["outcome"] == "success" for i in right]
     same = sum(ours[k] == theirs[i][0] and lines[i]["changed"] == theirs[i][1] for k, i in enumerate(right))
     n = len(right)
     per_text = many["seconds"] / a.repeat / n
+    cpu_per_text = (many["cpu"] - once["cpu"]) / (a.repeat - 1) / n
     return {"model": kind, "attack": attack, "texts": len(texts), "right": n, "probabilities_differ": float(worst),
             "words_mean": sum(len(texts[i][1].split()) for i in right) / n,
             "stet_aua": once["aua"], "openattack_aua": sum(not theirs[i][0] for i in right) / len(texts), "same_result": same,
             "stet_queries": once["queries_mean"], "openattack_queries": sum(theirs[i][2] for i in right) / n,
             "stet_s_per_text": per_text, "stet_once_s_per_text": once["seconds"] / n, "openattack_s_per_text": seconds / n,
-            "ratio": seconds / n / per_text, "ratio_once": seconds / once["seconds"]}
+            "ratio": seconds / n / per_text, "ratio_once": seconds / once["seconds"],
+            "stet_cpu_s_per_text": cpu_per_text, "openattack_cpu_s_per_text": cpu / n, "ratio_cpu": cpu / n / cpu_per_text}
 
 
 def main():
@@ -166,7 +174,7 @@ def main():
     ap.add_argument("--neighbours", required=True, help="JSON map of words, plain or .xz")
     ap.add_argument("--attacks", default="pwws,textfooler")
     ap.add_argument("--texts", type=int, default=12)
-    ap.add_argument("--repeat", type=int, default=20)
+    ap.add_argument("--repeat", type=int, default=20, help="at least 2")
     ap.add_argument("--threads", type=int, default=os.cpu_count())
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--json", action="store_true")
@@ -185,7 +193,7 @@ def main():
                 print(json.dumps(r), flush=True)
                 continue
             print(f"{r['model']:7s}{attack:11s} {r['right']} texts of {r['words_mean']:.0f} words: stet {1e3 * r['stet_s_per_text']:.2f} ms, OpenAttack "
-                  f"{1e3 * r['openattack_s_per_text']:.0f} ms a text: {r['ratio']:.0f}x; AUA {100 * r['stet_aua']:.1f} and "
+                  f"{1e3 * r['openattack_s_per_text']:.0f} ms a text: {r['ratio']:.0f}x, {r['ratio_cpu']:.0f}x of processor time; AUA {100 * r['stet_aua']:.1f} and "
                   f"{100 * r['openattack_aua']:.1f}, {r['same_result']} of {r['right']} with the same verdict and changed words, "
                   f"{r['stet_queries']:.0f} and {r['openattack_queries']:.0f} queries, probabilities agree to {r['probabilities_differ']:.0e}", flush=True)
 

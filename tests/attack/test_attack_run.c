@@ -126,14 +126,14 @@ TEST(no_attack_beats_greedy_and_exhaustive_agrees)
     }
 }
 
-TEST(threads_and_resuming_change_nothing)
+static void check_same_log(int kind)
 {
     world w;
-    make(&w, 0, 20);
+    make(&w, kind, 20);
     for (size_t k = 0; k < 5; k++) {
         char one[512], two[512];
-        snprintf(one, sizeof one, "%s/one-%zu.jsonl", test_dir(), k);
-        snprintf(two, sizeof two, "%s/two-%zu.jsonl", test_dir(), k);
+        snprintf(one, sizeof one, "%s/one-%d-%zu.jsonl", test_dir(), kind, k);
+        snprintf(two, sizeof two, "%s/two-%d-%zu.jsonl", test_dir(), kind, k);
         stet_attack_args a = args_of(&w, all[k]);
         stet_attack_result r1, r2;
         stet_set_threads(1);
@@ -160,6 +160,12 @@ TEST(threads_and_resuming_change_nothing)
         mem_free(other);
     }
     unmake(&w);
+}
+
+TEST(threads_and_resuming_change_nothing)
+{
+    for (int kind = 0; kind < 3; kind++)
+        check_same_log(kind);
 }
 
 TEST(a_log_of_other_settings_is_refused)
@@ -386,6 +392,9 @@ TEST(a_program_that_fails_costs_a_clear_error)
         {"while read x; do echo '{\"probabilities\":[[-1,2]]}'; done", "not a number"},
         {"while read x; do echo '{\"probabilities\":[[1]]}'; done", "expected 2 probabilities"},
         {"/no/such/program 2>/dev/null", "ended without an answer"},
+        {"read x; printf '{\"probabilities\":[['; exec sleep 100", "did not answer within"},
+        {"read x; printf '{\"probabilities\":[['; exit 0", "ended without an answer"},
+        {"while read x; do echo '{\"probabilities\":[]}'; done", "expected"},
     };
     size_t index[8] = {0, 1, 2, 3, 4, 7, 8, 10};
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
@@ -400,6 +409,28 @@ TEST(a_program_that_fails_costs_a_clear_error)
         CHECK_EQ(r.errors, 2);
         CHECK_EQ(r.n, 0);
     }
+    unmake(&w);
+}
+
+/* Answers five questions, then dies: the text it dies on is an error, the next one gets a new
+ * process. */
+TEST(a_program_that_dies_half_way_costs_one_text_at_a_time)
+{
+    world w;
+    make(&w, 0, 4);
+    stet_attack_args a =
+        program_args(&w, "sed -u -E 's/^.\"texts\":.(.*)..$/\\1/; "
+                         "s/\"[^\"]*\\bw1\\b[^\"]*\"/[0.1,0.9]/g; s/\"[^\"]*\"/[0.8,0.2]/g; "
+                         "s/^(.*)$/{\"probabilities\":[\\1]}/; 5q'");
+    a.timeout = 10;
+    const size_t index[] = {0, 1, 2, 3, 4};
+    a.index = index, a.n_index = 5;
+    stet_set_threads(1);
+    stet_attack_result r;
+    CHECK_OK(stet_attack_run(&a, &r));
+    CHECK(r.errors > 0);
+    CHECK(r.n > 0);
+    CHECK_EQ(r.n + r.errors, 5);
     unmake(&w);
 }
 

@@ -47,6 +47,23 @@ cmp -s log1.jsonl log2.jsonl || fail "the log depends on the threads"
 head -c 3000 log1.jsonl >cut.jsonl
 output "ga" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack ga,greedy --log cut.jsonl -q
 cmp -s log1.jsonl cut.jsonl || fail "a resumed log differs"
+
+# Killed without warning while it works: the same command goes on and ends in the same bytes.
+i=0
+while [ $i -lt 400 ]; do printf '%d\tthis film is %s and %s number%d\n' $((i % 2)) $([ $((i % 2)) = 1 ] && echo "good fine" || echo "bad poor") $i; i=$((i + 1)); done >many.tsv
+big() { exec "$STET" attack cnn --data many.tsv --synonyms sets.json --attack ga --ga-population 200 --ga-iterations 60 --threads $1 --no-record -q --log $2; }
+(big 1 whole.jsonl) >/dev/null
+killed=0
+for pause in 0.05 0.1 0.2; do
+    (big 2 killed.jsonl) >/dev/null 2>&1 &
+    victim=$!
+    sleep $pause
+    kill -9 $victim 2>/dev/null && killed=$((killed + 1))
+    wait $victim 2>/dev/null
+done
+[ $killed -gt 0 ] || fail "nothing was killed"
+(big 2 killed.jsonl) >/dev/null
+cmp -s whole.jsonl killed.jsonl || fail "a killed and resumed log differs"
 expect 3 "other settings" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack ga --seed 2 --log log1.jsonl
 
 printf '#!/bin/sh\nsed -u -E %s\n' "'s/^.\"texts\":.(.*)..\$/\\1/; s/\"[^\"]*good[^\"]*\"/[0.1,0.9]/g; s/\"[^\"]*\"/[0.8,0.2]/g; s/^(.*)\$/{\"probabilities\":[\\1]}/'" >victim.sh
