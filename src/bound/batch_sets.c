@@ -192,3 +192,37 @@ uint32_t batch_sets_argmax(const batch_sets *s, const real *table, size_t cols, 
             best = s->alt[k];
     return best;
 }
+
+/* ---- gradients ---------------------------------------------------------------------------- */
+
+SIMD_CLONES static void add_tokens(const token_gradients *g, size_t cols, size_t first, size_t n,
+                                   real *dtable, double *RESTRICT sum)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        const real *RESTRICT centre = g->centre + i * g->ld,
+                             *RESTRICT radius = g->radius + i * g->ld;
+        real *lo = dtable + g->lo_row[i] * cols + first, *hi = dtable + g->hi_row[i] * cols + first;
+        for (size_t j = 0; j < n; j++)
+            lo[j] += (centre[j] - radius[j]) / 2;
+        for (size_t j = 0; j < n; j++)
+            hi[j] += (centre[j] + radius[j]) / 2;
+        for (size_t j = 0; j < n; j++)
+            sum[j] += (double)centre[j];
+    }
+}
+
+void batch_sets_back(const batch_sets *s, double eps, const real *table, size_t cols, size_t first,
+                     size_t n_cols, const token_gradients *g, real *dtable, double *sum)
+{
+    const real by = (real)eps;
+    add_tokens(g, cols, first, n_cols, dtable, sum);
+    for (size_t i = 0; i < s->n_moving; i++) {
+        const uint32_t v = s->moving[i];
+        const real *lo = dtable + (s->n_rows + i) * cols, *hi = lo + s->n_moving * cols;
+        for (size_t j = first; j < first + n_cols; j++) {
+            dtable[batch_sets_argmin(s, table, cols, v, j) * cols + j] += by * lo[j];
+            dtable[batch_sets_argmax(s, table, cols, v, j) * cols + j] += by * hi[j];
+            dtable[v * cols + j] += (1 - by) * (lo[j] + hi[j]);
+        }
+    }
+}

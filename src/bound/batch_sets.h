@@ -40,4 +40,17 @@ uint32_t batch_sets_argmin(const batch_sets *s, const real *table, size_t cols, 
 uint32_t batch_sets_argmax(const batch_sets *s, const real *table, size_t cols, uint32_t v,
                            size_t col);
 
+/* Gradients of the extremes that tokens read, as those of their centres and radii. */
+typedef struct token_gradients {
+    const uint32_t *lo_row, *hi_row; /* (n) */
+    size_t n;
+    const real *centre, *radius; /* (n, ld) */
+    size_t ld;
+} token_gradients;
+
+/* Columns first .. first + n_cols of the table's gradient, which comes zeroed: tokens in order,
+ * then from the rows of extremes to the words that are them. sum (n_cols) += the centres. */
+void batch_sets_back(const batch_sets *s, double eps, const real *table, size_t cols, size_t first,
+                     size_t n_cols, const token_gradients *g, real *dtable, double *sum);
+
 #endif

@@ -33,23 +33,15 @@ static inline iv iv_mul_pos(iv p, iv x)
     return (iv){x.lo >= 0 ? p.lo * x.lo : p.hi * x.lo, x.hi >= 0 ? p.hi * x.hi : p.lo * x.hi};
 }
 
-/* From the adjoint of that product to those of its factors, which are added to. */
-static inline void iv_mul_pos_back(iv y_, iv p, iv x, iv *p_, iv *x_)
+/* From the adjoint of that product to those of its factors, which are added to. Selections instead of
+ * branches: loops of it become vectors. */
+static inline __attribute__((always_inline)) void iv_mul_pos_back(iv y_, iv p, iv x, iv *p_, iv *x_)
 {
-    if (x.hi >= 0) {
-        p_->hi += y_.hi * x.hi;
-        x_->hi += y_.hi * p.hi;
-    } else {
-        p_->lo += y_.hi * x.hi;
-        x_->hi += y_.hi * p.lo;
-    }
-    if (x.lo >= 0) {
-        p_->lo += y_.lo * x.lo;
-        x_->lo += y_.lo * p.lo;
-    } else {
-        p_->hi += y_.lo * x.lo;
-        x_->lo += y_.lo * p.hi;
-    }
+    const real at_hi = y_.hi * x.hi, at_lo = y_.lo * x.lo;
+    x_->hi += y_.hi * (x.hi >= 0 ? p.hi : p.lo);
+    x_->lo += y_.lo * (x.lo >= 0 ? p.lo : p.hi);
+    p_->hi += (x.hi >= 0 ? at_hi : 0) + (x.lo >= 0 ? 0 : at_lo);
+    p_->lo += (x.hi >= 0 ? 0 : at_hi) + (x.lo >= 0 ? at_lo : 0);
 }
 
 /* What both contain; the caller knows that they meet. */

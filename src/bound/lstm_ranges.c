@@ -281,16 +281,6 @@ static stet_status ranges_fwd(tape *t, node *n)
 
 /* ---- backward: the steps ------------------------------------------------------------------ */
 
-/* Adjoint of iv_mul_pos by selection instead of branches, so that loops of it become vectors. */
-static ALWAYS_INLINE void mul_pos_back(iv y_, iv p, iv x, iv *p_, iv *x_)
-{
-    const real at_hi = y_.hi * x.hi, at_lo = y_.lo * x.lo;
-    x_->hi += y_.hi * (x.hi >= 0 ? p.hi : p.lo);
-    x_->lo += y_.lo * (x.lo >= 0 ? p.lo : p.hi);
-    p_->hi += (x.hi >= 0 ? at_hi : 0) + (x.lo >= 0 ? 0 : at_lo);
-    p_->lo += (x.hi >= 0 ? 0 : at_hi) + (x.lo >= 0 ? at_lo : 0);
-}
-
 /* Ends' gradients as those of centre and radius, through an activation with these slopes. */
 static ALWAYS_INLINE void put_gate(iv y_, real slope_lo, real slope_hi, real *centre, real *radius)
 {
@@ -310,11 +300,11 @@ SIMD_CLONES static void step_backward(size_t H, const real *RESTRICT c, const re
                  o = {lo[3 * H + u], hi[3 * H + u]}, before = {c[u], c[H + u]},
                  after = {tau[u], tau[H + u]};
         iv i_ = {0, 0}, f_ = {0, 0}, g_ = {0, 0}, o_ = {0, 0}, tau_ = {0, 0}, before_ = {0, 0};
-        mul_pos_back((iv){dh[u], dh[H + u]}, o, after, &o_, &tau_);
+        iv_mul_pos_back((iv){dh[u], dh[H + u]}, o, after, &o_, &tau_);
         const iv c_ = {dc[u] + tau_.lo * (1 - after.lo * after.lo),
                        dc[H + u] + tau_.hi * (1 - after.hi * after.hi)};
-        mul_pos_back(c_, f, before, &f_, &before_);
-        mul_pos_back(c_, i, g, &i_, &g_);
+        iv_mul_pos_back(c_, f, before, &f_, &before_);
+        iv_mul_pos_back(c_, i, g, &i_, &g_);
         dc[u] = before_.lo;
         dc[H + u] = before_.hi;
         put_gate(i_, i.lo * (1 - i.lo), i.hi * (1 - i.hi), &lo[u], &hi[u]);
@@ -387,38 +377,6 @@ static stet_status recurrent_gradient(const lstm *s, size_t dir, arena *mem)
     return STET_OK;
 }
 
-/* The gradient of an extreme goes to the word that is it. */
-static void extreme_gradient(const lstm *s, size_t i, size_t col, bool upper)
-{
-    const batch_sets *b = s->s;
-    const size_t cols = 2 * s->G;
-    const uint32_t v = b->moving[i];
-    const real g = s->dtable[(b->n_rows + i + (upper ? b->n_moving : 0)) * cols + col];
-    const uint32_t word = upper ? batch_sets_argmax(b, s->table, cols, v, col)
-                                : batch_sets_argmin(b, s->table, cols, v, col);
-    s->dtable[word * cols + col] += s->eps * g;
-    s->dtable[v * cols + col] += (1 - s->eps) * g;
-}
-
-/* The tokens' gradients, in order, to the rows of their extremes; n columns from `first` on. */
-SIMD_CLONES static void add_tokens(const lstm *s, size_t dir, size_t first, size_t n,
-                                   double *RESTRICT bias)
-{
-    const direction *d = &s->dir[dir];
-    for (size_t row = 0; row < s->seq->n_tokens; row++) {
-        const real *RESTRICT centre = d->gate + row * 2 * s->G + first,
-                             *RESTRICT radius = centre + s->G;
-        real *lo = s->dtable + (d->lo_row[row] * 2 + dir) * s->G + first,
-             *hi = s->dtable + (d->hi_row[row] * 2 + dir) * s->G + first;
-        for (size_t j = 0; j < n; j++)
-            lo[j] += (centre[j] - radius[j]) / 2;
-        for (size_t j = 0; j < n; j++)
-            hi[j] += (centre[j] + radius[j]) / 2;
-        for (size_t j = 0; j < n; j++)
-            bias[j] += (double)centre[j];
-    }
-}
-
 /* Some columns of the table's and the biases' gradients. */
 static void column_piece(void *ctx, size_t piece, int worker)
 {
@@ -427,12 +385,12 @@ static void column_piece(void *ctx, size_t piece, int worker)
     const size_t blocks = (4 * s->H + COLUMNS - 1) / COLUMNS, dir = piece / blocks,
                  first = piece % blocks * COLUMNS, left = 4 * s->H - first,
                  n = left < COLUMNS ? left : COLUMNS;
+    const direction *d = &s->dir[dir];
     double bias[COLUMNS] = {0};
-    add_tokens(s, dir, first, n, bias);
-    for (size_t i = 0; i < s->s->n_moving; i++)
-        for (size_t j = 0; j < n; j++)
-            for (int upper = 0; upper < 2; upper++)
-                extreme_gradient(s, i, dir * s->G + first + j, upper);
+    const token_gradients tokens = {
+        d->lo_row, d->hi_row, s->seq->n_tokens, d->gate + first, d->gate + s->G + first, 2 * s->G};
+    batch_sets_back(s->s, (double)s->eps, s->table, 2 * s->G, dir * s->G + first, n, &tokens,
+                    s->dtable, bias);
     for (int b = LSTM_B_IH; b <= LSTM_B_HH; b++) {
         real *db = s->w[dir * LSTM_PER_DIRECTION + (size_t)b]->grad;
         for (size_t j = 0; db && j < n; j++)

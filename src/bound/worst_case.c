@@ -3,6 +3,7 @@
 
 #include "bound/conv_joint.h"
 #include "bound/lstm_ranges.h"
+#include "bound/s4_ranges.h"
 #include "model/cnn.h"
 #include "model/kinds.h"
 
@@ -28,9 +29,14 @@ static node *cnn_side(const model *m, pass *p, node *const *windows, size_t n, s
     return op_concat(p->t, part, (int)n);
 }
 
-static void bilstm_ends(const model *m, pass *p, const worst_args *a, node *out[RANGE_SIDES])
+/* Lower and upper ends of a model's features. */
+static void ends_of(const model *m, pass *p, const worst_args *a, node *out[RANGE_SIDES])
 {
     const size_t F = m->desc->n_features(m);
+    if (m->desc == &model_s4) {
+        s4_ranges(m, p, a->s, a->eps, &out[RANGE_LOWER], &out[RANGE_UPPER]);
+        return;
+    }
     node *ends = op_bilstm_ranges(p->t, a->s, p->param, a->eps);
     out[RANGE_LOWER] = op_slice(p->t, ends, 0, F);
     out[RANGE_UPPER] = op_slice(p->t, ends, F, F);
@@ -46,7 +52,7 @@ void range_features(const model *m, pass *p, const batch_sets *s, double eps,
         for (size_t side = 0; side < RANGE_SIDES; side++)
             out[side] = cnn_side(m, p, windows, n, side);
     } else {
-        bilstm_ends(m, p, &a, out);
+        ends_of(m, p, &a, out);
         out[RANGE_VALUE] = m->desc->features(m, p);
     }
 }
@@ -159,7 +165,7 @@ double worst_share(const node *worst, const int32_t *label)
 
 stet_status worst_supported(const model *m, bool joint)
 {
-    if (m->desc == &model_cnn || (m->desc == &model_bilstm && !joint))
+    if (m->desc == &model_cnn || (!joint && (m->desc == &model_bilstm || m->desc == &model_s4)))
         return STET_OK;
     return error_set(STET_EUSAGE, "no %sbounds over substitution sets are known for training a %s",
                      joint ? "joint " : "", m->desc->name);
@@ -220,7 +226,7 @@ void worst_forward(const model *m, pass *p, const worst_args *a, node **logits, 
         *worst = cnn_worst(m, p, a, &from, w, b, &value);
     } else {
         node *side[RANGE_SIDES];
-        bilstm_ends(m, p, a, side);
+        ends_of(m, p, a, side);
         *worst = worst_logits(p->t, drop(p, side[RANGE_LOWER], &from),
                               drop(p, side[RANGE_UPPER], &from), w, b, a->label);
     }

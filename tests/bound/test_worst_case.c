@@ -13,7 +13,11 @@ static const struct {
     int kind;
     bool joint;
     const char *name;
-} cases[] = {{0, false, "cnn, ibp"}, {0, true, "cnn, joint"}, {1, false, "bilstm, ibp"}};
+} cases[] = {{0, false, "cnn, ibp"},
+             {0, true, "cnn, joint"},
+             {1, false, "bilstm, ibp"},
+             {2, false, "s4"},
+             {3, false, "s4 of two layers"}};
 enum { CASES = sizeof cases / sizeof *cases };
 
 /* A model, sets for two words out of three, texts with lengths from 1 on. */

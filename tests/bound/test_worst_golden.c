@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "bound/conv_joint.h"
 #include "bound/lstm_ranges.h"
+#include "bound/s4_gate_norm.h"
 #include "bound/worst_case.h"
 #include "golden.h"
 
@@ -141,5 +142,41 @@ TEST(interval_bounds_of_a_bilstm_are_the_golden_ones)
     CHECK_NEAR(box, number(json_object_get(o, "certs"), "ibp", "box"),
                sizeof(real) == 4 ? 1e-6 : 1e-12);
     arena_deinit(&x.mem);
+    json_decref(o);
+}
+
+/* A closed gate (a = 0) leaves the layer norm of u: the golden box of r goes in, that of n comes
+ * out. */
+TEST(ranges_of_a_layer_norm_are_the_golden_ones)
+{
+    enum { T = 4, H = 4 };
+    json_t *o = golden("s4_cert.json");
+    const json_t *boxes = json_object_get(o, "boxes");
+    arena mem = {0};
+    tape t;
+    tape_init(&t, &mem, false);
+    real lo[2][T * H], hi[2][T * H], centre[T * H], radius[T * H];
+    static const char *const names[] = {"r", "n"};
+    for (int b = 0; b < 2; b++) {
+        const json_t *box = json_object_get(boxes, names[b]);
+        CHECK_EQ(numbers(json_object_get(box, "lo"), lo[b]), T * H);
+        CHECK_EQ(numbers(json_object_get(box, "hi"), hi[b]), T * H);
+    }
+    for (size_t i = 0; i < T * H; i++) {
+        centre[i] = (lo[0][i] + hi[0][i]) / 2;
+        radius[i] = (hi[0][i] - lo[0][i]) / 2;
+    }
+    static const real zeros[T * 2 * H], ones[H] = {1, 1, 1, 1};
+    node *x = tape_constant(&t, shape2(T, 2 * H), zeros);
+    const node *y = op_s4_gate_norm(
+        &t, x, x, tape_constant(&t, shape2(T, H), centre), tape_constant(&t, shape2(T, H), radius),
+        tape_constant(&t, shape1(H), ones), tape_constant(&t, shape1(H), zeros), 1e-5);
+    CHECK_OK(tape_status(&t));
+    for (size_t i = 0; i < T * H; i++) {
+        const real *row = y->value + i / H * 2 * H + i % H;
+        CHECK_NEAR(row[0] - row[H], lo[1][i], sizeof(real) == 4 ? 1e-5 : 1e-11);
+        CHECK_NEAR(row[0] + row[H], hi[1][i], sizeof(real) == 4 ? 1e-5 : 1e-11);
+    }
+    arena_deinit(&mem);
     json_decref(o);
 }

@@ -1,0 +1,301 @@
+/* bound/s4_ranges.c - see s4_ranges.h. Boxes are carried as centre and radius (T, H):
+ *
+ *     encoder         the exact range over each word's set
+ *     y = K * u       centre by K, radius by |K|, d added to K_0: exact for every position and
+ * channel GELU            falls, then rises: least at the point of the box nearest to its minimum
+ *     mix             centre by W, radius by |W|
+ *     the rest        s4_gate_norm.c
+ *
+ * Two kernels K are computed in a step, one for the clean pass: its texts may be others. */
+#include "bound/s4_ranges.h"
+
+#include <math.h>
+
+#include "base/pool.h"
+#include "bound/s4_gate_norm.h"
+#include "model/s4.h"
+#include "tensor/cpu/panel.h"
+#include "tensor/kernels.h"
+
+/* Columns of a piece of the encoder's gradient; rows of a piece of GELU. */
+enum { COLUMNS = 64, ROWS = 64 };
+
+typedef struct box {
+    node *centre, *radius;
+} box;
+
+/* Halves of (T, 2 H). */
+static box box_of(tape *t, node *both, size_t H)
+{
+    return (box){op_slice(t, both, 0, H), op_slice(t, both, H, H)};
+}
+
+/* ---- encoder: (T, 2 H) -------------------------------------------------------------------- */
+
+typedef struct encoder_data {
+    const batch_sets *s;
+    double eps;
+} encoder_data;
+
+typedef struct encoder {
+    const batch_sets *s;
+    double eps;
+    size_t H, D, cols;
+    const node *n;
+    const real *table; /* (n_rows + 2 n_moving, cols) */
+    real *dtable;
+} encoder;
+
+static encoder encoder_of(const node *n)
+{
+    const encoder_data *d = custom_data(n);
+    const shape w = n->in[0]->shape;
+    return (encoder){.s = d->s,
+                     .eps = d->eps,
+                     .H = shape_rows(w),
+                     .D = shape_cols(w),
+                     .cols = panel_padded(shape_rows(w)),
+                     .n = n,
+                     .table = n->saved};
+}
+
+static size_t table_size(const encoder *e)
+{
+    return (e->s->n_rows + 2 * e->s->n_moving) * e->cols;
+}
+
+static void gather_piece(void *ctx, size_t piece, int worker)
+{
+    (void)worker;
+    const encoder *e = ctx;
+    const real *bias = e->n->in[1]->value;
+    for (size_t t = piece * ROWS; t < (piece + 1) * ROWS && t < e->s->seq->n_tokens; t++) {
+        const real *lo = e->table + e->s->lo_row[t] * e->cols,
+                   *hi = e->table + e->s->hi_row[t] * e->cols;
+        real *centre = e->n->value + t * 2 * e->H, *radius = centre + e->H;
+        for (size_t j = 0; j < e->H; j++) {
+            centre[j] = (lo[j] + hi[j]) / 2 + bias[j];
+            radius[j] = (hi[j] - lo[j]) / 2;
+        }
+    }
+}
+
+static stet_status encoder_fwd(tape *t, node *n)
+{
+    encoder e = encoder_of(n);
+    real *table = n->saved = arena_new(t->mem, real, table_size(&e));
+    const arena_mark scratch = arena_save(t->mem);
+    real *panels = arena_znew(t->mem, real, e.D * e.cols);
+    if (!table || !panels)
+        return STET_ENOMEM;
+    panel_pack(e.D, e.H, n->in[0]->value, 1, e.D, 0, panels);
+    panel_product(e.s->n_rows, e.cols, e.D, e.s->rows, e.D, panels, table, e.cols);
+    batch_sets_extremes(e.s, e.eps, table, e.cols);
+    e.table = table;
+    pool_run((e.s->seq->n_tokens + ROWS - 1) / ROWS, gather_piece, &e);
+    arena_restore(t->mem, scratch);
+    return STET_OK;
+}
+
+static void column_piece(void *ctx, size_t piece, int worker)
+{
+    (void)worker;
+    const encoder *e = ctx;
+    const size_t first = piece * COLUMNS, left = e->H - first, n = left < COLUMNS ? left : COLUMNS;
+    const token_gradients tokens = {e->s->lo_row,
+                                    e->s->hi_row,
+                                    e->s->seq->n_tokens,
+                                    e->n->grad + first,
+                                    e->n->grad + e->H + first,
+                                    2 * e->H};
+    double bias[COLUMNS] = {0};
+    batch_sets_back(e->s, e->eps, e->table, e->cols, first, n, &tokens, e->dtable, bias);
+    for (size_t j = 0; e->n->in[1]->grad && j < n; j++)
+        e->n->in[1]->grad[first + j] += (real)bias[j];
+}
+
+static stet_status encoder_bwd(tape *t, node *n)
+{
+    encoder e = encoder_of(n);
+    const arena_mark scratch = arena_save(t->mem);
+    e.dtable = arena_znew(t->mem, real, table_size(&e));
+    if (!e.dtable)
+        return STET_ENOMEM;
+    pool_run((e.H + COLUMNS - 1) / COLUMNS, column_piece, &e);
+    if (n->in[0]->grad)
+        TRY(gemm_long(t->mem, true, false, e.H, e.D, e.s->n_rows, 1, e.dtable, e.cols, e.s->rows,
+                      e.D, 1, n->in[0]->grad, e.D));
+    arena_restore(t->mem, scratch);
+    return STET_OK;
+}
+
+static box encode(pass *p, const batch_sets *s, double eps)
+{
+    node *in[] = {p->param[S4_ENC_W], p->param[S4_ENC_B]};
+    const encoder_data d = {s, eps};
+    const size_t H = shape_rows(in[0]->shape);
+    return box_of(p->t,
+                  op_custom(p->t, in, 2, shape2(s->seq->n_tokens, 2 * H), encoder_fwd, encoder_bwd,
+                            &d, sizeof d),
+                  H);
+}
+
+/* ---- |K| with d added to K_0: (H, L) ------------------------------------------------------- */
+
+static real tap(const node *n, size_t h, size_t i, size_t L)
+{
+    return n->in[0]->value[h * L + i] + (i == 0 ? n->in[1]->value[h] : 0);
+}
+
+static stet_status magnitude_fwd(tape *t, node *n)
+{
+    (void)t;
+    const size_t H = shape_rows(n->shape), L = shape_cols(n->shape);
+    for (size_t h = 0; h < H; h++)
+        for (size_t i = 0; i < L; i++)
+            n->value[h * L + i] = (real)fabs((double)tap(n, h, i, L));
+    return STET_OK;
+}
+
+static stet_status magnitude_bwd(tape *t, node *n)
+{
+    (void)t;
+    const size_t H = shape_rows(n->shape), L = shape_cols(n->shape);
+    real *dk = n->in[0]->grad, *dd = n->in[1]->grad;
+    for (size_t h = 0; h < H; h++)
+        for (size_t i = 0; i < L; i++) {
+            const real g = n->grad[h * L + i], k = tap(n, h, i, L);
+            const real d = k > 0 ? g : k < 0 ? -g : 0;
+            if (dk)
+                dk[h * L + i] += d;
+            if (dd && i == 0)
+                dd[h] += d;
+        }
+    return STET_OK;
+}
+
+/* ---- GELU: centre and radius in, (T, 2 H) out ---------------------------------------------- */
+
+static const real gelu_lowest_at = (real)-0.751791524693564457;
+
+/* One row: the arguments of lower and upper end, which are the box's ends or the lowest point. */
+static void gelu_points(size_t H, const real *centre, const real *radius, real *low, real *lo,
+                        real *hi)
+{
+    for (size_t j = 0; j < H; j++) {
+        lo[j] = centre[j] - radius[j];
+        hi[j] = centre[j] + radius[j];
+        low[j] = lo[j] > gelu_lowest_at ? lo[j] : hi[j] < gelu_lowest_at ? hi[j] : gelu_lowest_at;
+    }
+}
+
+typedef struct gelu_job {
+    const node *n;
+    size_t H, T;
+    real *scratch; /* (workers, 9, H) */
+} gelu_job;
+enum { GELU_ARRAYS = 9 };
+
+static void gelu_piece(void *ctx, size_t piece, int worker)
+{
+    const gelu_job *s = ctx;
+    const size_t H = s->H;
+    real *low = s->scratch + (size_t)worker * GELU_ARRAYS * H, *lo = low + H, *hi = lo + H;
+    for (size_t t = piece * ROWS; t < (piece + 1) * ROWS && t < s->T; t++) {
+        real *centre = s->n->value + t * 2 * H, *radius = centre + H;
+        gelu_points(H, s->n->in[0]->value + t * H, s->n->in[1]->value + t * H, low, lo, hi);
+        vec_gelu(low, low, 3 * H);
+        for (size_t j = 0; j < H; j++) {
+            const real top = hi[j] > lo[j] ? hi[j] : lo[j];
+            centre[j] = (low[j] + top) / 2;
+            radius[j] = (top - low[j]) / 2;
+        }
+    }
+}
+
+static void gelu_back_piece(void *ctx, size_t piece, int worker)
+{
+    const gelu_job *s = ctx;
+    const size_t H = s->H;
+    real *x = s->scratch + (size_t)worker * GELU_ARRAYS * H, /* low, lo, hi */
+        *y = x + 3 * H, *slope = y + 3 * H;
+    for (size_t t = piece * ROWS; t < (piece + 1) * ROWS && t < s->T; t++) {
+        const real *dc = s->n->grad + t * 2 * H, *dr = dc + H;
+        real *d_centre = s->n->in[0]->grad + t * H, *d_radius = s->n->in[1]->grad + t * H;
+        gelu_points(H, s->n->in[0]->value + t * H, s->n->in[1]->value + t * H, x, x + H, x + 2 * H);
+        vec_gelu(x, y, 3 * H);
+        vec_gelu_grad(x, slope, 3 * H);
+        for (size_t j = 0; j < H; j++) {
+            const real at_low = (dc[j] - dr[j]) / 2 * slope[j], at_top = (dc[j] + dr[j]) / 2;
+            const bool upper = y[2 * H + j] > y[H + j];
+            real lo = upper ? 0 : at_top * slope[H + j], hi = upper ? at_top * slope[2 * H + j] : 0;
+            if (x[j] > gelu_lowest_at)
+                lo += at_low;
+            else if (x[j] < gelu_lowest_at)
+                hi += at_low;
+            d_centre[j] += lo + hi;
+            d_radius[j] += hi - lo;
+        }
+    }
+}
+
+static stet_status gelu_run(tape *t, const node *n, pool_fn *fn)
+{
+    const arena_mark scratch = arena_save(t->mem);
+    gelu_job s = {.n = n, .H = shape_cols(n->in[0]->shape), .T = shape_rows(n->shape)};
+    s.scratch = arena_new(t->mem, real, (size_t)stet_threads() * GELU_ARRAYS * s.H);
+    if (!s.scratch)
+        return STET_ENOMEM;
+    pool_run((s.T + ROWS - 1) / ROWS, fn, &s);
+    arena_restore(t->mem, scratch);
+    return STET_OK;
+}
+
+static stet_status gelu_fwd(tape *t, node *n)
+{
+    return gelu_run(t, n, gelu_piece);
+}
+
+static stet_status gelu_bwd(tape *t, node *n)
+{
+    return gelu_run(t, n, gelu_back_piece);
+}
+
+/* ---- layers ------------------------------------------------------------------------------- */
+
+static box layer(pass *p, node *const *w, box u, const seq_index *seq, size_t H)
+{
+    tape *t = p->t;
+    node *k =
+        op_s4_kernel(t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT], seq->max_len);
+    real *zeros = arena_znew(t->mem, real, H);
+    if (!k || !zeros) {
+        tape_fail(t, STET_ENOMEM);
+        return (box){NULL, NULL};
+    }
+    node *k_d[] = {k, w[S4_D]};
+    node *magnitude = op_custom(t, k_d, 2, k->shape, magnitude_fwd, magnitude_bwd, NULL, 0);
+    node *y[] = {op_s4_conv(t, u.centre, k, w[S4_D], seq),
+                 op_s4_conv(t, u.radius, magnitude, tape_constant(t, shape1(H), zeros), seq)};
+    const box g =
+        box_of(t, op_custom(t, y, 2, shape2(seq->n_tokens, 2 * H), gelu_fwd, gelu_bwd, NULL, 0), H);
+    node *x = op_linear(t, g.centre, w[S4_MIX_W], w[S4_MIX_B]),
+         *x_radius = op_matmul(t, g.radius, false, op_abs(t, w[S4_MIX_W]), true);
+    return box_of(t,
+                  op_s4_gate_norm(t, x, x_radius, u.centre, u.radius, w[S4_NORM_W], w[S4_NORM_B],
+                                  S4_NORM_EPS),
+                  H);
+}
+
+void s4_ranges(const model *m, pass *p, const batch_sets *s, double eps, node **lo, node **hi)
+{
+    const s4_cfg *cfg = m->cfg;
+    box u = encode(p, s, eps);
+    for (int l = 0; l < (int)cfg->layers; l++)
+        u = layer(p, p->param + S4_FIRST_LAYER + l * S4_PER_LAYER, u, s->seq,
+                  (size_t)cfg->channels);
+    node *centre = op_seq_mean(p->t, u.centre, s->seq),
+         *radius = op_seq_mean(p->t, u.radius, s->seq);
+    *lo = op_sub(p->t, centre, radius);
+    *hi = op_add(p->t, centre, radius);
+}
