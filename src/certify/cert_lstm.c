@@ -9,8 +9,10 @@
 #include "model/bilstm.h"
 #include "model/kinds.h"
 
-enum { IBP, GBM, SLOPE, ADJOINT, AFFINE, LINEAR };
-static const char *const methods[] = {"ibp", "gbm", "slope", "adjoint", "affine", "linear", NULL};
+enum { IBP, SLOPE, ADJOINT, LINEAR, GBM, AFFINE, METHODS };
+static const char *const methods[] = {
+    [IBP] = "ibp", [SLOPE] = "slope",   [ADJOINT] = "adjoint", [LINEAR] = "linear",
+    [GBM] = "gbm", [AFFINE] = "affine", [METHODS] = NULL};
 
 typedef struct shared {
     const model *m;
@@ -171,31 +173,27 @@ static void by_sum(work *w, tube_level level, lstm_form form, const lstm_head *h
     out->margin = cert_within_budget(out, t, t->budget, w->scratch);
 }
 
-/* The best of what a tube gives. A sum says which words do harm, so boxes win only where they prove
- * what no sum does. */
-static void best(work *w, tube_level level, const lstm_head *head, cert_bound *out)
+/* The better of the adjoint and another form. A sum says which words do harm, so boxes win only
+ * where they prove what no sum does. */
+static void by_best(work *w, tube_level level, lstm_form form, const lstm_head *head,
+                    cert_bound *out)
 {
-    lstm_form first = FORM_ADJOINT;
-    double margin[FORMS];
-    for (lstm_form k = 0; k < FORMS; k++) {
-        by_sum(w, level, k, head, out);
-        margin[k] = out->margin;
-        first = margin[k] > margin[first] ? k : first;
-    }
-    if (first != FORM_LINES)
-        by_sum(w, level, first, head, out);
-    if (out->additive && out->margin > 0)
-        return;
+    by_sum(w, level, FORM_ADJOINT, head, out);
+    const double adjoint = out->margin;
+    by_sum(w, level, form, head, out);
+    if (adjoint > out->margin)
+        by_sum(w, level, FORM_ADJOINT, head, out);
     const lstm_margin box = lstm_box_margin(&w->pair, level, head);
-    if (box.base > 0 || !out->additive)
+    if (!out->additive || (out->margin <= 0 && box.base > 0))
         by_box(w, level, head, out);
 }
 
 static stet_status bound(void *p, size_t method, int other, size_t refine, cert_bound *out)
 {
     (void)refine;
-    static const tube_level levels[] = {TUBE_IBP,   TUBE_GBM,    TUBE_SLOPE,
-                                        TUBE_SLOPE, TUBE_AFFINE, TUBE_LINEAR};
+    static const tube_level levels[METHODS] = {
+        [IBP] = TUBE_IBP,       [SLOPE] = TUBE_SLOPE, [ADJOINT] = TUBE_SLOPE,
+        [LINEAR] = TUBE_LINEAR, [GBM] = TUBE_GBM,     [AFFINE] = TUBE_AFFINE};
     work *w = p;
     const tube_level level = levels[method];
     const lstm_head head = head_of(w, w->task->label, other);
@@ -211,8 +209,10 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
         by_sum(w, level, FORM_ADJOINT, &head, out);
         break;
     case AFFINE:
+        by_best(w, level, FORM_AFFINE, &head, out);
+        break;
     case LINEAR:
-        best(w, level, &head, out);
+        by_best(w, level, FORM_LINES, &head, out);
     }
     if (!(out->margin > -1e100)) /* NaN, too, proves nothing */
         out->margin = -INFINITY;
@@ -222,6 +222,7 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
 const cert_family cert_bilstm = {
     .model = &model_bilstm,
     .methods = methods,
+    .n_auto = GBM, /* adjoint and linear are better than what follows */
     .prepare = prepare,
     .shared_free = shared_free,
     .work_new = work_new,

@@ -128,7 +128,8 @@ stet_status lstm_tube_build(lstm_tube *tube, const lstm_text *t, tube_level leve
 bool lstm_adjoint(const lstm_tube *tube, const lstm_text *t, ivals lam, double *contribution,
                   double *slack, double *scratch);
 /* The same with lines in place of intervals: *box is what leaving the lines may take, rounding
- * included, less what the lines add whatever the words. */
+ * included, less what the lines add whatever the words. The way back ends where the box of the
+ * state is the better answer. `scratch` holds 12 H + start[n] numbers. */
 bool lstm_back_lines(const lstm_tube *tube, const lstm_text *t, ivals lam, double *contribution,
                      double *box, double *slack, double *scratch);
 /* From the generators, the same way. */
@@ -147,7 +148,7 @@ typedef struct lstm_pair {
     arena *mem;
     double *contribution; /* (start[n]) */
     ivals lam;            /* (2H) */
-    double *scratch;      /* (12H) */
+    double *scratch;      /* (12H + start[n]) */
 } lstm_pair;
 
 /* `vectors` (start[n], D) are borrowed for the call; the rest lives in `a`, as do the tubes. */

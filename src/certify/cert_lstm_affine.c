@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "certify/cert_lstm_rows.h"
+#include "certify/cert_lstm_symbols.h"
 #include "certify/cert_lstm_walk.h"
 
 typedef struct affine {
@@ -22,7 +23,8 @@ typedef struct affine {
     double *to, *ones, *zeros; /* (4H), (H), (H) */
     double *scratch;           /* (H) */
     bool *dropped;             /* (H) the cell's generators were */
-    double *lo, *hi;           /* (4H) */
+    double *lo, *hi;           /* (4H) what the words add */
+    lstm_symbols *s;
 } affine;
 
 static stet_status lines_alloc(lstm_lines *l, size_t n, size_t H, arena *a)
@@ -65,7 +67,8 @@ stet_status affine_start(lstm_walk *w, arena *a)
     } const parts[] = {{&f->m_T, 4},   {&f->e_T, 4},     {&f->lo, 4},      {&f->hi, 4},
                        {&f->to, 4},    {&f->local_c, 1}, {&f->round_c, 1}, {&f->ones, 1},
                        {&f->zeros, 1}, {&f->scratch, 1}};
-    bool ok = f->GT && f->dropped;
+    f->s = symbols_new(H, w->tube->level == TUBE_LINEAR ? 2 * H : 0, a);
+    bool ok = f->GT && f->dropped && f->s;
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
         ok = (*parts[k].part = arena_znew(a, double, parts[k].n *H)) != NULL && ok;
     for (size_t i = 0; ok && i < H; i++)
@@ -114,17 +117,25 @@ static ival meet(ivals box, size_t i, double clean, double m, ival form, double 
     return ival_sub(both, clean);
 }
 
-/* A unit whose box has outgrown what the tube knows becomes that. */
-static bool outgrown(const lstm_walk *w, size_t i, ival known, double *g, double *m, double *e)
+static void drop_column(double *g, size_t n, size_t H, size_t i)
+{
+    for (size_t k = 0; k < n; k++)
+        g[k * H + i] = 0;
+}
+
+/* A unit whose box and symbols have outgrown what the tube knows becomes that. */
+static bool outgrown(const lstm_walk *w, size_t i, ival known, double *g, double *s, double *m,
+                     double *e, double *hull)
 {
     const bool centred = w->tube->level == TUBE_LINEAR;
     const double radius = centred ? ival_rad(known) : ival_mag(known);
-    if (radius >= e[i])
+    if (radius >= e[i] + hull[i])
         return false;
-    for (size_t k = 0; k < w->affine->g->n; k++)
-        g[k * w->H + i] = 0;
+    drop_column(g, w->affine->g->n, w->H, i);
+    drop_column(s, w->affine->s->n, w->H, i);
     m[i] = centred ? ival_mid(known) : 0;
     e[i] = radius;
+    hull[i] = 0;
     return true;
 }
 
@@ -147,12 +158,14 @@ void affine_gates(lstm_walk *w)
     }
     join(w);
     total(g, 4 * H, f->GT, f->lo, f->hi);
+    symbols_gates(f->s, cell->ut);
     rows_range(H, 4 * H, cell->ut, g->m_h, g->e_h, f->m_T, f->to);
     for (size_t r = 0; r < 4 * H; r++) {
         const double x = ival_mag(ival_at(w->x, r));
-        f->e_T[r] = w->t->e_T[at + r] + w->eps * (cell->u_sum[r] * (size + 2) + f->to[r] + x);
-        meet(T, r, w->t->T[at + r], f->m_T[r], (ival){f->lo[r], f->hi[r]}, f->to[r] + f->e_T[r],
-             w->eps);
+        f->e_T[r] = w->t->e_T[at + r] +
+                    w->eps * (cell->u_sum[r] * (size + 4) + f->to[r] + f->s->hull_T[r] + x);
+        meet(T, r, w->t->T[at + r], f->m_T[r], (ival){f->lo[r], f->hi[r]},
+             f->to[r] + f->s->hull_T[r] + f->e_T[r], w->eps);
     }
 }
 
@@ -172,7 +185,7 @@ static void cell_box(lstm_walk *w)
             const double P = l->P[3 * at + r];
             m += P * f->m_T[r];
             error += fabs(P) * f->e_T[r];
-            size += fabs(P) * (f->hi[r] - f->lo[r] + fabs(f->m_T[r]));
+            size += fabs(P) * (f->hi[r] - f->lo[r] + f->s->hull_T[r] + fabs(f->m_T[r]));
         }
         g->m_c[i] = m;
         f->local_c[i] =
@@ -193,14 +206,15 @@ void affine_cell(lstm_walk *w)
     for (size_t k = 0; k < g->n; k++)
         rows_cell(H, l->P + 3 * at, l->F + at, f->GT + k * 4 * H, g->c + k * H);
     total(g, H, g->c, f->lo, f->hi);
+    symbols_cell(f->s, l->P + 3 * at, l->F + at);
     rows_error(H, ut, l->P + 3 * at, f->zeros, f->ones, g->e_h, f->to);
     rows_error(H, ut, l->P + 3 * at, f->zeros, f->ones, g->r_h, f->scratch);
     for (size_t i = 0; i < H; i++) {
-        f->local_c[i] += w->eps * (f->hi[i] - f->lo[i]);
+        f->local_c[i] += w->eps * (f->hi[i] - f->lo[i] + f->s->hull_c[i]);
         g->e_c[i] = f->to[i] * (1 + w->eps) + f->local_c[i];
         const ival known = meet(ivals_from(w->tube->c, at + H), i, w->t->c[at + H + i], g->m_c[i],
-                                (ival){f->lo[i], f->hi[i]}, g->e_c[i], w->eps);
-        f->dropped[i] = outgrown(w, i, known, g->c, g->m_c, g->e_c);
+                                (ival){f->lo[i], f->hi[i]}, g->e_c[i] + f->s->hull_c[i], w->eps);
+        f->dropped[i] = outgrown(w, i, known, g->c, f->s->c, g->m_c, g->e_c, f->s->hull_c);
         g->r_c[i] = lesser(f->scratch[i] + f->round_c[i], g->e_c[i]);
     }
 }
@@ -231,23 +245,26 @@ void affine_hidden(lstm_walk *w)
     hidden_error(w, g->r_h, rounding);
     for (size_t k = 0; k < g->n; k++)
         rows_hidden(H, l->E + at, l->G + at, f->GT + k * 4 * H, g->c + k * H, g->h + k * H);
+    symbols_hidden(f->s, l->E + at, l->G + at);
     total(g, H, g->h, f->lo, f->hi); /* what they hold of gate o, behind, is still to be read */
     for (size_t i = 0; i < H; i++) {
         const size_t o = GO * H + i;
         const double E = l->E[at + i], G = l->G[at + i];
         const double error = w->tube->e_h + fabs(E) * f->e_T[o];
         const double cell = G * (f->dropped[i] ? g->e_c[i] : f->local_c[i]);
-        const double size = fabs(E) * (f->hi[o] - f->lo[o] + fabs(f->m_T[o])) + f->hi[i] -
-                            f->lo[i] + fabs(l->k_h[at + i]) + fabs(G * g->m_c[i]);
+        const double size = fabs(E) * (f->hi[o] - f->lo[o] + f->s->hull_T[o] + fabs(f->m_T[o])) +
+                            f->s->hull_h[i] + f->hi[i] - f->lo[i] + fabs(l->k_h[at + i]) +
+                            fabs(G * g->m_c[i]);
         g->m_h[i] = E * f->m_T[o] + G * g->m_c[i] + l->k_h[at + i];
         g->e_h[i] = (through[i] + cell + l->d_h[at + i] + error) * (1 + w->eps) + w->eps * size;
         g->r_h[i] = rounding[i] + G * (f->dropped[i] ? g->r_c[i] : f->round_c[i]) + error;
         const ival known = meet(ivals_from(w->tube->h, at + H), i, w->t->h[at + H + i], g->m_h[i],
-                                (ival){f->lo[i], f->hi[i]}, g->e_h[i], w->eps);
-        outgrown(w, i, known, g->h, g->m_h, g->e_h);
+                                (ival){f->lo[i], f->hi[i]}, g->e_h[i] + f->s->hull_h[i], w->eps);
+        outgrown(w, i, known, g->h, f->s->h, g->m_h, g->e_h, f->s->hull_h);
         g->r_h[i] = lesser(g->r_h[i], g->e_h[i]);
     }
     fold(w);
+    symbols_renew(f->s, g->e_h, g->e_c);
 }
 
 /* ---- folding ------------------------------------------------------------------------------ */

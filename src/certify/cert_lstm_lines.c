@@ -127,15 +127,20 @@ typedef struct back {
     const lstm_tube *tube;
     const lstm_text *t;
     size_t step, H;
+    double eps;
     double *lam_h, *lam_c, *kap; /* (H) */
     double *lam_T;               /* (4H) */
+    double *contribution;        /* (start[n]) of this direction */
+    double taken, slack;         /* so far: by what is not on the lines, and by rounding alone */
+    double words;                /* sum over positions of the least contribution */
 } back;
 
 /* What each word of the step's position contributes. */
-static void contributions(const back *b, double eps, double *contribution)
+static void contributions(back *b)
 {
     const size_t H4 = 4 * b->H, p = lstm_place(b->t, b->step);
     const double *clean = b->t->x + b->t->start[p] * H4;
+    double least = 0;
     for (size_t k = b->t->start[p] + 1; k < b->t->start[p + 1]; k++) {
         const double *x = b->t->x + k * H4;
         double sum = 0, size = 0;
@@ -144,29 +149,34 @@ static void contributions(const back *b, double eps, double *contribution)
             sum += term;
             size += fabs(term);
         }
-        contribution[k] += sum - eps * size;
+        b->contribution[k] = sum - b->eps * size;
+        least = lesser(least, b->contribution[k]);
     }
+    b->words += least;
 }
 
-/* Through one step; adds to what is taken and to the share of rounding in it. */
-static void step_back(back *b, double eps, double *box, double *slack)
+/* Deviation of unit i before a step, or after the last. */
+static ival deviation(ivals box, const double *clean, size_t i)
+{
+    return ival_sub(ival_at(box, i), clean[i]);
+}
+
+/* Through one step. `size` collects what our own rounding multiplies. */
+static void step_back(back *b)
 {
     const size_t H = b->H, at = b->step * H;
     const lstm_lines *l = &b->tube->lines;
     const double *e_T = b->t->e_T + 4 * at;
     double constant = 0, off = 0, rounding = 0, size = 0;
     for (size_t i = 0; i < H; i++) {
-        const double lam = b->lam_h[i], kap = lam * l->G[at + i] + b->lam_c[i];
-        const double dc = ival_mag(ival_at(b->tube->c, at + H + i)) + fabs(b->t->c[at + H + i]);
-        const double dc_before = ival_mag(ival_at(b->tube->c, at + i)) + fabs(b->t->c[at + i]);
-        b->kap[i] = kap;
+        const double lam = b->lam_h[i], lam_c = b->lam_c[i], kap = lam * l->G[at + i] + lam_c;
+        const double after = ival_mag(deviation(b->tube->c, b->t->c, at + H + i));
+        const double before = ival_mag(deviation(b->tube->c, b->t->c, at + i));
         constant += lam * l->k_h[at + i] + kap * l->k_c[at + i];
         off += fabs(lam) * l->d_h[at + i] + fabs(kap) * l->d_c[at + i];
         rounding += fabs(lam) * b->tube->e_h + fabs(kap) * b->tube->e_c[at + i];
-        /* our own: of the products here, each times what it multiplies */
-        size += fabs(lam) * (1 + fabs(l->k_h[at + i])) +
-                (fabs(lam) * l->G[at + i] + fabs(b->lam_c[i])) *
-                    (1 + dc + fabs(l->k_c[at + i]) + dc_before);
+        size += fabs(lam * l->k_h[at + i]) +
+                (fabs(lam) * l->G[at + i] + fabs(lam_c)) * (after + fabs(l->k_c[at + i]) + before);
         for (size_t q = 0; q < GO; q++)
             b->lam_T[q * H + i] = kap * l->P[3 * at + q * H + i];
         b->lam_T[GO * H + i] = lam * l->E[at + i];
@@ -174,34 +184,67 @@ static void step_back(back *b, double eps, double *box, double *slack)
     }
     for (size_t r = 0; r < 4 * H; r++) {
         rounding += fabs(b->lam_T[r]) * e_T[r];
-        const ival T = ival_at(b->tube->T, 4 * at + r);
-        size += fabs(b->lam_T[r]) *
-                (4 * b->t->cell->u_sum[r] + ival_mag(ival_sub(T, b->t->T[4 * at + r])));
+        const double dT = ival_mag(deviation(b->tube->T, b->t->T, 4 * at + r));
+        size += fabs(b->lam_T[r]) * (4 * b->t->cell->u_sum[r] + dT);
     }
-    *box += (off + rounding) * (1 + eps) - constant + eps * size;
-    *slack += rounding;
+    b->taken += (off + rounding) * (1 + b->eps) - constant + b->eps * size;
+    b->slack += rounding;
+    contributions(b);
+    rows_range(4 * H, H, b->t->cell->u, b->lam_T, b->lam_T, b->lam_h, b->kap);
+}
+
+/* What the state before the step can take, by its box: the way back may end here. */
+static double box_takes(const back *b)
+{
+    double sum = 0, size = 0;
+    for (size_t i = 0, at = b->step * b->H; i < b->H; i++, at++) {
+        const double h = ival_scale(b->lam_h[i], deviation(b->tube->h, b->t->h, at)).lo;
+        const double c = ival_scale(b->lam_c[i], deviation(b->tube->c, b->t->c, at)).lo;
+        sum -= h + c;
+        size += fabs(h) + fabs(c);
+    }
+    return sum + b->eps * size;
+}
+
+/* Where it is best to end, and what is taken up to there. */
+typedef struct ending {
+    size_t step;
+    double taken, slack, words;
+} ending;
+
+static void consider(const back *b, ending *best)
+{
+    const double taken = b->taken + box_takes(b);
+    if (taken - b->words < best->taken - best->words)
+        *best = (ending){b->step, taken, b->slack, b->words};
 }
 
 bool lstm_back_lines(const lstm_tube *tube, const lstm_text *t, ivals lam, double *contribution,
                      double *box, double *slack, double *scratch)
 {
     const size_t H = t->cell->H, last = t->n * H;
-    const double eps = (double)(4 * H + 64) * ival_step;
-    back b = {tube, t, 0, H, scratch, scratch + H, scratch + 2 * H, scratch + 3 * H};
-    double *unused = scratch + 7 * H;
-    *box = *slack = 0;
+    back b = {.tube = tube, .t = t, .step = t->n, .H = H, .eps = (double)(4 * H + 64) * ival_step};
+    b.lam_h = scratch;
+    b.lam_c = scratch + H;
+    b.kap = scratch + 2 * H;
+    b.lam_T = scratch + 3 * H;
+    b.contribution = scratch + 12 * H;
     for (size_t i = 0; i < H; i++) {
         const ival x = ival_at(lam, i);
         b.lam_h[i] = ival_mid(x);
         b.lam_c[i] = 0;
-        *box += ival_rad(x) * ival_mag(ival_sub(ival_at(tube->h, last + i), t->h[last + i]));
+        b.taken += ival_rad(x) * ival_mag(deviation(tube->h, t->h, last + i));
     }
-    for (b.step = t->n; b.step-- > 0;) {
-        step_back(&b, eps, box, slack);
-        contributions(&b, eps, contribution);
-        rows_range(4 * H, H, t->cell->u, b.lam_T, b.lam_T, b.lam_h, unused);
-        if (!(*box < 1e100))
-            return false;
+    ending best = {.taken = INFINITY};
+    consider(&b, &best);
+    while (b.step-- > 0 && b.taken < 1e100) {
+        step_back(&b);
+        consider(&b, &best);
     }
-    return true;
+    *box = best.taken;
+    *slack = best.slack;
+    for (size_t step = best.step; step < t->n; step++)
+        for (size_t p = lstm_place(t, step), k = t->start[p] + 1; k < t->start[p + 1]; k++)
+            contribution[k] += b.contribution[k];
+    return best.taken < INFINITY;
 }

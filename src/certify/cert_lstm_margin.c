@@ -12,7 +12,7 @@ stet_status lstm_pair_open(lstm_pair *x, const lstm_cell64 cell[2], lstm_roundin
     x->contribution = arena_new(a, double, start[n]);
     x->lam.lo = arena_new(a, double, 2 * H);
     x->lam.hi = arena_new(a, double, 2 * H);
-    x->scratch = arena_new(a, double, 12 * H);
+    x->scratch = arena_new(a, double, 12 * H + start[n]);
     if (!x->contribution || !x->lam.lo || !x->lam.hi || !x->scratch)
         return STET_ENOMEM;
     for (int d = 0; d < 2; d++) {

@@ -198,3 +198,12 @@ void rows_choice(size_t n, size_t width, size_t step, const double *a, double *R
         hi[i] += most;
     }
 }
+
+SIMD_CLONES
+void rows_sizes(size_t n, size_t width, const double *a, double *RESTRICT out)
+{
+    memset(out, 0, width * sizeof *out);
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < width; i++)
+            out[i] += fabs(a[k * width + i]);
+}

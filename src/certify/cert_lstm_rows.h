@@ -37,5 +37,7 @@ void rows_hidden(size_t H, const double *E, const double *G, const double *GT, c
                  double *g);
 /* Add to lo and hi the least and most of 0 and n rows, `step` apart. */
 void rows_choice(size_t n, size_t width, size_t step, const double *a, double *lo, double *hi);
+/* out (width): the sum of |a| over n rows. */
+void rows_sizes(size_t n, size_t width, const double *a, double *out);
 
 #endif
