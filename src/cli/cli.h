@@ -27,6 +27,12 @@ typedef struct cli_common {
     { .name = "quiet", .letter = 'q', .type = STET_T_FLAG, .offset = offsetof(T, common.quiet), .help = "only errors on stderr" }, \
     { .name = "verbose", .letter = 'v', .type = STET_T_FLAG, .offset = offsetof(T, common.verbose), .help = "more on stderr" }
 
+/* What stands between the dashes and the name in texts about an option: flags that are on are there to be turned off. */
+static inline const char *cli_option_no(const stet_opt *o)
+{
+    return o->type == STET_T_FLAG && o->def && o->def[0] == 't' ? "no-" : "";
+}
+
 typedef struct cli_command {
     const char *name;     /* "train" or "data info" */
     const char *args;     /* "DIR [TEXT...]": what stands after the options in the usage line */

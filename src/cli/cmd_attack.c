@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/numbers.h"
-#include "cli/record.h"
+#include "cli/measured.h"
 #include "cli/source.h"
 #include "stet/attack.h"
 

@@ -3,7 +3,7 @@
 #include "cli/commands.h"
 #include "cli/proofs.h"
 #include "cli/prove.h"
-#include "cli/record.h"
+#include "cli/measured.h"
 #include "cli/source.h"
 
 typedef struct certify_cfg {

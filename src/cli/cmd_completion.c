@@ -13,7 +13,7 @@ static void option_words(const cli_command *c, const char *before)
 {
     for (const stet_opt *o = c->opts; o->type != STET_T_END; o++)
         if (o->type != STET_T_TOPIC)
-            printf("%s--%s", before, o->name);
+            printf("%s--%s%s", before, cli_option_no(o), o->name);
 }
 
 static void bash_completion(void)
@@ -49,7 +49,7 @@ static void fish_completion(void)
             printf("complete -c stet -n '__fish_seen_subcommand_from %.*s' -f -a %s -d '%s'\n", first, (*c)->name, second + 1, (*c)->summary);
         for (const stet_opt *o = (*c)->opts; o->type != STET_T_END; o++)
             if (o->type != STET_T_TOPIC)
-                printf("complete -c stet -n '__fish_seen_subcommand_from %.*s' -l %s\n", first, (*c)->name, o->name);
+                printf("complete -c stet -n '__fish_seen_subcommand_from %.*s' -l %s%s\n", first, (*c)->name, cli_option_no(o), o->name);
     }
 }
 

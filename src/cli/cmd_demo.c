@@ -7,9 +7,10 @@
 
 #include "cli/commands.h"
 #include "cli/demo.h"
+#include "cli/measured.h"
 #include "cli/numbers.h"
 #include "cli/proofs.h"
-#include "cli/record.h"
+#include "cli/source.h"
 #include "stet/report.h"
 #include "stet/results.h"
 #include "stet/train.h"
@@ -78,56 +79,29 @@ typedef struct subject {
     const demo_cfg *cfg;
     const demo_files *f;
     const char *dir;
-    stet_model *model;
-    stet_dataset *data;
-    stet_sets sets;
-    size_t *index, n_index;
+    cli_texts t;
     stet_results old; /* of an earlier run */
 } subject;
 
 static stet_status load(const demo_cfg *cfg, const demo_files *f, const char *dir, subject *s)
 {
     *s = (subject){ .cfg = cfg, .f = f, .dir = dir };
-    stet_dataset *like = NULL;
-    const char *names[256];
-    stet_status st = stet_model_load(dir, &s->model);
-    const size_t k = st == STET_OK ? stet_model_classes(s->model) : 0;
-    if (k > 256)
-        return cli_fail(STET_ENOTSUP, "%s: more than 256 classes", f->train);
-    for (size_t c = 0; c < k; c++)
-        names[c] = stet_model_class_name(s->model, c);
-    if (st == STET_OK)
-        st = stet_dataset_new(NULL, NULL, 0, names, k, &like);
-    stet_data_options how = STET_DATA_DEFAULTS;
-    how.like = like;
-    if (st == STET_OK)
-        st = stet_dataset_load(f->test, &how, &s->data);
-    stet_dataset_free(like);
-    if (st == STET_OK)
-        st = stet_sets_load(f->synonyms, &s->sets);
-    if (st == STET_OK)
-        st = stet_results_read(dir, &s->old);
-    if (st == STET_OK && !(s->index = malloc((stet_dataset_size(s->data) + 1) * sizeof *s->index)))
-        st = cli_fail(STET_ENOMEM, "out of memory");
-    if (st == STET_OK)
-        st = stet_sets_sample(&s->sets, s->data, (size_t)cfg->limit, (uint64_t)cfg->common.seed, s->index, &s->n_index);
-    return st;
+    const cli_source from = { .data = f->test, .synonyms = f->synonyms, .limit = cfg->limit };
+    const stet_status st = cli_texts_load(&from, dir, (uint64_t)cfg->common.seed, &s->t);
+    return st == STET_OK ? stet_results_read(dir, &s->old) : st;
 }
 
 static void unload(subject *s)
 {
-    free(s->index);
     stet_results_deinit(&s->old);
-    stet_sets_free(&s->sets);
-    stet_dataset_free(s->data);
-    stet_model_free(s->model);
+    cli_texts_free(&s->t);
 }
 
 /* Is the result of this very model there from an earlier run? */
 static bool done(const subject *s, const char *name)
 {
     char print[17];
-    snprintf(print, sizeof print, "%016" PRIx64, stet_model_fingerprint(s->model));
+    snprintf(print, sizeof print, "%016" PRIx64, stet_model_fingerprint(s->t.model));
     bool found = false;
     for (size_t i = 0; i < s->old.n; i++) {
         json_t *o = strcmp(s->old.name[i], name) == 0 ? json_loads(s->old.json[i], 0, NULL) : NULL;
@@ -142,8 +116,8 @@ static void keep(const subject *s, const char *command, const char *name, size_t
 {
     if (numbers)
         json_object_set_new(numbers, "command", json_string(command));
-    cli_record(&(cli_measured){ .cmd = &cmd_demo, .cfg = s->cfg, .dir = s->dir, .name = name, .model = s->model, .data = s->data,
-                                .data_path = s->f->test, .texts = texts, .sets = &s->sets, .sets_path = s->f->synonyms },
+    cli_record(&(cli_measured){ .cmd = &cmd_demo, .cfg = s->cfg, .dir = s->dir, .name = name, .model = s->t.model, .data = s->t.data,
+                                .data_path = s->f->test, .texts = texts, .sets = &s->t.sets, .sets_path = s->f->synonyms },
                numbers);
 }
 
@@ -151,10 +125,10 @@ static stet_status eval(const subject *s)
 {
     if (done(s, "eval"))
         return STET_OK;
-    stet_model *m = s->model;
+    const stet_model *m = s->t.model;
     stet_corpus c = { 0 };
     stet_scores scores = { 0 };
-    stet_status st = stet_corpus_encode(s->data, stet_model_vocab(m), stet_model_tokenizer(m), stet_model_max_len(m), &c);
+    stet_status st = stet_corpus_encode(s->t.data, stet_model_vocab(m), stet_model_tokenizer(m), stet_model_max_len(m), &c);
     float *logits = malloc((c.n_texts * stet_model_classes(m) + 1) * sizeof *logits);
     if (st == STET_OK)
         st = logits ? stet_model_logits(m, &c, logits) : cli_fail(STET_ENOMEM, "out of memory");
@@ -178,11 +152,11 @@ static stet_status attack(const subject *s, const char *attack_name)
     cli_examples e;
     cli_examples_init(&e);
     stet_attack_args a = STET_ATTACK_DEFAULTS;
-    a.model = s->model;
-    a.data = s->data;
-    a.index = s->index;
-    a.n_index = s->n_index;
-    a.sets = &s->sets;
+    a.model = s->t.model;
+    a.data = s->t.data;
+    a.index = s->t.index;
+    a.n_index = s->t.n_index;
+    a.sets = &s->t.sets;
     a.attack = attack_name;
     a.profile = profile;
     a.seed = (uint64_t)s->cfg->common.seed;
@@ -196,29 +170,29 @@ static stet_status attack(const subject *s, const char *attack_name)
         json_object_update_new(numbers,
                                json_pack("{s:O, s:O, s:O}", "examples", e.examples, "turned", e.turned, "wrong", e.wrong));
     if (st == STET_OK)
-        keep(s, "attack", name, s->n_index, numbers);
+        keep(s, "attack", name, s->t.n_index, numbers);
     cli_examples_deinit(&e);
     return st;
 }
 
 static stet_status prove(const subject *s)
 {
-    if (!stet_certify_methods(stet_model_kind(s->model)) || done(s, "certify-auto"))
+    if (!stet_certify_methods(stet_model_kind(s->t.model)) || done(s, "certify-auto"))
         return STET_OK;
     cli_proofs p;
-    cli_proofs_init(&p, s->model, s->data, &s->sets);
+    cli_proofs_init(&p, s->t.model, s->t.data, &s->t.sets);
     stet_certify_args a = STET_CERTIFY_DEFAULTS;
-    a.model = s->model;
-    a.data = s->data;
-    a.index = s->index;
-    a.n_index = s->n_index;
-    a.sets = &s->sets;
+    a.model = s->t.model;
+    a.data = s->t.data;
+    a.index = s->t.index;
+    a.n_index = s->t.n_index;
+    a.sets = &s->t.sets;
     a.each = cli_proofs_add;
     a.each_user = &p;
     stet_certify_result r = { 0 };
     const stet_status st = stet_certify_run(&a, &r);
     if (st == STET_OK)
-        keep(s, "certify", "certify-auto", s->n_index, numbers_of_certify(&a.how, &r, &p));
+        keep(s, "certify", "certify-auto", s->t.n_index, numbers_of_certify(&a.how, &r, &p));
     if (st == STET_OK)
         stet_certify_result_deinit(&r);
     cli_proofs_deinit(&p);
@@ -232,7 +206,7 @@ static stet_status try_model(const demo_cfg *cfg, const demo_files *f, const riv
     if (st == STET_OK)
         st = eval(&s);
     if (st == STET_OK)
-        cli_note("%s: %d attacks on %zu texts", r->folder, N_ATTACKS, s.n_index);
+        cli_note("%s: %d attacks on %zu texts", r->folder, N_ATTACKS, s.t.n_index);
     for (size_t k = 0; st == STET_OK && k < N_ATTACKS; k++)
         st = attack(&s, attacks[k]);
     if (st == STET_OK)

@@ -3,7 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/numbers.h"
-#include "cli/record.h"
+#include "cli/measured.h"
 #include "stet/model.h"
 
 typedef struct eval_cfg {

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "cli/commands.h"
-#include "cli/record.h"
+#include "cli/measured.h"
 #include "stet/bound.h"
 #include "stet/plot.h"
 

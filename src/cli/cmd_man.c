@@ -53,6 +53,7 @@ static void man_option(const stet_opt *o)
     if (o->letter)
         printf("\\-%c, ", o->letter);
     fputs("\\-\\-", stdout);
+    roff(cli_option_no(o));
     roff(o->name);
     if (o->arg && o->type != STET_T_FLAG) {
         putchar(' ');
@@ -60,7 +61,7 @@ static void man_option(const stet_opt *o)
     }
     putchar('\n');
     roff(o->help);
-    if (o->def) {
+    if (o->def && o->type != STET_T_FLAG) {
         fputs(" (default ", stdout);
         roff(o->def);
         putchar(')');
@@ -116,7 +117,7 @@ static void markdown_option(const stet_opt *o)
     fputs("| `", stdout);
     if (o->letter)
         printf("-%c, ", o->letter);
-    printf("--%s", o->name);
+    printf("--%s%s", cli_option_no(o), o->name);
     if (o->arg && o->type != STET_T_FLAG) {
         putchar(' ');
         cell(o->arg);
@@ -124,9 +125,7 @@ static void markdown_option(const stet_opt *o)
     fputs("` | ", stdout);
     cell(o->help);
     fputs(" | ", stdout);
-    if (o->type == STET_T_FLAG)
-        fputs(o->def && strcmp(o->def, "true") == 0 ? "on" : "", stdout);
-    else if (o->def)
+    if (o->def && o->type != STET_T_FLAG)
         printf("`%s`", o->def);
     puts(" |");
 }

@@ -15,7 +15,7 @@ static const stet_opt opts[] = {
     STET_OPT_OUT(report_cfg, out, NULL, "the page; without it report.html, or for --markdown and --json standard output"),
     STET_OPT_FLAG("markdown", report_cfg, markdown, "Markdown instead of HTML"),
     STET_OPT_STR("title", report_cfg, title, NULL, "TEXT", "heading of the page"),
-    {STET_OPT_FIELD("bounds", STET_T_FLAG, report_cfg, bounds), .def = "true", .help = "growth bounds, computed from the weights"},
+    {STET_OPT_FIELD("bounds", STET_T_FLAG, report_cfg, bounds), .def = "true", .help = "without growth bounds, which are computed from the weights"},
     CLI_COMMON_OPTS(report_cfg),
     STET_OPT_END,
 };

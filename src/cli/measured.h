@@ -1,4 +1,4 @@
-/* cli/record.h - keeping what a command measured in the run folder (stet/results.h).
+/* cli/measured.h - keeping what a command measured in the run folder (stet/results.h).
  *
  *     cli_measured m = { .cmd = &cmd_eval, .cfg = cfg, .dir = dir, .name = "eval", .model = model,
  *                        .data = data, .data_path = cfg->data, .texts = n };
@@ -6,8 +6,8 @@
  *         cli_record(&m, json_pack("{s:f}", "accuracy", accuracy));
  *
  * Paths are kept as their last part: folders of one machine mean nothing on another. */
-#ifndef CLI_RECORD_H
-#define CLI_RECORD_H
+#ifndef CLI_MEASURED_H
+#define CLI_MEASURED_H
 
 #include "cli/cli.h"
 #include "stet/choices.h"
@@ -17,7 +17,7 @@
 #define CLI_RECORD_OPT(T)                                                                          \
     {                                                                                              \
         STET_OPT_FIELD("record", STET_T_FLAG, T, record), .def = "true",                           \
-            .help = "keep the results in DIR/results for `stet report` (off: --no-record)"         \
+            .help = "leave nothing in DIR/results, where `stet report` finds results"         \
     }
 
 typedef struct cli_measured {

@@ -1,5 +1,5 @@
-/* cli/record.c - see cli/record.h. */
-#include "cli/record.h"
+/* cli/measured.c - see cli/measured.h. */
+#include "cli/measured.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
