@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "certify/certifier.h"
 
-const cert_family *const cert_families[] = {&cert_cnn, &cert_bilstm, NULL};
+const cert_family *const cert_families[] = {&cert_cnn, &cert_bilstm, &cert_s4, NULL};
 
 stet_status cert_family_of(const char *kind, const cert_family **out)
 {
@@ -28,11 +28,13 @@ const char *stet_certify_method_summary(const char *method)
 {
     static const char *const about[][2] = {
         {"auto", "from the cheapest to the most expensive, up to the first proof"},
-        {"gbm", "growth bounds times the distance to each substitute"},
+        {"gbm", "growth bounds times the distance to each substitute; for comparison"},
+        {"gbm-window", "the same for each window by itself; for comparison"},
         {"gbm-window", "the same, one window of words at a time"},
         {"ibp", "intervals of every layer, over the words of each set"},
         {"joint", "one linear bound of the whole network, each position at its worst word"},
         {"slope", "intervals around the clean run, with slopes in place of derivatives"},
+        {"linear", "lines through every activation, errors as symbols, the margin taken backwards"},
         {"affine", "deviations as sums over positions, and a small box of what is not linear"},
         {"linear", "the same with the best line through each activation, carried backwards"},
         {"adjoint", "slopes carried backwards from the margin, each position at its worst word"},

@@ -1,0 +1,247 @@
+/* certify/cert_s4.c - the family of bounds of S4 models. */
+#include "certify/cert_s4.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "certify/certify_impl.h"
+#include "model/kinds.h"
+#include "model/s4.h"
+
+enum { IBP, ADJOINT };
+static const char *const methods[] = {"ibp", "adjoint", NULL};
+
+typedef struct shared {
+    const model *m;
+    arena mem;
+    s4_net64 net;
+} shared;
+
+typedef struct work {
+    const shared *s;
+    const cert_task *task;
+    arena mem;
+    s4_text text;
+    double *clean;        /* (H) mean over the clean text */
+    s4_range pooled;      /* (H) its box */
+    double *om;           /* (H) */
+    double *contribution; /* (words) */
+    double *scratch;      /* (n) */
+} work;
+
+/* ---- weights ------------------------------------------------------------------------------ */
+
+static double *widened(const model *m, int id, arena *a)
+{
+    const size_t n = shape_count(m->params[id].shape);
+    double *out = arena_new(a, double, n);
+    for (size_t i = 0; out && i < n; i++)
+        out[i] = model_value(m, id)[i];
+    return out;
+}
+
+/* The kernels that the program convolves with, in float, D added at lag 0. */
+static stet_status read_kernel(const model *m, int first, const s4_net64 *net, s4_layer64 *l, arena *a)
+{
+    l->K = arena_new(a, double, net->max_len * net->H);
+    if (!l->K)
+        return STET_ENOMEM;
+    arena scratch = {0};
+    tape t;
+    tape_init(&t, &scratch, false);
+    node *p[MAX_PARAMS];
+    stet_status st = model_nodes(m, &t, NULL, p);
+    node **w = p + first;
+    const node *k = st == STET_OK ? op_s4_kernel(&t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT], net->max_len)
+                                  : NULL;
+    if (st == STET_OK)
+        st = tape_status(&t);
+    for (size_t h = 0; st == STET_OK && h < net->H; h++)
+        for (size_t i = 0; i < net->max_len; i++)
+            l->K[i * net->H + h] = (double)k->value[h * net->max_len + i] + (i ? 0 : (double)model_value(m, first + S4_D)[h]);
+    arena_deinit(&scratch);
+    return st;
+}
+
+static stet_status read_layer(const model *m, size_t k, const s4_net64 *net, s4_layer64 *l, arena *a)
+{
+    const int first = S4_FIRST_LAYER + (int)k * S4_PER_LAYER;
+    l->mix = widened(m, first + S4_MIX_W, a);
+    l->mix_b = widened(m, first + S4_MIX_B, a);
+    l->gamma = widened(m, first + S4_NORM_W, a);
+    l->beta = widened(m, first + S4_NORM_B, a);
+    return l->mix && l->mix_b && l->gamma && l->beta ? read_kernel(m, first, net, l, a) : STET_ENOMEM;
+}
+
+static stet_status read_net(shared *s)
+{
+    const model *m = s->m;
+    const s4_cfg *cfg = m->cfg;
+    s4_net64 *net = &s->net;
+    *net = (s4_net64){.D = m->dim, .H = (size_t)cfg->channels, .layers = (size_t)cfg->layers, .max_len = m->max_len, .eps = S4_NORM_EPS};
+    net->enc_t = arena_new(&s->mem, double, net->D * net->H);
+    net->enc_b = widened(m, S4_ENC_B, &s->mem);
+    net->layer = arena_znew(&s->mem, s4_layer64, net->layers);
+    if (!net->enc_t || !net->enc_b || !net->layer)
+        return STET_ENOMEM;
+    for (size_t h = 0; h < net->H; h++)
+        for (size_t d = 0; d < net->D; d++)
+            net->enc_t[d * net->H + h] = model_value(m, S4_ENC_W)[h * net->D + d];
+    for (size_t k = 0; k < net->layers; k++)
+        TRY(read_layer(m, k, net, &net->layer[k], &s->mem));
+    return s4_net64_finish(net, &s->mem);
+}
+
+static void shared_free(void *p)
+{
+    shared *s = p;
+    if (s)
+        arena_deinit(&s->mem);
+    mem_free(s);
+}
+
+static stet_status prepare(const model *m, void **out)
+{
+    shared *s = mem_zalloc(1, sizeof *s);
+    if (!s)
+        return STET_ENOMEM;
+    s->m = m;
+    const stet_status st = read_net(s);
+    if (st == STET_OK)
+        *out = s;
+    else
+        shared_free(s);
+    return st;
+}
+
+/* ---- a text ------------------------------------------------------------------------------- */
+
+static stet_status work_new(const void *p, void **out)
+{
+    work *w = mem_zalloc(1, sizeof *w);
+    if (w)
+        w->s = p;
+    *out = w;
+    return w ? STET_OK : STET_ENOMEM;
+}
+
+static void work_free(void *p)
+{
+    work *w = p;
+    if (w)
+        arena_deinit(&w->mem);
+    mem_free(w);
+}
+
+static stet_status open(void *p, const cert_task *t)
+{
+    work *w = p;
+    const model *m = w->s->m;
+    const size_t words = t->start[t->n], D = m->dim, H = w->s->net.H;
+    arena_restore(&w->mem, (arena_mark){0});
+    w->task = t;
+    for (size_t k = 0; k < words; k++)
+        if (t->word[k] >= m->n_words)
+            return error_set(STET_EUSAGE, "word %u of %zu", t->word[k], m->n_words);
+    if (t->n > m->max_len)
+        return error_set(STET_EUSAGE, "%zu words, but the model reads %zu", t->n, m->max_len);
+    w->clean = arena_new(&w->mem, double, 4 * H);
+    w->contribution = arena_new(&w->mem, double, words);
+    w->scratch = arena_new(&w->mem, double, t->n);
+    double *vectors = arena_new(&w->mem, double, words * D);
+    if (!w->clean || !w->contribution || !w->scratch || !vectors)
+        return STET_ENOMEM;
+    w->pooled = (s4_range){w->clean + H, w->clean + 2 * H};
+    w->om = w->clean + 3 * H;
+    for (size_t k = 0; k < words; k++)
+        for (size_t d = 0; d < D; d++)
+            vectors[k * D + d] = m->table[t->word[k] * D + d];
+    TRY(s4_text_read(&w->text, &w->s->net, s4_float32, t->n, t->start, vectors, &w->mem));
+    s4_pooled(&w->text, w->clean, w->pooled);
+    return STET_OK;
+}
+
+/* ---- bounds ------------------------------------------------------------------------------- */
+
+/* The head: om, the difference of biases, and the rounding of both logits. */
+static double head_of(work *w, int other, double *bias)
+{
+    const model *m = w->s->m;
+    const size_t H = w->s->net.H;
+    const real *fc = model_value(m, (int)m->n_params - 2), *b = model_value(m, (int)m->n_params - 1);
+    const int label = w->task->label;
+    double size = fabs((double)b[label]) + fabs((double)b[other]);
+    for (size_t h = 0; h < H; h++) {
+        const double x = fc[(size_t)label * H + h], y = fc[(size_t)other * H + h];
+        w->om[h] = x - y;
+        size += (fabs(x) + fabs(y)) * (fabs(w->pooled.mid[h]) + w->pooled.rad[h]);
+    }
+    *bias = (double)b[label] - (double)b[other];
+    const double nu = (double)(H + 4) * s4_float32.unit;
+    return nu / (1 - nu) * size * (1 + 0x1p-16) + 1e-30;
+}
+
+static void by_box(work *w, int other, cert_bound *out)
+{
+    const double slack = head_of(w, other, &out->margin);
+    for (size_t h = 0; h < w->s->net.H; h++)
+        out->margin += w->om[h] * w->pooled.mid[h] - fabs(w->om[h]) * w->pooled.rad[h];
+    out->additive = false;
+    out->slack = slack;
+    out->margin -= slack;
+}
+
+/* Each position's worst word, and the sum within the budget. */
+static void by_sum(work *w, int other, cert_bound *out)
+{
+    const cert_task *t = w->task;
+    const double head = head_of(w, other, &out->base);
+    out->additive = s4_adjoint(&w->text, w->om, w->contribution, &out->slack);
+    out->slack += head;
+    if (!out->additive) {
+        out->margin = -INFINITY;
+        return;
+    }
+    for (size_t h = 0; h < w->s->net.H; h++)
+        out->base += w->om[h] * w->clean[h];
+    out->base -= out->slack;
+    for (size_t p = 0; p < t->n; p++) {
+        out->drop[p] = 0;
+        out->worst[p] = 0;
+        for (uint32_t k = t->start[p] + 1; k < t->start[p + 1]; k++)
+            if (-w->contribution[k] > out->drop[p]) {
+                out->drop[p] = -w->contribution[k];
+                out->worst[p] = k - t->start[p];
+            }
+    }
+    out->margin = cert_within_budget(out, t, t->budget, w->scratch);
+}
+
+/* A sum says which words do harm, so the box wins only where it proves what the sum does not. */
+static stet_status bound(void *p, size_t method, int other, size_t refine, cert_bound *out)
+{
+    (void)refine;
+    work *w = p;
+    if (method == ADJOINT)
+        by_sum(w, other, out);
+    if (method == IBP || !(out->margin > 0)) {
+        const cert_bound sum = *out;
+        by_box(w, other, out);
+        if (method == ADJOINT && sum.additive && !(out->margin > 0))
+            *out = sum;
+    }
+    if (!(out->margin > -1e100)) /* NaN, too, proves nothing */
+        out->margin = -INFINITY;
+    return STET_OK;
+}
+
+const cert_family cert_s4 = {
+    .model = &model_s4,
+    .methods = methods,
+    .prepare = prepare,
+    .shared_free = shared_free,
+    .work_new = work_new,
+    .work_free = work_free,
+    .open = open,
+    .bound = bound,
+};

@@ -1,0 +1,195 @@
+/* certify/cert_s4_adjoint.c - from the margin back through S4's layers: see cert_s4.h. */
+#include <math.h>
+#include <string.h>
+
+#include "certify/cert_activation.h"
+#include "certify/cert_lstm_rows.h"
+#include "certify/cert_s4.h"
+
+static const double outward = 0x1p-44;
+static const double runaway = 1e100; /* beyond it a bound is worth nothing */
+
+/* Relative rounding of sums of n doubles, with room. */
+static double own(size_t n)
+{
+    return (double)(n + 16) * 0x1p-52;
+}
+
+static ival at(s4_range x, size_t i)
+{
+    return (ival){x.mid[i] - x.rad[i], x.mid[i] + x.rad[i]};
+}
+
+static void put(s4_range x, size_t i, ival v)
+{
+    x.mid[i] = ival_mid(v);
+    x.rad[i] = 0.5 * (v.hi - v.lo) * (1 + outward) + outward * fabs(x.mid[i]);
+}
+
+static double mag(s4_range x, size_t i)
+{
+    return fabs(x.mid[i]) + x.rad[i];
+}
+
+/* The derivative of GELU has its extremes at the ends of [lo, hi] and at +-sqrt(2). */
+static double gelu_grad(double x)
+{
+    return 0.5 * erfc(-x * M_SQRT1_2) + x * exp(-0.5 * x * x) * (0.5 * M_SQRT1_2 * M_2_SQRTPI);
+}
+
+static ival gelu_slopes(ival x)
+{
+    static const double top = 1.128904145185155, error = 1e-14;
+    const double a = gelu_grad(x.lo), b = gelu_grad(x.hi);
+    ival s = {lesser(a, b), greater(a, b)};
+    if (x.lo < M_SQRT2 && x.hi > M_SQRT2)
+        s.hi = top;
+    if (x.lo < -M_SQRT2 && x.hi > -M_SQRT2)
+        s.lo = 1 - top;
+    return ival_widen(s, error);
+}
+
+/* ---- stations, last to first -------------------------------------------------------------- */
+
+/* lam of the layer's output, row p of `lam` (n, H), becomes lam of r. */
+static void norm_back(const s4_text *t, const s4_station *s, const s4_layer64 *l, size_t p, s4_range lam, double *slack)
+{
+    const size_t H = t->net->H, from = p * H;
+    const double share = 1 / (double)H;
+    double mean = 0, rads = 0, dot = 0, dot_rad = 0, dot_size = 0, size = 0;
+    for (size_t h = 0; h < H; h++) {
+        const size_t i = from + h;
+        *slack += mag(lam, i) * s->e_out[i];
+        lam.mid[i] *= l->gamma[h];
+        lam.rad[i] *= fabs(l->gamma[h]);
+        mean += lam.mid[i] * share;
+        rads += lam.rad[i] * share;
+        dot += s->norm[i] * lam.mid[i];
+        dot_rad += fabs(s->norm[i]) * lam.rad[i];
+        dot_size += fabs(s->norm[i] * lam.mid[i]);
+        size += mag(lam, i) * share;
+    }
+    dot_rad = dot_rad * (1 + outward) + own(H) * dot_size;
+    const ival n_lam = {dot - dot_rad, dot + dot_rad}, inverse = ival_out(1 / s->sigma_hi[p], 1 / s->sigma_lo[p]);
+    const ival scale = ival_out(share / (s->sigma_hi[p] + s->sigma[p]), share / (s->sigma_lo[p] + s->sigma[p]));
+    for (size_t h = 0; h < H; h++) {
+        const size_t i = from + h;
+        const double rad = (lam.rad[i] * (1 - 2 * share) + rads) * (1 + outward) + own(H) * (size + mag(lam, i));
+        const ival centred = ival_widen((ival){lam.mid[i] - mean, lam.mid[i] - mean}, rad);
+        const ival w = ival_mul(ival_widen(at(s->box_centred, i), 0), scale);
+        const ival w_clean = ival_scale(s->centred[i], scale);
+        const ival back = ival_mul(n_lam, ival_add(w, w_clean));
+        const ival r = ival_mul(ival_out(centred.lo - back.hi, centred.hi - back.lo), inverse);
+        put(lam, i, r);
+        *slack += mag(lam, i) * s->e_r[i];
+    }
+}
+
+/* lam of r to lam of a and b, (n, 2H). */
+static void gate_back(const s4_text *t, const s4_station *s, const s4_layer64 *l, s4_range lam, s4_range ab, double *slack)
+{
+    const size_t n = t->n, H = t->net->H;
+    for (size_t p = 0; p < n; p++)
+        for (size_t h = 0; h < H; h++) {
+            const size_t i = p * H + h, a = p * 2 * H + h, b = a + H;
+            const ival x = ival_with(at(s->box_b, i), s->ab[b]), r = at(lam, i);
+            const act_point lo = act_at(false, x.lo), hi = act_at(false, x.hi);
+            put(ab, a, ival_mul(r, act_range(false, lo, hi)));
+            const ival slopes = act_slopes(false, act_at(false, s->ab[b]), lo, hi);
+            put(ab, b, ival_mul(r, ival_scale(s->ab[a], slopes)));
+            *slack += mag(ab, a) * (s->e_ab[p] * l->row[h] + s->e_bias * fabs(l->mix_b[h])) +
+                      mag(ab, b) * (s->e_ab[p] * l->row[H + h] + s->e_bias * fabs(l->mix_b[H + h]));
+        }
+}
+
+/* lam of a and b to lam of y, (n, H). */
+static void mix_back(const s4_text *t, const s4_station *s, const s4_layer64 *l, s4_range ab, s4_range y, double *slack)
+{
+    const size_t n = t->n, H = t->net->H;
+    rows_product(n, H, 2 * H, ab.mid, l->mix, y.mid);
+    rows_product(n, H, 2 * H, ab.rad, l->abs, y.rad);
+    for (size_t p = 0; p < n; p++) {
+        double sum = 0;
+        for (size_t i = 0; i < 2 * H; i++)
+            sum += mag(ab, p * 2 * H + i) * mag(ab, p * 2 * H + i);
+        const double rounding = own(2 * H) * sqrt(sum);
+        for (size_t h = 0; h < H; h++) {
+            const size_t i = p * H + h;
+            y.rad[i] += rounding * l->col[h];
+            *slack += mag(y, i) * s->e_g[i];
+            const ival slopes = gelu_slopes(ival_with(at(s->box_y, i), s->y[i]));
+            put(y, i, ival_mul(at(y, i), slopes));
+            *slack += mag(y, i) * s->e_y[h];
+        }
+    }
+}
+
+/* lam of y and, through the residual, of r, to lam of u, in `lam`. */
+static void convolution_back(const s4_text *t, const s4_layer64 *l, s4_range y, s4_range through, s4_range lam)
+{
+    const size_t n = t->n, H = t->net->H;
+    s4_convolve(l, n, H, true, y, through);
+    for (size_t h = 0; h < H; h++) {
+        double sum = 0;
+        for (size_t p = 0; p < n; p++)
+            sum += mag(y, p * H + h) * mag(y, p * H + h);
+        const double rounding = own(n) * l->K_norm[(n - 1) * H + h] * sqrt(sum);
+        for (size_t p = 0; p < n; p++) {
+            const size_t i = p * H + h;
+            lam.mid[i] += through.mid[i];
+            lam.rad[i] = (lam.rad[i] + through.rad[i] + rounding) * (1 + outward) + outward * fabs(lam.mid[i]);
+        }
+    }
+}
+
+/* ---- words -------------------------------------------------------------------------------- */
+
+static void words(const s4_text *t, s4_range lam, double *contribution, double *slack)
+{
+    const size_t H = t->net->H;
+    for (size_t p = 0; p < t->n; p++) {
+        const double *clean = t->x + t->start[p] * H;
+        for (size_t h = 0; h < H; h++)
+            *slack += mag(lam, p * H + h) * t->e_x[p * H + h];
+        contribution[t->start[p]] = 0;
+        for (size_t k = t->start[p] + 1; k < t->start[p + 1]; k++) {
+            double sum = 0, size = 0;
+            for (size_t h = 0; h < H; h++) {
+                const double d = t->x[k * H + h] - clean[h];
+                sum += d * lam.mid[p * H + h] - fabs(d) * lam.rad[p * H + h];
+                size += fabs(d) * mag(lam, p * H + h);
+            }
+            contribution[k] = sum - own(H) * size;
+        }
+    }
+}
+
+bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double *slack)
+{
+    const size_t n = t->n, H = t->net->H;
+    const s4_range ab = {t->scratch, t->scratch + 2 * n * H};
+    const s4_range y = {t->scratch + 4 * n * H, t->scratch + 5 * n * H};
+    const s4_range through = {t->scratch + 6 * n * H, t->scratch + 7 * n * H}, lam = t->lam;
+    const double nu = (double)(n + 3) * t->rounding.unit, pooling = nu / (1 - nu);
+    *slack = 0;
+    for (size_t i = 0; i < n * H; i++) {
+        lam.mid[i] = om[i % H] / (double)n;
+        lam.rad[i] = outward * fabs(lam.mid[i]);
+        *slack += fabs(lam.mid[i]) * pooling * mag(t->out, i);
+    }
+    for (size_t k = t->net->layers; k-- > 0;) {
+        const s4_station *s = &t->layer[k];
+        const s4_layer64 *l = &t->net->layer[k];
+        for (size_t p = 0; p < n; p++)
+            norm_back(t, s, l, p, lam, slack);
+        gate_back(t, s, l, lam, ab, slack);
+        mix_back(t, s, l, ab, y, slack);
+        convolution_back(t, l, y, through, lam);
+        for (size_t i = 0; i < n * H; i++)
+            if (!(mag(lam, i) < runaway))
+                return false;
+    }
+    words(t, lam, contribution, slack);
+    *slack *= 1 + 1e-9;
+    return *slack < runaway;
+}

@@ -1,0 +1,375 @@
+/* certify/cert_s4_text.c - clean values and boxes of S4, layer by layer. */
+#include <math.h>
+#include <string.h>
+
+#include "base/simd.h"
+#include "certify/cert_activation.h"
+#include "certify/cert_lstm_rows.h"
+#include "certify/cert_s4.h"
+#include "tensor/cpu/s4_conv.h"
+
+/* Activations are within 2 ulp (tensor/vmath.h), relatively 2^-22; twice that leaves room. */
+const s4_rounding s4_float32 = {.unit = 0x1p-24, .act = 0x1p-21, .conv = 2e-6};
+const s4_rounding s4_exact = {0};
+
+static const double largest = 1e30;    /* beyond it float32 might overflow */
+static const double outward = 0x1p-44; /* relative rounding of a handful of our operations */
+
+/* n roundings, with room for ours. */
+static double gamma_of(const s4_rounding *r, size_t n)
+{
+    const double nu = (double)(n + 1) * r->unit;
+    return nu / (1 - nu);
+}
+
+/* ---- weights ------------------------------------------------------------------------------ */
+
+static double length_of(const double *x, size_t n, size_t stride)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += x[i * stride] * x[i * stride];
+    return sqrt(sum) * (1 + outward);
+}
+
+static stet_status finish_layer(const s4_net64 *net, s4_layer64 *l, arena *a)
+{
+    const size_t H = net->H;
+    l->K_norm = arena_new(a, double, net->max_len * H);
+    l->mix_t = arena_new(a, double, 2 * H * H);
+    l->abs = arena_new(a, double, 2 * H * H);
+    l->abs_t = arena_new(a, double, 2 * H * H);
+    l->row = arena_new(a, double, 2 * H);
+    l->col = arena_new(a, double, H);
+    if (!l->K_norm || !l->mix_t || !l->abs || !l->abs_t || !l->row || !l->col)
+        return STET_ENOMEM;
+    for (size_t h = 0; h < H; h++) {
+        double sum = 0;
+        for (size_t i = 0; i < net->max_len; i++) {
+            sum += l->K[i * H + h] * l->K[i * H + h];
+            l->K_norm[i * H + h] = sqrt(sum) * (1 + outward);
+        }
+    }
+    for (size_t i = 0; i < 2 * H; i++)
+        for (size_t j = 0; j < H; j++) {
+            l->mix_t[j * 2 * H + i] = l->mix[i * H + j];
+            l->abs[i * H + j] = l->abs_t[j * 2 * H + i] = fabs(l->mix[i * H + j]);
+        }
+    for (size_t i = 0; i < 2 * H; i++)
+        l->row[i] = length_of(l->mix + i * H, H, 1);
+    for (size_t j = 0; j < H; j++)
+        l->col[j] = length_of(l->mix + j, 2 * H, H);
+    return STET_OK;
+}
+
+stet_status s4_net64_finish(s4_net64 *net, arena *a)
+{
+    net->enc_row = arena_new(a, double, net->H);
+    if (!net->enc_row)
+        return STET_ENOMEM;
+    for (size_t h = 0; h < net->H; h++)
+        net->enc_row[h] = length_of(net->enc_t + h, net->D, net->H);
+    for (size_t l = 0; l < net->layers; l++)
+        TRY(finish_layer(net, &net->layer[l], a));
+    return STET_OK;
+}
+
+/* ---- convolution -------------------------------------------------------------------------- */
+
+enum { LANES = 8 };
+
+/* LANES channels of one position stay in registers over all lags. */
+SIMD_CLONES
+static void convolve_lanes(const double *RESTRICT K, size_t n, size_t H, size_t lanes, bool back,
+                           const double *RESTRICT mid, const double *RESTRICT rad, double *RESTRICT y_mid,
+                           double *RESTRICT y_rad)
+{
+    for (size_t t = 0; t < n; t++) {
+        const size_t lags = back ? n - t : t + 1;
+        double m[LANES] = {0}, r[LANES] = {0};
+        if (lanes == LANES) {
+            for (size_t l = 0; l < lags; l++) {
+                const double *RESTRICT k = K + l * H;
+                const size_t from = (back ? t + l : t - l) * H;
+                for (size_t i = 0; i < LANES; i++) {
+                    m[i] += k[i] * mid[from + i];
+                    r[i] += fabs(k[i]) * rad[from + i];
+                }
+            }
+        } else {
+            for (size_t l = 0; l < lags; l++)
+                for (size_t i = 0; i < lanes; i++) {
+                    m[i] += K[l * H + i] * mid[(back ? t + l : t - l) * H + i];
+                    r[i] += fabs(K[l * H + i]) * rad[(back ? t + l : t - l) * H + i];
+                }
+        }
+        memcpy(y_mid + t * H, m, lanes * sizeof *m);
+        memcpy(y_rad + t * H, r, lanes * sizeof *r);
+    }
+}
+
+void s4_convolve(const s4_layer64 *l, size_t n, size_t H, bool back, s4_range u, s4_range y)
+{
+    for (size_t h = 0; h < H; h += LANES)
+        convolve_lanes(l->K + h, n, H, H - h < LANES ? H - h : LANES, back, u.mid + h, u.rad + h,
+                       y.mid + h, y.rad + h);
+}
+
+/* ---- stations ----------------------------------------------------------------------------- */
+
+static double gelu(double x)
+{
+    return 0.5 * x * erfc(-x * M_SQRT1_2);
+}
+
+/* GELU falls to its least value at -0.7518, then rises. */
+static ival gelu_range(ival x)
+{
+    static const double least_at = -0.751791524693564457, least = -0.1699712075;
+    const double a = gelu(x.lo), b = gelu(x.hi);
+    const double lo = x.lo < least_at && x.hi > least_at ? least : lesser(a, b);
+    return (ival){lo, greater(a, b)};
+}
+
+static s4_range range_new(arena *a, size_t n)
+{
+    double *block = arena_new(a, double, 2 * n);
+    return (s4_range){block, block ? block + n : NULL};
+}
+
+static ival at(s4_range x, size_t i)
+{
+    return (ival){x.mid[i] - x.rad[i], x.mid[i] + x.rad[i]};
+}
+
+static void put(s4_range x, size_t i, ival v)
+{
+    x.mid[i] = ival_mid(v);
+    x.rad[i] = 0.5 * (v.hi - v.lo) * (1 + outward) + outward * fabs(x.mid[i]);
+}
+
+static double mag(s4_range x, size_t i)
+{
+    return fabs(x.mid[i]) + x.rad[i];
+}
+
+static stet_status station_alloc(s4_station *s, size_t n, size_t H, arena *a)
+{
+    double **const parts[] = {&s->y, &s->centred, &s->norm, &s->e_g, &s->e_r, &s->e_out};
+    double **const columns[] = {&s->sigma, &s->sigma_lo, &s->sigma_hi, &s->e_ab};
+    bool ok = (s->ab = arena_new(a, double, n * 2 * H)) && (s->e_y = arena_new(a, double, H));
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        ok = (*parts[k] = arena_new(a, double, n * H)) && ok;
+    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
+        ok = (*columns[k] = arena_new(a, double, n)) && ok;
+    s->box_y = range_new(a, n * H);
+    s->box_b = range_new(a, n * H);
+    s->box_centred = range_new(a, n * H);
+    return ok && s->box_y.mid && s->box_b.mid && s->box_centred.mid ? STET_OK : STET_ENOMEM;
+}
+
+/* Words past the encoder: clean u, its box in t->out. */
+static void encode(s4_text *t, const double *vectors)
+{
+    const s4_net64 *net = t->net;
+    const size_t H = net->H;
+    const double g = gamma_of(&t->rounding, net->D + 2);
+    rows_product(t->start[t->n], H, net->D, vectors, net->enc_t, t->x);
+    for (size_t p = 0; p < t->n; p++) {
+        double longest = 0;
+        for (size_t k = t->start[p]; k < t->start[p + 1]; k++)
+            longest = greater(longest, length_of(vectors + k * net->D, net->D, 1));
+        for (size_t h = 0; h < H; h++) {
+            ival x = {INFINITY, -INFINITY};
+            for (size_t k = t->start[p]; k < t->start[p + 1]; k++) {
+                t->x[k * H + h] += net->enc_b[h];
+                x = ival_with(x, t->x[k * H + h]);
+            }
+            const double e = g * (net->enc_row[h] * longest + fabs(net->enc_b[h]));
+            t->e_x[p * H + h] = e;
+            t->u[p * H + h] = t->x[t->start[p] * H + h];
+            put(t->out, p * H + h, (ival){x.lo - e, x.hi + e});
+        }
+    }
+}
+
+/* y and its GELU: clean ones in s->y and g, boxes in box_y and box_g. */
+static void convolution(s4_text *t, s4_station *s, const s4_layer64 *l, double *g, s4_range box_g)
+{
+    const size_t n = t->n, H = t->net->H;
+    const s4_rounding *r = &t->rounding;
+    const double conv = n <= S4_DIRECT_MAX ? gamma_of(r, n + 3) : r->conv + gamma_of(r, 4);
+    s4_convolve(l, n, H, false, t->out, s->box_y);
+    double *zero = box_g.mid; /* not needed yet */
+    memset(zero, 0, n * H * sizeof *zero);
+    s4_convolve(l, n, H, false, (s4_range){t->u, zero}, (s4_range){s->y, g});
+    for (size_t h = 0; h < H; h++) {
+        double sum = 0;
+        for (size_t p = 0; p < n; p++)
+            sum += mag(t->out, p * H + h) * mag(t->out, p * H + h);
+        s->e_y[h] = conv * l->K_norm[(n - 1) * H + h] * sqrt(sum);
+    }
+    for (size_t i = 0; i < n * H; i++) {
+        s->box_y.rad[i] = (s->box_y.rad[i] + s->e_y[i % H]) * (1 + outward);
+        const ival x = gelu_range(at(s->box_y, i));
+        s->e_g[i] = r->act * greater(fabs(x.lo), fabs(x.hi));
+        g[i] = gelu(s->y[i]);
+        put(box_g, i, (ival){x.lo - s->e_g[i], x.hi + s->e_g[i]});
+    }
+}
+
+/* a and b: clean in s->ab, boxes in `box` (n, 2H). */
+static void mix(s4_text *t, s4_station *s, const s4_layer64 *l, const double *g, s4_range box_g, s4_range box)
+{
+    const size_t n = t->n, H = t->net->H;
+    const double gamma = gamma_of(&t->rounding, H + 2);
+    rows_product(n, 2 * H, H, g, l->mix_t, s->ab);
+    rows_product(n, 2 * H, H, box_g.mid, l->mix_t, box.mid);
+    rows_product(n, 2 * H, H, box_g.rad, l->abs_t, box.rad);
+    s->e_bias = gamma;
+    for (size_t p = 0; p < n; p++) {
+        double sum = 0;
+        for (size_t h = 0; h < H; h++)
+            sum += mag(box_g, p * H + h) * mag(box_g, p * H + h);
+        s->e_ab[p] = gamma * sqrt(sum);
+        for (size_t i = 0; i < 2 * H; i++) {
+            const size_t k = p * 2 * H + i;
+            s->ab[k] += l->mix_b[i];
+            box.mid[k] += l->mix_b[i];
+            box.rad[k] = (box.rad[k] + s->e_ab[p] * l->row[i] + gamma * fabs(l->mix_b[i])) * (1 + outward);
+        }
+    }
+}
+
+/* z and r: clean r in s->centred, its box in box_centred, both still with their mean. */
+static void gate(s4_text *t, s4_station *s, s4_range ab)
+{
+    const size_t n = t->n, H = t->net->H;
+    const s4_rounding *r = &t->rounding;
+    for (size_t p = 0; p < n; p++)
+        for (size_t h = 0; h < H; h++) {
+            const size_t i = p * H + h, a = p * 2 * H + h, b = a + H;
+            const ival x = at(ab, b), u = at(t->out, i);
+            const ival open = act_range(false, act_at(false, x.lo), act_at(false, x.hi));
+            const ival z = ival_mul(at(ab, a), open);
+            const ival sum = ival_add(u, z);
+            s->e_r[i] = (r->act + 2 * r->unit) * mag(ab, a) + 2 * r->unit * ival_mag(sum);
+            put(s->box_b, i, x);
+            put(s->box_centred, i, ival_widen(sum, s->e_r[i]));
+            s->centred[i] = t->u[i] + s->ab[a] * act_at(false, s->ab[b]).f;
+        }
+}
+
+/* What float32 may get wrong about a normed row: its mean, then the deviation, then products. */
+static void norm_errors(const s4_text *t, s4_station *s, const s4_layer64 *l, size_t p, const double *size)
+{
+    const size_t H = t->net->H;
+    const s4_rounding *r = &t->rounding;
+    double mean = 0;
+    for (size_t h = 0; h < H; h++)
+        mean += size[h];
+    const double e_mean = gamma_of(r, H + 2) * mean / (double)H, off = e_mean / s->sigma_lo[p];
+    const double e_sigma = 0.5 * gamma_of(r, H + 6) + 8 * r->unit + off * off;
+    const double limit = sqrt((double)H - 1);
+    for (size_t h = 0; h < H; h++) {
+        const double n = lesser(mag(s->box_centred, p * H + h) / s->sigma_lo[p], limit);
+        s->e_out[p * H + h] = (fabs(l->gamma[h]) * (off + n * e_sigma) + 2 * r->unit * fabs(l->beta[h])) * (1 + 0x1p-10);
+    }
+}
+
+/* Centre and norm one row; clean output to t->u, box to t->out. `size` (H) is scratch. */
+static void normalise(s4_text *t, s4_station *s, const s4_layer64 *l, size_t p, double *size)
+{
+    const size_t H = t->net->H, from = p * H;
+    const double share = 1 / (double)H, limit = sqrt((double)H - 1);
+    double *x = s->centred + from, *mid = s->box_centred.mid + from, *rad = s->box_centred.rad + from;
+    double mean = 0, mid_mean = 0, rads = 0, squares = 0, mids = 0, rad_squares = 0;
+    for (size_t h = 0; h < H; h++) {
+        size[h] = fabs(mid[h]) + rad[h];
+        mean += x[h] * share;
+        mid_mean += mid[h] * share;
+        rads += rad[h] * share;
+        rad_squares += rad[h] * rad[h];
+    }
+    for (size_t h = 0; h < H; h++) {
+        x[h] -= mean;
+        mid[h] -= mid_mean;
+        rad[h] = (rad[h] * (1 - 2 * share) + rads) * (1 + outward) + outward * size[h];
+        squares += x[h] * x[h];
+        mids += mid[h] * mid[h];
+    }
+    const double nc = sqrt(mids), nr = sqrt(rad_squares);
+    const double near = greater(0, nc * (1 - outward) - nr * (1 + outward)), far = (nc + nr) * (1 + outward);
+    s->sigma[p] = sqrt(squares * share + t->net->eps);
+    s->sigma_lo[p] = lesser(s->sigma[p], sqrt(near * near * share + t->net->eps) * (1 - outward));
+    s->sigma_hi[p] = greater(s->sigma[p], sqrt(far * far * share + t->net->eps) * (1 + outward));
+    norm_errors(t, s, l, p, size);
+    const ival inverse = ival_out(1 / s->sigma_hi[p], 1 / s->sigma_lo[p]);
+    for (size_t h = 0; h < H; h++) {
+        const ival n = ival_cap(ival_mul(at(s->box_centred, from + h), inverse), (ival){-limit, limit});
+        s->norm[from + h] = x[h] / s->sigma[p];
+        t->u[from + h] = l->gamma[h] * s->norm[from + h] + l->beta[h];
+        const ival y = ival_widen(ival_scale(l->gamma[h], n), s->e_out[from + h]);
+        put(t->out, from + h, (ival){y.lo + l->beta[h], y.hi + l->beta[h]});
+    }
+}
+
+/* Sizes that float32 can hold with room to spare. */
+static stet_status check_size(const double *x, size_t n)
+{
+    double most = 0;
+    for (size_t i = 0; i < n; i++)
+        most = fabs(x[i]) <= most ? most : fabs(x[i]); /* a NaN stays */
+    return most < largest ? STET_OK
+                          : error_set(STET_EFORMAT, "the model's numbers are not finite or overflow float32");
+}
+
+stet_status s4_text_read(s4_text *t, const s4_net64 *net, s4_rounding rounding, size_t n,
+                         const uint32_t *start, const double *vectors, arena *a)
+{
+    const size_t H = net->H;
+    *t = (s4_text){.net = net, .rounding = rounding, .n = n, .start = start};
+    t->x = arena_new(a, double, start[n] * H);
+    t->e_x = arena_new(a, double, n * H);
+    t->u = arena_new(a, double, n * H);
+    t->out = range_new(a, n * H);
+    t->layer = arena_znew(a, s4_station, net->layers);
+    t->scratch = arena_new(a, double, 8 * n * H);
+    t->lam = range_new(a, n * H);
+    if (!t->x || !t->e_x || !t->u || !t->out.mid || !t->layer || !t->scratch || !t->lam.mid)
+        return STET_ENOMEM;
+    encode(t, vectors);
+    TRY(check_size(t->x, start[n] * H));
+    double *g = t->scratch, *size = g;
+    const s4_range box_g = {g + n * H, g + 2 * n * H}, ab = {g + 4 * n * H, g + 6 * n * H};
+    for (size_t k = 0; k < net->layers; k++) {
+        s4_station *s = &t->layer[k];
+        const s4_layer64 *l = &net->layer[k];
+        TRY(station_alloc(s, n, H, a));
+        convolution(t, s, l, g, box_g);
+        mix(t, s, l, g, box_g, ab);
+        gate(t, s, ab);
+        TRY(check_size(s->box_centred.mid, 2 * n * H));
+        for (size_t p = 0; p < n; p++)
+            normalise(t, s, l, p, size);
+    }
+    return check_size(t->out.mid, 2 * n * H);
+}
+
+void s4_pooled(const s4_text *t, double *clean, s4_range box)
+{
+    const size_t H = t->net->H;
+    const double share = 1 / (double)t->n;
+    for (size_t h = 0; h < H; h++) {
+        double x = 0, m = 0, r = 0, size = 0;
+        for (size_t p = 0; p < t->n; p++) {
+            x += t->u[p * H + h];
+            m += t->out.mid[p * H + h];
+            r += t->out.rad[p * H + h];
+            size += mag(t->out, p * H + h);
+        }
+        clean[h] = x * share;
+        box.mid[h] = m * share;
+        box.rad[h] = (r + gamma_of(&t->rounding, t->n + 2) * size) * share * (1 + outward);
+    }
+}
