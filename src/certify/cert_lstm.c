@@ -67,15 +67,27 @@ static void shared_free(void *p)
     mem_free(s);
 }
 
+/* Beyond this the program's float32 might overflow in a logit. */
+static stet_status check_head(const model *m)
+{
+    double size = 0; /* not finite as soon as one weight is not */
+    for (int id = (int)m->n_params - 2; id < (int)m->n_params; id++)
+        for (size_t i = 0; i < shape_count(m->params[id].shape); i++)
+            size += fabs((double)model_value(m, id)[i]);
+    return size < 1e30 ? STET_OK
+                       : error_set(STET_EFORMAT, "%s: not finite, or too large for float32",
+                                   m->params[m->n_params - 2].name);
+}
+
 static stet_status prepare(const model *m, void **out)
 {
     shared *s = mem_zalloc(1, sizeof *s);
     if (!s)
         return STET_ENOMEM;
     s->m = m;
-    stet_status st = widen_cell(s, 0);
-    if (st == STET_OK)
-        st = widen_cell(s, 1);
+    stet_status st = check_head(m);
+    for (int d = 0; d < 2 && st == STET_OK; d++)
+        st = widen_cell(s, d);
     if (st == STET_OK)
         *out = s;
     else

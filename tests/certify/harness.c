@@ -194,3 +194,76 @@ void harness_check(harness *h, const cert_case *c, size_t refine, double raise, 
         tally->true_drop += clean[other] - least[other];
     }
 }
+
+/* ---- samples ------------------------------------------------------------------------------ */
+
+/* A random combination that the budget allows: few changes or many, with equal chance. */
+static void random_pick(const cert_task *t, rng *r, size_t *pick)
+{
+    const double share = rng_double(r);
+    size_t left = t->budget;
+    for (size_t p = 0; p < t->n; p++) {
+        const size_t set = t->start[p + 1] - t->start[p];
+        const bool free = t->unpaid && t->unpaid[p];
+        pick[p] = (free || left > 0) && rng_double(r) < share ? rng_below(r, set) : 0;
+        left -= pick[p] != 0 && !free && left != STET_ANY;
+    }
+}
+
+static void try_variants(const model *m, const stet_view *view, variants *v, int label, double *least)
+{
+    float *logits = mem_alloc(v->n * m->n_classes, sizeof *logits);
+    CHECK(logits);
+    CHECK_OK(stet_view_edits((stet_view *)view, v->edits, v->start, v->n, logits));
+    lower(m, logits, v->n, label, least);
+    mem_free(logits);
+    v->n = v->n_edits = 0;
+}
+
+void harness_sample(harness *h, const cert_task *t, size_t refine, size_t count, rng *r, harness_tally *tally)
+{
+    enum { BATCH = 1024 };
+    const model *m = h->m;
+    double margin[HARNESS_CLASSES][HARNESS_METHODS], least[HARNESS_CLASSES];
+    size_t *pick = mem_zalloc(t->n, sizeof *pick);
+    uint32_t *ids = mem_alloc(t->n, sizeof *ids), *worst = mem_alloc(t->n, sizeof *worst);
+    double *drop = mem_alloc(t->n, sizeof *drop);
+    CHECK(pick && ids && worst && drop);
+    for (size_t p = 0; p < t->n; p++)
+        ids[p] = t->word[t->start[p]];
+    stet_view *view;
+    CHECK_OK(stet_view_open(m, ids, t->n, &view));
+    variants v = {0};
+    CHECK_OK(h->family->open(h->work, t));
+    for (size_t c = 0; c < m->n_classes; c++) {
+        least[c] = INFINITY;
+        for (size_t method = 0; (int)c != t->label && h->family->methods[method]; method++) {
+            cert_bound b = {.drop = drop, .worst = worst};
+            CHECK_OK(h->family->bound(h->work, method, (int)c, refine, &b));
+            margin[c][method] = b.margin;
+            for (size_t p = 0; p < t->n; p++)
+                pick[p] = b.additive ? worst[p] : 0;
+            add_variant(&v, t, pick);
+        }
+    }
+    for (size_t k = 0; k < count; k++) {
+        random_pick(t, r, pick);
+        add_variant(&v, t, pick);
+        if (v.n >= BATCH || k + 1 == count)
+            try_variants(m, view, &v, t->label, least);
+    }
+    for (size_t c = 0; c < m->n_classes; c++)
+        for (size_t method = 0; (int)c != t->label && h->family->methods[method]; method++) {
+            tally->bounds++;
+            tally->violations += margin[c][method] > least[c];
+        }
+    tally->cases++;
+    tally->combinations += count;
+    stet_view_free(view);
+    mem_free(v.edits);
+    mem_free(v.start);
+    mem_free(pick);
+    mem_free(ids);
+    mem_free(worst);
+    mem_free(drop);
+}

@@ -58,4 +58,8 @@ typedef struct harness_tally {
  * `raise` is added to each bound first: a broken bound, which must be noticed. */
 void harness_check(harness *h, const cert_case *c, size_t refine, double raise, harness_tally *tally);
 
+/* The same against `count` random combinations, for tasks that nobody can enumerate: what is tried,
+ * by views, includes each position's worst word according to every bound that is a sum. */
+void harness_sample(harness *h, const cert_task *t, size_t refine, size_t count, rng *r, harness_tally *tally);
+
 #endif
