@@ -196,7 +196,8 @@ static void by_sum(work *w, int other, cert_bound *out)
 {
     const cert_task *t = w->task;
     const double head = head_of(w, other, &out->base);
-    out->additive = s4_adjoint(&w->text, w->om, w->contribution, &out->slack);
+    double loss;
+    out->additive = s4_adjoint(&w->text, w->om, w->contribution, &loss, &out->slack);
     out->slack += head;
     if (!out->additive) {
         out->margin = -INFINITY;
@@ -204,7 +205,7 @@ static void by_sum(work *w, int other, cert_bound *out)
     }
     for (size_t h = 0; h < w->s->net.H; h++)
         out->base += w->om[h] * w->clean[h];
-    out->base -= out->slack;
+    out->base -= out->slack + loss;
     for (size_t p = 0; p < t->n; p++) {
         out->drop[p] = 0;
         out->worst[p] = 0;

@@ -9,7 +9,8 @@
  *     n' - n* = (C D - n* (w . D)) / sigma',   w = (C r' + C r*) / (H (sigma' + sigma*))    C: less the mean
  *     z' - z* = s(b') Da + a* S_b Db,          g' - g* = S_y Dy
  *
- * and transposes them. Rounding is an error at each station, felt as often as the margin feels the
+ * and transposes them. Where sigma' may be so small that this says less than the norm's box does, the
+ * box is taken, and the way back ends there for that position. Rounding is an error at each station, felt as often as the margin feels the
  * station. These errors are those of sums in float32 of any order, with a little room in which our own
  * rounding in double, 2^29 times finer, is lost; but of convolutions by block transforms, which are
  * measured to be right to 2e-7 |K|_2 |u|_2, ten times that is assumed (docs/certificates.md). */
@@ -42,6 +43,7 @@ stet_status s4_net64_finish(s4_net64 *net, arena *a);
 /* unit: of an operation; act: relative, of GELU and sigmoid; conv: of a convolution. All 0: real arithmetic. */
 typedef struct s4_rounding {
     double unit, act, conv;
+    bool plain; /* only the steps that the golden vectors know */
 } s4_rounding;
 extern const s4_rounding s4_float32, s4_exact;
 
@@ -82,9 +84,10 @@ stet_status s4_text_read(s4_text *t, const s4_net64 *net, s4_rounding rounding, 
 /* The clean mean over the text and its box, (H) each. */
 void s4_pooled(const s4_text *t, double *clean, s4_range box);
 
-/* Backward, for a margin om . mean (H): for every word k of the text the least it contributes, and in
- * *slack what rounding may take, that of the mean included. false: the numbers ran away. */
-bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double *slack);
+/* Backward, for a margin om . mean (H): for every word k of the text the least it contributes; in
+ * *loss what is taken whatever the words; in *slack what rounding may take beside it, that of the mean
+ * included. false: the numbers ran away. */
+bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double *loss, double *slack);
 
 /* y (n, H) = K * u on the middles and |K| * rad on the radii; `back` runs against time. */
 void s4_convolve(const s4_layer64 *l, size_t n, size_t H, bool back, s4_range u, s4_range y);

@@ -51,8 +51,23 @@ static ival gelu_slopes(ival x)
 
 /* ---- stations, last to first -------------------------------------------------------------- */
 
-/* lam of the layer's output, row p of `lam` (n, H), becomes lam of r. */
-static void norm_back(const s4_text *t, const s4_station *s, const s4_layer64 *l, size_t p, s4_range lam, double *slack)
+/* The least of lam_n . (n' - n*) over the norm's box. */
+static double norm_direct(const s4_text *t, const s4_station *s, size_t p, s4_range lam, ival inverse)
+{
+    const size_t H = t->net->H, from = p * H;
+    const double limit = sqrt((double)H - 1);
+    double sum = 0, size = 0;
+    for (size_t i = from; i < from + H; i++) {
+        const ival n = ival_cap(ival_mul(at(s->box_centred, i), inverse), (ival){-limit, limit});
+        const ival x = ival_mul(at(lam, i), ival_with(ival_sub(n, s->norm[i]), 0));
+        sum += x.lo;
+        size += ival_mag(x);
+    }
+    return sum - own(H) * size;
+}
+
+/* lam of the layer's output, row p of `lam` (n, H), becomes lam of r: zero where the box says more. */
+static void norm_back(const s4_text *t, const s4_station *s, const s4_layer64 *l, size_t p, s4_range lam, double *loss, double *slack)
 {
     const size_t H = t->net->H, from = p * H;
     const double share = 1 / (double)H;
@@ -71,7 +86,9 @@ static void norm_back(const s4_text *t, const s4_station *s, const s4_layer64 *l
     }
     dot_rad = dot_rad * (1 + outward) + own(H) * dot_size;
     const ival n_lam = {dot - dot_rad, dot + dot_rad}, inverse = ival_out(1 / s->sigma_hi[p], 1 / s->sigma_lo[p]);
+    const double direct = t->rounding.plain ? -INFINITY : norm_direct(t, s, p, lam, inverse);
     const ival scale = ival_out(share / (s->sigma_hi[p] + s->sigma[p]), share / (s->sigma_lo[p] + s->sigma[p]));
+    double felt = 0; /* of all that r may do */
     for (size_t h = 0; h < H; h++) {
         const size_t i = from + h;
         const double rad = (lam.rad[i] * (1 - 2 * share) + rads) * (1 + outward) + own(H) * (size + mag(lam, i));
@@ -81,6 +98,13 @@ static void norm_back(const s4_text *t, const s4_station *s, const s4_layer64 *l
         const ival back = ival_mul(n_lam, ival_add(w, w_clean));
         const ival r = ival_mul(ival_out(centred.lo - back.hi, centred.hi - back.lo), inverse);
         put(lam, i, r);
+        felt += mag(lam, i) * ival_mag(ival_sub(at(s->box_centred, i), s->centred[i]));
+    }
+    const bool cut = -direct < felt;
+    *loss -= cut ? direct : 0;
+    for (size_t i = from; i < from + H; i++) {
+        lam.mid[i] = cut ? 0 : lam.mid[i];
+        lam.rad[i] = cut ? 0 : lam.rad[i];
         *slack += mag(lam, i) * s->e_r[i];
     }
 }
@@ -164,14 +188,14 @@ static void words(const s4_text *t, s4_range lam, double *contribution, double *
     }
 }
 
-bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double *slack)
+bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double *loss, double *slack)
 {
     const size_t n = t->n, H = t->net->H;
     const s4_range ab = {t->scratch, t->scratch + 2 * n * H};
     const s4_range y = {t->scratch + 4 * n * H, t->scratch + 5 * n * H};
     const s4_range through = {t->scratch + 6 * n * H, t->scratch + 7 * n * H}, lam = t->lam;
     const double nu = (double)(n + 3) * t->rounding.unit, pooling = nu / (1 - nu);
-    *slack = 0;
+    *loss = *slack = 0;
     for (size_t i = 0; i < n * H; i++) {
         lam.mid[i] = om[i % H] / (double)n;
         lam.rad[i] = outward * fabs(lam.mid[i]);
@@ -181,7 +205,7 @@ bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double
         const s4_station *s = &t->layer[k];
         const s4_layer64 *l = &t->net->layer[k];
         for (size_t p = 0; p < n; p++)
-            norm_back(t, s, l, p, lam, slack);
+            norm_back(t, s, l, p, lam, loss, slack);
         gate_back(t, s, l, lam, ab, slack);
         mix_back(t, s, l, ab, y, slack);
         convolution_back(t, l, y, through, lam);
@@ -191,5 +215,6 @@ bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double
     }
     words(t, lam, contribution, slack);
     *slack *= 1 + 1e-9;
-    return *slack < runaway;
+    *loss *= 1 + 1e-9;
+    return *slack < runaway && *loss < runaway;
 }

@@ -10,7 +10,7 @@
 
 /* Activations are within 2 ulp (tensor/vmath.h), relatively 2^-22; twice that leaves room. */
 const s4_rounding s4_float32 = {.unit = 0x1p-24, .act = 0x1p-21, .conv = 2e-6};
-const s4_rounding s4_exact = {0};
+const s4_rounding s4_exact = {.plain = true};
 
 static const double largest = 1e30;    /* beyond it float32 might overflow */
 static const double outward = 0x1p-44; /* relative rounding of a handful of our operations */
@@ -277,6 +277,41 @@ static void norm_errors(const s4_text *t, s4_station *s, const s4_layer64 *l, si
     }
 }
 
+/* The least deviation of a row from its own mean: the sum of (r_i - m)^2 is least at m = mean, so over a box it is
+ * the least over m of f(m) = the sum of squared distances from m to each [lo_i, hi_i]. f is convex:
+ * its slope changes sign in a bracket that is halved, and a tangent there bounds it from below. */
+static double slope_at(const double *mid, const double *rad, size_t H, double m, double *value)
+{
+    double slope = 0, sum = 0;
+    for (size_t h = 0; h < H; h++) {
+        const double above = m - (mid[h] + rad[h]), below = mid[h] - rad[h] - m;
+        const double d = greater(0, above) - greater(0, below);
+        slope += 2 * d;
+        sum += d * d;
+    }
+    *value = sum;
+    return slope;
+}
+
+static double least_squares(const double *mid, const double *rad, size_t H)
+{
+    enum { HALVINGS = 24 };
+    double lo = INFINITY, hi = -INFINITY, value;
+    for (size_t h = 0; h < H; h++) {
+        lo = lesser(lo, mid[h] - rad[h]);
+        hi = greater(hi, mid[h] + rad[h]);
+    }
+    for (int k = 0; k < HALVINGS; k++) {
+        const double m = 0.5 * (lo + hi);
+        if (slope_at(mid, rad, H, m, &value) < 0)
+            lo = m;
+        else
+            hi = m;
+    }
+    const double slope = slope_at(mid, rad, H, lo, &value);
+    return greater(0, (value + lesser(0, slope) * (hi - lo)) * (1 - 1e-9));
+}
+
 /* Centre and norm one row; clean output to t->u, box to t->out. `size` (H) is scratch. */
 static void normalise(s4_text *t, s4_station *s, const s4_layer64 *l, size_t p, double *size)
 {
@@ -291,6 +326,7 @@ static void normalise(s4_text *t, s4_station *s, const s4_layer64 *l, size_t p, 
         rads += rad[h] * share;
         rad_squares += rad[h] * rad[h];
     }
+    const double least = t->rounding.plain ? 0 : least_squares(mid, rad, H);
     for (size_t h = 0; h < H; h++) {
         x[h] -= mean;
         mid[h] -= mid_mean;
@@ -299,7 +335,10 @@ static void normalise(s4_text *t, s4_station *s, const s4_layer64 *l, size_t p, 
         mids += mid[h] * mid[h];
     }
     const double nc = sqrt(mids), nr = sqrt(rad_squares);
-    const double near = greater(0, nc * (1 - outward) - nr * (1 + outward)), far = (nc + nr) * (1 + outward);
+    double near = greater(0, nc * (1 - outward) - nr * (1 + outward));
+    const double far = (nc + nr) * (1 + outward);
+    if (!t->rounding.plain)
+        near = greater(near, sqrt(least));
     s->sigma[p] = sqrt(squares * share + t->net->eps);
     s->sigma_lo[p] = lesser(s->sigma[p], sqrt(near * near * share + t->net->eps) * (1 - outward));
     s->sigma_hi[p] = greater(s->sigma[p], sqrt(far * far * share + t->net->eps) * (1 + outward));
