@@ -8,6 +8,7 @@ enum { WIDTH = 96, INDENT = 4, CONTEXT = 60 };
 /* Words are written as they come; a line that would grow beyond WIDTH ends before them. */
 typedef struct wrap {
     size_t at; /* columns used; 0: nothing on this line */
+    bool glue; /* no space before the next word: the text has none either */
 } wrap;
 
 static size_t columns(const char *s, size_t n)
@@ -21,11 +22,15 @@ static size_t columns(const char *s, size_t n)
 static void put_word(wrap *w, const char *style, const char *s, size_t n)
 {
     const size_t width = columns(s, n);
-    if (w->at && w->at + 1 + width > WIDTH) {
+    if (w->at && !w->glue && w->at + 1 + width > WIDTH) {
         putchar('\n');
         w->at = 0;
     }
-    w->at += w->at ? (putchar(' '), 1) : (size_t)printf("%*s", INDENT, "");
+    if (w->at == 0)
+        w->at = (size_t)printf("%*s", INDENT, "");
+    else if (!w->glue)
+        w->at += (putchar(' '), 1);
+    w->glue = false;
     printf("%s%.*s%s", style, (int)n, s, *style ? cli_style("reset") : "");
     w->at += width;
 }
@@ -60,6 +65,11 @@ static void put_between(wrap *w, const char *t, size_t from, size_t to, size_t l
     put_words(w, "", t + from, left > from ? left - from : 0);
     put_word(w, cli_style("dim"), "...", 3);
     put_words(w, "", t + right, to - right);
+}
+
+static bool touches(const char *t, size_t at)
+{
+    return at > 0 && (unsigned char)t[at - 1] > ' ' && (unsigned char)t[at] > ' ';
 }
 
 static void put_change(wrap *w, const char *from, size_t n, const char *to)
@@ -97,8 +107,10 @@ void cli_diff_print(const json_t *example)
         if (start < done || end < start || end > len || !to)
             continue;
         put_between(&w, t, done, start, len);
+        w.glue = touches(t, start);
         put_change(&w, t + start, end - start, to);
         done = end;
+        w.glue = touches(t, end);
     }
     put_between(&w, t, done, len, len);
     putchar('\n');

@@ -189,6 +189,16 @@ const char *title_of(const report *r)
     return r->a->title ? r->a->title : "When words are swapped for synonyms";
 }
 
+/* Of many models only the first among them is worth a sentence. */
+static bool worth_telling(const report *r, const summary *s, size_t run, double (*share)(const summary *, size_t))
+{
+    enum { FEW = 3 };
+    for (size_t i = 0; r->n > FEW && i < r->n; i++)
+        if (share(s, i) > share(s, run) || (share(s, i) == share(s, run) && i < run))
+            return false;
+    return isfinite(share(s, run));
+}
+
 void report_lead(const report *r, buf *out)
 {
     if (r->n_data == 0) {
@@ -198,11 +208,10 @@ void report_lead(const report *r, buf *out)
     const summary *s = &r->data[0];
     bool any = false;
     for (size_t i = 0; i < r->n; i++) {
-        const double worst = summary_worst(s, i);
-        if (!isfinite(worst))
+        if (!worth_telling(r, s, i, summary_worst))
             continue;
         buf_printf(out, any ? "; %s %.1f %%" : "Under the strongest attack that was tried, %s is right about %.1f %% of the texts",
-                   r->run[i].name, 100 * worst);
+                   r->run[i].name, 100 * summary_worst(s, i));
         if (isfinite(summary_clean(s, i)))
             buf_printf(out, " (untouched: %.1f %%)", 100 * summary_clean(s, i));
         any = true;
@@ -210,11 +219,10 @@ void report_lead(const report *r, buf *out)
     buf_str(out, any ? ". " : "");
     any = false;
     for (size_t i = 0; i < r->n; i++) {
-        const double proved = summary_certified(s, i);
-        if (!isfinite(proved))
+        if (!worth_telling(r, s, i, summary_certified))
             continue;
         buf_printf(out, any ? ", for %.1f %% with %s" : "For %.1f %% of the texts it is proved that no combination of synonyms can turn the right answer of %s",
-                   100 * proved, r->run[i].name);
+                   100 * summary_certified(s, i), r->run[i].name);
         any = true;
     }
     buf_str(out, any ? "." : "");
