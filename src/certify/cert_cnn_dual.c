@@ -178,43 +178,26 @@ static void project(float *x, size_t n)
         x[i] = x[i] > shift ? x[i] - shift : 0;
 }
 
-/* All the weight of a feature on one item: the end of IBP's range (`first` 0), or its first cap, or
- * its low number `first` unless that window may be negative. */
-static void start_from(const cnn_work *w, cnn_joint *j, size_t first)
+/* All the weight of a feature on one item: the end of IBP's range (`from` 0), or its first cap, or
+ * its low number `from` unless that window may be negative. */
+static void start_from(const cnn_work *w, cnn_joint *j, size_t from)
 {
     const size_t F = w->s->c->filters;
     memset(j->weight, 0, j->n_items * sizeof *j->weight);
     for (size_t f = 0; f < w->s->features; f++) {
         const uint32_t *menu = j->menu + f * MENU;
-        size_t take = 0;
-        if (j->n_menu[f] > 1 && j->om[f] < 0) {
-            take = first ? 1 : 0;
-        } else if (j->n_menu[f] > 1) {
-            const size_t i = j->n_menu[f] > first ? first : 1;
-            take = w->r[f / F].lo[j->item[menu[i]].window[0] * F + f % F] > 0 ? i : 0;
+        size_t take = 0, lows = 0;
+        for (size_t i = 1; i < j->n_menu[f] && lows < from; i++) {
+            const menu_item *m = &j->item[menu[i]];
+            if (m->kind == ITEM_LOW) {
+                lows++;
+                take = w->r[f / F].lo[m->window[0] * F + f % F] > 0 ? i : 0;
+            } else if (m->kind == ITEM_CAP && take == 0) {
+                take = i;
+            }
         }
         j->weight[menu[take]] = 1;
     }
-}
-
-/* Let the worst words of the moment win: whatever window then stands for a feature becomes an item. */
-static stet_status add_winners(cnn_work *w)
-{
-    cnn_joint *j = w->joint;
-    const cert_task *t = w->t;
-    const arena_mark scratch = arena_save(&w->mem);
-    real *top = arena_new(&w->mem, real, w->s->features);
-    uint32_t *at = arena_new(&w->mem, uint32_t, w->s->features);
-    if (!top || !at)
-        return STET_ENOMEM;
-    for (size_t q = 0; q < j->n_spots; q++)
-        j->words[j->spot[q].pos] = t->word[t->start[j->spot[q].pos] + j->pick[q]];
-    TRY(cnn_winners(w, j->words, top, at));
-    for (size_t f = 0; f < w->s->features; f++)
-        if (j->om[f] > 0 && j->n_menu[f] > 1 && (double)top[f] > w->lo[f])
-            TRY(cnn_joint_add_low(w, f, at[f]));
-    arena_restore(&w->mem, scratch);
-    return STET_OK;
 }
 
 static float square(float x)
@@ -276,7 +259,7 @@ static stet_status climb(cnn_work *w, size_t steps, float *best)
         distance += 2 * (float)(fabs(j->om[f]) * (w->hi[f] - w->lo[f]));
     for (size_t step = 0; step < steps; step++) {
         if (step % patience == 0 && step / patience < ROUNDS) {
-            TRY(add_winners(w));
+            TRY(cnn_joint_grow(w));
             now = value_of(w, j);
         }
         step_towards(w, j, *best + distance - now);
@@ -295,8 +278,8 @@ stet_status cnn_dual(cnn_work *w, int other, size_t refine, cert_bound *out)
     cnn_joint *j = w->joint;
     TRY(cnn_joint_menu(w, other));
     float best = -INFINITY;
-    for (size_t first = 0; first < 3; first++) { /* IBP; the windows with the best lower ends; those of the text */
-        start_from(w, j, first);
+    for (size_t from = 0; from < 3; from++) { /* IBP; windows with the best lower ends; those of the text */
+        start_from(w, j, from);
         keep_if_best(j, value_of(w, j), &best);
     }
     if (refine && j->n_spots)
@@ -307,24 +290,35 @@ stet_status cnn_dual(cnn_work *w, int other, size_t refine, cert_bound *out)
 
 /* ---- for a checker ------------------------------------------------------------------------ */
 
-static json_t *item_to_json(const menu_item *m, double weight)
+static json_t *item_to_json(const cnn_work *w, const menu_item *m, double weight)
 {
+    const size_t k = w->s->c->k[m->feature / w->s->c->filters];
     json_t *row = json_array();
     json_array_append_new(row, json_integer((json_int_t)m->feature));
     json_array_append_new(row, json_real(weight));
-    for (size_t i = 0; i < m->n_windows; i++)
+    for (size_t i = 0; i < m->n_windows; i++) {
         json_array_append_new(row, json_integer((json_int_t)m->window[i]));
+        if (m->kind != ITEM_SPLIT)
+            continue;
+        json_t *share = json_array();
+        for (size_t l = 0; l < k; l++)
+            json_array_append_new(share, json_real(w->joint->share[m->share + i * k + l]));
+        json_array_append_new(row, share);
+    }
     return row;
 }
 
 json_t *cnn_dual_witness(const cnn_work *w)
 {
+    static const char *const names[ITEM_KINDS] = {NULL, "low", "over", "cap", "split"};
     const cnn_joint *j = w->joint;
-    json_t *low = json_array(), *cap = json_array();
+    json_t *out = json_object();
+    for (size_t kind = ITEM_LOW; kind < ITEM_KINDS; kind++)
+        json_object_set_new(out, names[kind], json_array());
     for (size_t i = 0; i < j->n_items; i++) {
         const menu_item *m = &j->item[i];
-        if (m->n_windows && j->final[i] > 0)
-            json_array_append_new(j->om[m->feature] >= 0 ? low : cap, item_to_json(m, j->final[i]));
+        if (m->kind != ITEM_REST && j->final[i] > 0)
+            json_array_append_new(json_object_get(out, names[m->kind]), item_to_json(w, m, j->final[i]));
     }
-    return json_pack("{s:o,s:o}", "low", low, "cap", cap);
+    return out;
 }
