@@ -1,5 +1,5 @@
 #!/bin/sh
-# docs/commands is what the program says about itself; ./run docs writes it anew.
+# docs/commands is what the program says about itself, docs/results.md what the result files say; ./run docs writes them anew.
 . "$(dirname "$0")/cli_test.sh"
 docs=$(dirname "$0")/../../docs/commands
 
@@ -13,6 +13,10 @@ while read -r name; do
 done <"$TMP/names"
 [ "$(ls "$docs" | wc -l)" = "$pages" ] || fail "docs/commands has pages of commands that are no more"
 expect 2 "no command" "$STET" man --markdown nonsense
+
+if command -v python3 >/dev/null; then
+    python3 "$docs/../results/build.py" --check || fail "docs/results.md"
+fi
 
 # Completion and the man page know every command and every option.
 for shell in bash zsh fish; do

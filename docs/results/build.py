@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Tables of docs/results.md from the files in docs/results.
+
+    build.py              write the tables between <!-- table: NAME --> and <!-- end --> anew, from NAME.json
+    build.py --check      say whether that would change anything (exit status 1)
+    build.py --take FILE  a `stet report --json` without its texts and curves, ready to be kept as NAME.json
+
+Everything outside the markers is written by hand. A file has "machine" and "settings" (a sentence each) and one of
+
+    "rows" with "seeds"   [{"model", "settings", "values": one a seed, "paper"}]: values, median, the paper's figure
+    "columns" and "rows"  a plain table
+    "report"              what --take made; "paper" may give {"title": {"clean": ..., "pwws": ...}} rows to stand below
+"""
+import json
+import re
+import statistics
+import sys
+from pathlib import Path
+
+here = Path(__file__).resolve().parent
+page = here.parent / "results.md"
+marker = re.compile(r"(<!-- table: ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.S)
+attacks = [("pwws", "PWWS"), ("ga", "GA"), ("pso", "PSO"), ("textfooler", "TextFooler"), ("greedy", "greedy")]
+
+
+def number(x, digits=1):
+    return "" if x is None else f"{x:.{digits}f}"
+
+
+def table(columns, rows):
+    lines = ["| " + " | ".join(columns) + " |", "| " + " | ".join(["---"] * len(columns)) + " |"]
+    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def by_seed(o):
+    columns = ["model", "settings"] + [f"seed {s}" for s in o["seeds"]] + ["median", "paper"]
+    rows = [[r["model"], r["settings"]] + [number(v, 2) for v in r["values"]] +
+            [number(statistics.median(r["values"]), 2), number(r.get("paper"))] for r in o["rows"]]
+    return table(columns, rows)
+
+
+def recipe(model):
+    t = model["config"].get("training", {})
+    text = ", ".join([model["config"]["model"], t.get("defense", "")] + t.get("defense_settings", []))
+    return text + (f", vectors smoothed ({t['smooth']:g})" if t.get("smooth") else "")
+
+
+def samples(report):
+    """How many texts each kind of number is about, and with which seeds."""
+    seen = {}
+    for model in report["models"]:
+        for r in model["results"]:
+            if "data" in r and r["command"] in ("eval", "attack", "certify"):
+                seen.setdefault(r["command"], set()).add((r["data"]["measured"], r["seed"]))
+    names = {"eval": "clean", "attack": "under attack", "certify": "proved"}
+    return "; ".join(f"{names[c]}: {', '.join(f'{n} texts (seed {s})' for n, s in sorted(seen[c]))}" for c in names if c in seen)
+
+
+def from_report(o):
+    report, shown = o["report"], []
+    for summary in report["summary"]:
+        for row, model in zip(summary["rows"], report["models"]):
+            share = lambda x: "" if x is None else number(100 * x)
+            shown.append([row["model"], recipe(model), share(row["clean"])] +
+                         [share(row["aua"].get(key)) for key, _ in attacks] + [share(row["certified"])])
+    for name, row in o.get("paper", {}).items():
+        shown.append([name, "as published", number(row.get("clean"))] + [number(row.get(key)) for key, _ in attacks] +
+                     [number(row.get("certified"))])
+    return (table(["model", "recipe", "clean"] + [label for _, label in attacks] + ["proved"], shown) +
+            "\n" + samples(report).capitalize() + ".\n")
+
+
+def render(name):
+    o = json.loads((here / f"{name}.json").read_text())
+    body = from_report(o) if "report" in o else by_seed(o) if "seeds" in o else table(o["columns"], o["rows"])
+    notes = [f"{key.capitalize()}: {o[key]}" for key in ("settings", "machine") if o.get(key)]
+    return body + ("\n" + " ".join(notes) + "\n" if notes else "")
+
+
+def take(path):
+    """What tables and their readers need: no texts, no curves, no lists of indices."""
+    report = json.loads(Path(path).read_text())
+    for model in report["models"]:
+        for key in ("training_curves", "bounds"):
+            model.pop(key, None)
+        for result in model["results"]:
+            for key in ("examples", "turned", "wrong", "per_class", "confusion", "calibration", "units", "inputs", "margins", "config"):
+                result.pop(key, None)
+    json.dump({"machine": "", "settings": "", "report": report}, sys.stdout, indent=1, ensure_ascii=False)
+    print()
+
+
+def main(args):
+    if args[:1] == ["--take"]:
+        take(args[1])
+        return 0
+    old = page.read_text()
+    new = marker.sub(lambda m: m[1] + render(m[2]) + m[3], old)
+    used = {m[2] for m in marker.finditer(old)}
+    unused = sorted(p.stem for p in here.glob("*.json") if p.stem not in used)
+    if args[:1] == ["--check"]:
+        if old != new or unused:
+            print("docs/results.md is old: ./run docs" if old != new else f"no table shows {', '.join(unused)}")
+        return int(old != new or bool(unused))
+    page.write_text(new)
+    return 0
+
+
+sys.exit(main(sys.argv[1:]))
