@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/simd.h"
 #include "certify/cert_cnn_joint.h"
 #include "model/kinds.h"
+#include "tensor/kernels.h"
 
 static const char *const methods[] = {"ibp", "joint", "gbm", "gbm-window", NULL};
 enum { IBP, JOINT, GBM, GBM_WINDOW };
@@ -62,13 +64,13 @@ static void shared_free(void *p)
     mem_free(s);
 }
 
-/* Rounded up. */
+/* Rounded up, also when it becomes a float. */
 static double length_of(const real *x, size_t n, size_t stride)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += (double)x[i * stride] * (double)x[i * stride];
-    return sqrt(sum) * (1 + 1e-9);
+    return sqrt(sum) * (1 + 0x1p-22);
 }
 
 static stet_status not_finite(const char *what)
@@ -81,18 +83,16 @@ static stet_status measure_words(cnn_shared *s, double *longest)
     const model *m = s->m;
     *longest = 0;
     for (size_t i = 0; i < m->n_words; i++) {
-        double sum = 0;
-        for (size_t d = 0; d < m->dim; d++)
-            sum += (double)m->table[i * m->dim + d] * (double)m->table[i * m->dim + d];
-        s->norm[i] = sqrt(sum) * (1 + 1e-9);
-        if (!(s->norm[i] <= largest))
+        const double norm = length_of(m->table + i * m->dim, m->dim, 1);
+        if (!(norm <= largest))
             return not_finite("word vectors");
-        *longest = fmax(*longest, s->norm[i]);
+        s->norm[i] = (real)norm;
+        *longest = fmax(*longest, norm);
     }
     return STET_OK;
 }
 
-/* By Cauchy and Schwarz no partial sum of a window exceeds reach * norm + |bias|. */
+/* By Cauchy and Schwarz no partial sum of a window exceeds the sum of reach * norm, and |bias|. */
 static stet_status measure_filters(cnn_shared *s, double longest_word, double *largest_feature)
 {
     const model *m = s->m;
@@ -102,13 +102,14 @@ static stet_status measure_filters(cnn_shared *s, double longest_word, double *l
         const real *w = model_value(m, (int)(2 * i)), *b = model_value(m, (int)(2 * i + 1));
         const size_t k = s->c->k[i];
         for (size_t f = 0; f < F; f++) {
-            double reach = 0;
-            for (size_t l = 0; l < k; l++)
-                reach += length_of(w + f * m->dim * k + l, m->dim, k);
-            const double size = reach * longest_word + fabs((double)b[f]);
-            if (!(reach <= largest) || !(size <= largest))
+            double size = fabs((double)b[f]);
+            for (size_t l = 0; l < k; l++) {
+                const double reach = length_of(w + f * m->dim * k + l, m->dim, k);
+                s->reach[s->c->first[i] + l * F + f] = (real)fmin(reach, largest);
+                size += reach * fmax(1, longest_word);
+            }
+            if (!(size <= largest))
                 return not_finite("convolutions");
-            s->reach[i * F + f] = reach;
             *largest_feature = fmax(*largest_feature, size);
         }
     }
@@ -143,7 +144,7 @@ static stet_status prepare(const model *m, void **out)
     s->fc = model_value(m, (int)m->n_params - 2);
     s->fc_bias = model_value(m, (int)m->n_params - 1);
     s->norm = mem_alloc(m->n_words, sizeof *s->norm);
-    s->reach = mem_alloc(s->features, sizeof *s->reach);
+    s->reach = mem_alloc(s->c->width, sizeof *s->reach);
     stet_status st = s->norm && s->reach ? measure(s) : STET_ENOMEM;
     if (st == STET_OK)
         st = cnn_gbm_prepare(s);
@@ -189,22 +190,50 @@ static bool is_limited(const cert_task *t)
     return t->budget < paid;
 }
 
+SIMD_CLONES
+static void keep_larger(real *RESTRICT y, const real *RESTRICT x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = x[i] > y[i] ? x[i] : y[i];
+}
+
+/* size (F): how large a window of this kernel can be, with the longest vector at each position. */
+static void window_sizes(const cnn_work *w, size_t kernel, const real *norm, real *sum, real *size)
+{
+    const cnn_compiled *c = w->s->c;
+    const size_t F = c->filters, k = c->k[kernel], n = w->t->n < k ? 1 : w->t->n - k + 1;
+    for (size_t t = 0; t < n; t++) {
+        memset(sum, 0, F * sizeof *sum);
+        for (size_t l = 0; l < k && t + l < w->t->n; l++)
+            vec_axpy(norm[t + l], w->s->reach + c->first[kernel] + l * F, sum, F);
+        keep_larger(size, sum, F);
+    }
+}
+
 /* The rounding that the words of this task can cause. */
-static void measure_task(cnn_work *w)
+static stet_status measure_task(cnn_work *w)
 {
     const cnn_shared *s = w->s;
     const cert_task *t = w->t;
-    double norm = 0;
-    for (size_t i = 0; i < t->start[t->n]; i++)
-        norm = fmax(norm, s->norm[t->word[i]]);
+    const size_t F = s->c->filters;
+    const arena_mark scratch = arena_save(&w->mem);
+    real *norm = arena_znew(&w->mem, real, t->n), *sum = arena_new(&w->mem, real, F);
+    real *size = arena_znew(&w->mem, real, s->features);
+    if (!norm || !sum || !size)
+        return STET_ENOMEM;
+    for (size_t p = 0; p < t->n; p++)
+        for (size_t i = t->start[p]; i < t->start[p + 1]; i++)
+            norm[p] = s->norm[t->word[i]] > norm[p] ? s->norm[t->word[i]] : norm[p];
     for (size_t i = 0; i < s->c->n_kernels; i++) {
-        const size_t k = s->c->k[i], F = s->c->filters;
-        for (size_t f = 0; f < F; f++) {
-            const double size = s->reach[i * F + f] * norm + fabs((double)cnn_bias(w, i)[f]);
-            w->err[i * F + f] = window_error(s->m->dim, k, size);
-            w->pad[i * F + f] = (real)(cnn_gamma(k + 6) * size + 0x1p-120);
+        window_sizes(w, i, norm, sum, size + i * F);
+        for (size_t f = i * F; f < (i + 1) * F; f++) {
+            const double most = (double)size[f] * (1 + cnn_gamma(2 * s->c->k[i])) + fabs((double)cnn_bias(w, i)[f - i * F]);
+            w->err[f] = window_error(s->m->dim, s->c->k[i], most);
+            w->pad[f] = (real)(cnn_gamma(s->c->k[i] + 6) * most + 0x1p-120);
         }
     }
+    arena_restore(&w->mem, scratch);
+    return STET_OK;
 }
 
 static stet_status open_task(void *p, const cert_task *t)
@@ -224,7 +253,7 @@ static stet_status open_task(void *p, const cert_task *t)
     w->hi = arena_new(&w->mem, double, n);
     if (!w->pad || !w->err || !w->lo || !w->hi)
         return STET_ENOMEM;
-    measure_task(w);
+    TRY(measure_task(w));
     return cnn_windows(w);
 }
 

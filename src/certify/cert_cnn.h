@@ -18,8 +18,8 @@ typedef struct cnn_shared {
     const model *m;
     const cnn_compiled *c;
     size_t features, longest; /* of all kernels; the widest */
-    double *norm;             /* (n_words) length of a word's vector */
-    double *reach;            /* (features) sum over taps of the length of W[f,:,l] */
+    real *norm;               /* (n_words) length of a word's vector */
+    real *reach;              /* (width) the length of each W[f,:,l], in the order of the projections */
     real *size_of;            /* (D, width) |W|, in the order of the projections */
     const real *fc, *fc_bias; /* (classes, features), (classes) */
 } cnn_shared;
