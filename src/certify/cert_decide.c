@@ -217,7 +217,9 @@ static stet_status try_worst(decision *d)
     for (size_t p = 0; p < c->text.n; p++)
         d->choice[p] = d->part.choice[d->part.start[p] + d->worst[p]];
     TRY(cert_margin_at(c, d->choice, &margin));
-    return margin <= 0 ? cert_confirm(c, d->choice, &d->broken) : STET_OK;
+    if (margin <= 0)
+        TRY(cert_confirm(c, d->choice, &d->broken));
+    return d->broken ? cert_strengthen(c, d->choice) : STET_OK;
 }
 
 /* Bound a part; what is not proved is looked at and waits to be split. */

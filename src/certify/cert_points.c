@@ -123,7 +123,8 @@ stet_status cert_worst_point(stet_certifier *c, const cert_bound *b, const cert_
 }
 
 typedef struct sweep {
-    stet_edit *edits; /* (words of the text) */
+    stet_edit *edits; /* (n, of all words of the text) position and choice */
+    stet_edit *asked; /* the same as words */
     double *margin;
     size_t n;
 } sweep;
@@ -137,34 +138,37 @@ static void list_swaps(const cert_text *t, const uint32_t *choice, sweep *s)
     s->n = 0;
     for (size_t p = 0; p < t->n; p++)
         for (uint32_t k = 0; k < t->start[p + 1] - t->start[p]; k++)
-            if (k != choice[p] && (choice[p] != 0 || changed < t->budget))
-                s->edits[s->n++] = (stet_edit){(uint32_t)p, k};
+            if (k != choice[p] && (choice[p] != 0 || changed < t->budget)) {
+                s->edits[s->n] = (stet_edit){(uint32_t)p, k};
+                s->asked[s->n++] = (stet_edit){(uint32_t)p, t->word[t->start[p] + k]};
+            }
 }
 
-/* Best swap after best swap, from `choice`, until none helps. */
+/* How far below 0 a margin should be so that no other order of the same sums gives the label. */
+static double clearly(const stet_certifier *c)
+{
+    double slack = 0;
+    for (size_t k = 0; k < c->proof.n_classes; k++)
+        slack = fmax(slack, c->proof.claim[k].slack);
+    return -2 * slack;
+}
+
+/* Best swap after best swap, from `choice`, until none helps or the answer has clearly changed. */
 static stet_status go_down(stet_certifier *c, uint32_t *choice, bool *broken)
 {
     const cert_text *t = &c->text;
     const size_t words = t->start[t->n];
     sweep s = {.edits = arena_new(&c->mem, stet_edit, words),
+               .asked = arena_new(&c->mem, stet_edit, words),
                .margin = arena_new(&c->mem, double, words)};
-    stet_edit *asked = arena_new(&c->mem, stet_edit, words);
-    if (!s.edits || !s.margin || !asked)
+    if (!s.edits || !s.asked || !s.margin)
         return STET_ENOMEM;
-    for (int turn = 0; turn < SWEEPS && !cert_out_of_time(c); turn++) {
-        double margin;
+    double margin;
+    TRY(cert_margin_at(c, choice, &margin));
+    for (int turn = 0; turn < SWEEPS && margin > clearly(c) && !cert_out_of_time(c); turn++) {
         TRY(interrupt_status());
-        TRY(cert_margin_at(c, choice, &margin));
-        if (margin <= 0) {
-            TRY(cert_confirm(c, choice, broken));
-            if (*broken)
-                return STET_OK;
-        }
         list_swaps(t, choice, &s);
-        for (size_t i = 0; i < s.n; i++)
-            asked[i] =
-                (stet_edit){s.edits[i].pos, t->word[t->start[s.edits[i].pos] + s.edits[i].word]};
-        TRY(margins(c, asked, s.n, s.margin));
+        TRY(margins(c, s.asked, s.n, s.margin));
         size_t best = s.n;
         for (size_t i = 0; i < s.n; i++)
             if (s.margin[i] < margin) {
@@ -174,7 +178,26 @@ static stet_status go_down(stet_certifier *c, uint32_t *choice, bool *broken)
         if (best == s.n)
             break;
         choice[s.edits[best].pos] = s.edits[best].word;
+        TRY(cert_margin_at(c, choice, &margin));
     }
+    return margin <= 0 ? cert_confirm(c, choice, broken) : STET_OK;
+}
+
+stet_status cert_strengthen(stet_certifier *c, uint32_t *choice)
+{
+    const arena_mark mark = arena_save(&c->mem);
+    const int after = c->after;
+    uint32_t *further = arena_new(&c->mem, uint32_t, c->text.n);
+    if (!further)
+        return STET_ENOMEM;
+    memcpy(further, choice, c->text.n * sizeof *choice);
+    bool broken = false;
+    TRY(go_down(c, further, &broken));
+    if (broken)
+        memcpy(choice, further, c->text.n * sizeof *choice);
+    else
+        c->after = after;
+    arena_restore(&c->mem, mark);
     return STET_OK;
 }
 
@@ -245,7 +268,9 @@ static stet_status attack(stet_certifier *c, uint32_t *choice, bool *broken)
         return st;
     for (size_t p = 0; p < t->n; p++)
         choice[p] = s.found[p]; /* a pick is 0 for the own word, k for its k-th candidate */
-    return s.success ? cert_confirm(c, choice, broken) : STET_OK;
+    if (s.success)
+        TRY(cert_confirm(c, choice, broken));
+    return *broken ? cert_strengthen(c, choice) : STET_OK;
 }
 
 stet_status cert_find_break(stet_certifier *c, uint32_t *choice, bool *broken)

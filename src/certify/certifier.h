@@ -120,6 +120,8 @@ stet_status cert_margins_of(stet_certifier *c, size_t pos, const uint32_t *set, 
                             double *margin);
 /* Does a full evaluation give another class than the label? Then c->after is that class. */
 stet_status cert_confirm(stet_certifier *c, const uint32_t *choice, bool *broken);
+/* From a confirmed counter-example to one that is further from the edge, if there is one near. */
+stet_status cert_strengthen(stet_certifier *c, uint32_t *choice);
 /* What the bound fears most within the budget, as indices into the sets of the task. */
 stet_status cert_worst_point(stet_certifier *c, const cert_bound *b, const cert_task *t,
                              uint32_t *choice);

@@ -278,7 +278,8 @@ static stet_status find_sum(stet_certifier *c)
     if (p->worst == p->label)
         return STET_OK;
     TRY(f->open(c->work, &t));
-    for (size_t m = 0; m < auto_methods(f); m++) {
+    const size_t enough = p->claim[p->worst].method;
+    for (size_t m = 0; m < auto_methods(f) && !(p->sum.additive && m > enough); m++) {
         p->next.additive = false;
         TRY(f->bound(c->work, m, p->worst, c->how.refine, &p->next));
         if (p->next.additive && (!p->sum.additive || p->next.margin > p->sum.margin)) {
