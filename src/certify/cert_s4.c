@@ -1,6 +1,7 @@
 /* certify/cert_s4.c - the family of bounds of S4 models. */
 #include "certify/cert_s4.h"
 
+#include <jansson.h>
 #include <math.h>
 
 #include "base/mem.h"
@@ -236,6 +237,24 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
     return STET_OK;
 }
 
+/* Where the way back ended: a checker that decided by its own rounding might end it elsewhere. */
+static struct json_t *witness(const void *p, size_t method, int other)
+{
+    (void)other;
+    const work *w = p;
+    if (method != ADJOINT)
+        return NULL;
+    json_t *layers = json_array();
+    for (size_t k = 0; layers && k < w->s->net.layers; k++) {
+        json_t *cut = json_array();
+        for (size_t i = 0; i < w->task->n; i++)
+            if (w->text.cut[k * w->task->n + i])
+                json_array_append_new(cut, json_integer((json_int_t)i));
+        json_array_append_new(layers, cut);
+    }
+    return json_pack("{s:o}", "cut", layers);
+}
+
 const cert_family cert_s4 = {
     .model = &model_s4,
     .methods = methods,
@@ -245,4 +264,5 @@ const cert_family cert_s4 = {
     .work_free = work_free,
     .open = open,
     .bound = bound,
+    .witness = witness,
 };

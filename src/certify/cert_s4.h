@@ -73,6 +73,7 @@ typedef struct s4_text {
     double *u;             /* (n, H) clean output of the last layer */
     s4_range out;          /* (n, H) its box */
     double *scratch;       /* (8, n, H) */
+    bool *cut;             /* (layers, n) where the last way back ended */
     s4_range lam;          /* (n, H) */
 } s4_text;
 

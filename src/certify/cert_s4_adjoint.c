@@ -51,23 +51,31 @@ static ival gelu_slopes(ival x)
 
 /* ---- stations, last to first -------------------------------------------------------------- */
 
-/* The least of lam_n . (n' - n*) over the norm's box. */
+/* The least of lam_n . (n' - n*) over the norm's box, or over the ball that holds every n': it is
+ * centred and no longer than sqrt(H). */
 static double norm_direct(const s4_text *t, const s4_station *s, size_t p, s4_range lam, ival inverse)
 {
     const size_t H = t->net->H, from = p * H;
     const double limit = sqrt((double)H - 1);
-    double sum = 0, size = 0;
+    double sum = 0, size = 0, mean = 0, dot = 0, mids = 0, rads = 0;
+    for (size_t i = from; i < from + H; i++)
+        mean += lam.mid[i] / (double)H;
     for (size_t i = from; i < from + H; i++) {
         const ival n = ival_cap(ival_mul(at(s->box_centred, i), inverse), (ival){-limit, limit});
         const ival x = ival_mul(at(lam, i), ival_with(ival_sub(n, s->norm[i]), 0));
         sum += x.lo;
-        size += ival_mag(x);
+        dot += ival_scale(s->norm[i], at(lam, i)).hi;
+        mids += (lam.mid[i] - mean) * (lam.mid[i] - mean);
+        rads += lam.rad[i] * lam.rad[i];
+        size += ival_mag(x) + fabs(s->norm[i]) * mag(lam, i);
     }
-    return sum - own(H) * size;
+    const double ball = -(sqrt(mids) + sqrt(rads)) * (1 + outward) * sqrt((double)H) - dot;
+    return greater(sum, ball) - own(H) * size;
 }
 
 /* lam of the layer's output, row p of `lam` (n, H), becomes lam of r: zero where the box says more. */
-static void norm_back(const s4_text *t, const s4_station *s, const s4_layer64 *l, size_t p, s4_range lam, double *loss, double *slack)
+static void norm_back(const s4_text *t, const s4_station *s, const s4_layer64 *l, size_t p, s4_range lam, bool *cut, double *loss,
+                      double *slack)
 {
     const size_t H = t->net->H, from = p * H;
     const double share = 1 / (double)H;
@@ -100,11 +108,11 @@ static void norm_back(const s4_text *t, const s4_station *s, const s4_layer64 *l
         put(lam, i, r);
         felt += mag(lam, i) * ival_mag(ival_sub(at(s->box_centred, i), s->centred[i]));
     }
-    const bool cut = -direct < felt;
-    *loss -= cut ? direct : 0;
+    *cut = -direct < felt;
+    *loss -= *cut ? direct : 0;
     for (size_t i = from; i < from + H; i++) {
-        lam.mid[i] = cut ? 0 : lam.mid[i];
-        lam.rad[i] = cut ? 0 : lam.rad[i];
+        lam.mid[i] = *cut ? 0 : lam.mid[i];
+        lam.rad[i] = *cut ? 0 : lam.rad[i];
         *slack += mag(lam, i) * s->e_r[i];
     }
 }
@@ -205,7 +213,7 @@ bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double
         const s4_station *s = &t->layer[k];
         const s4_layer64 *l = &t->net->layer[k];
         for (size_t p = 0; p < n; p++)
-            norm_back(t, s, l, p, lam, loss, slack);
+            norm_back(t, s, l, p, lam, &t->cut[k * n + p], loss, slack);
         gate_back(t, s, l, lam, ab, slack);
         mix_back(t, s, l, ab, y, slack);
         convolution_back(t, l, y, through, lam);

@@ -374,8 +374,9 @@ stet_status s4_text_read(s4_text *t, const s4_net64 *net, s4_rounding rounding, 
     t->out = range_new(a, n * H);
     t->layer = arena_znew(a, s4_station, net->layers);
     t->scratch = arena_new(a, double, 8 * n * H);
+    t->cut = arena_znew(a, bool, net->layers * n);
     t->lam = range_new(a, n * H);
-    if (!t->x || !t->e_x || !t->u || !t->out.mid || !t->layer || !t->scratch || !t->lam.mid)
+    if (!t->x || !t->e_x || !t->u || !t->out.mid || !t->layer || !t->scratch || !t->cut || !t->lam.mid)
         return STET_ENOMEM;
     encode(t, vectors);
     TRY(check_size(t->x, start[n] * H));

@@ -142,10 +142,37 @@ static void read_bilstm(reader *r, const json_t *settings)
     m->features = 2 * h;
 }
 
+static void read_s4(reader *r, const json_t *settings)
+{
+    ver_model *m = r->m;
+    const size_t h = m->channels = setting(r, settings, "channels");
+    const size_t n = m->states = setting(r, settings, "state") / 2;
+    m->layers = setting(r, settings, "layers");
+    if (r->status == STET_OK && (n == 0 || m->layers > VER_S4_LAYERS))
+        r->status = error_set(STET_EFORMAT, "config.json: bad size of state or number of layers");
+    m->enc_w = TENSOR(r, h, m->dim, 0, "encoder.weight");
+    m->enc_b = TENSOR(r, h, 0, 0, "encoder.bias");
+    for (size_t l = 0; r->status == STET_OK && l < m->layers; l++) {
+        ver_s4 *s = &m->s4[l];
+        s->log_a = TENSOR(r, h, n, 0, "layers.%zu.s4.log_a_real", l);
+        s->w = TENSOR(r, h, n, 0, "layers.%zu.s4.a_imag", l);
+        s->p = TENSOR(r, h, n, 2, "layers.%zu.s4.p", l);
+        s->b = TENSOR(r, h, n, 2, "layers.%zu.s4.b", l);
+        s->c = TENSOR(r, h, n, 2, "layers.%zu.s4.c", l);
+        s->log_dt = TENSOR(r, h, 0, 0, "layers.%zu.s4.log_dt", l);
+        s->d = TENSOR(r, h, 0, 0, "layers.%zu.s4.d", l);
+        s->mix_w = TENSOR(r, 2 * h, h, 0, "layers.%zu.mix.weight", l);
+        s->mix_b = TENSOR(r, 2 * h, 0, 0, "layers.%zu.mix.bias", l);
+        s->norm_w = TENSOR(r, h, 0, 0, "layers.%zu.norm.weight", l);
+        s->norm_b = TENSOR(r, h, 0, 0, "layers.%zu.norm.bias", l);
+    }
+    m->features = h;
+}
+
 static const struct {
     const ver_kind *kind;
     void (*read)(reader *r, const json_t *settings);
-} kinds[] = {{&ver_cnn, read_cnn}, {&ver_bilstm, read_bilstm}};
+} kinds[] = {{&ver_cnn, read_cnn}, {&ver_bilstm, read_bilstm}, {&ver_s4_kind, read_s4}};
 
 static stet_status read_weights(reader *r, const json_t *config, const char *name)
 {

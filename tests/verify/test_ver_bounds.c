@@ -4,6 +4,8 @@
 #include "base/mem.h"
 #include "verify/ver_impl.h"
 
+static const char *const s4[] = {"channels=5", "state=4", "layers=1", NULL};
+static const char *const s4_deep[] = {"channels=4", "state=4", "layers=2", NULL};
 static const char *const bilstm[] = {"hidden=4", NULL};
 static const char *const cnn[] = {"filters=5", "kernels=1,2,4", NULL};
 
@@ -100,6 +102,13 @@ TEST(bilstm_bounds_never_exceed_the_truth)
     compare_with_truth("bilstm", bilstm, 5, 60, 1);
 }
 
+TEST(s4_bounds_never_exceed_the_truth)
+{
+    CHECK_LE(20, compare_with_truth("s4", s4, 5, 60, 0.05));
+    compare_with_truth("s4", s4, 5, 60, 1);
+    compare_with_truth("s4", s4_deep, 5, 60, 0.05);
+}
+
 /* A task without choices: the bound is the margin but for rounding. */
 static void compare_values(const char *kind, const char *const *settings, double tolerance)
 {
@@ -135,6 +144,12 @@ TEST(a_cnn_without_choices_is_evaluated)
 TEST(a_bilstm_without_choices_is_evaluated)
 {
     compare_values("bilstm", bilstm, 1e-4);
+}
+
+TEST(an_s4_without_choices_is_evaluated)
+{
+    compare_values("s4", s4, 1e-3);
+    compare_values("s4", s4_deep, 1e-2);
 }
 
 /* Whatever the certifier proves, with its witness, the checker can follow. */
@@ -190,4 +205,11 @@ TEST(the_bilstm_certifier_can_be_followed)
 {
     CHECK_LE(20, follow(&cert_bilstm, 4, "bilstm", bilstm, 12, 100, 0.1));
     follow(&cert_bilstm, 4, "bilstm", bilstm, 12, 60, 1);
+}
+
+TEST(the_s4_certifier_can_be_followed)
+{
+    CHECK_LE(20, follow(&cert_s4, 8, "s4", s4, 12, 100, 0.05));
+    follow(&cert_s4, 8, "s4", s4, 12, 60, 1);
+    follow(&cert_s4, 8, "s4", s4_deep, 12, 60, 0.05);
 }
