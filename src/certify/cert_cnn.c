@@ -262,15 +262,17 @@ static stet_status open_task(void *p, const cert_task *t)
 /* Every feature at its worse end. */
 stet_status cnn_ibp(cnn_work *w, int other, cert_bound *out)
 {
-    double sum = cnn_bias_margin(w, other), size = fabs(sum);
+    double sum = cnn_bias_margin(w, other), size = fabs(sum), pads = 0;
     for (size_t f = 0; f < w->s->features; f++) {
         const double om = cnn_weight(w, other, f), term = om * (om >= 0 ? w->lo[f] : w->hi[f]);
         sum += term;
         size += fabs(term);
+        pads += fabs(om) * (double)w->pad[f]; /* in the ranges already */
     }
+    const double slack = cnn_slack(w, other, size, w->s->features);
     out->additive = false;
-    out->slack = cnn_slack(w, other, size, w->s->features);
-    out->margin = sum - out->slack;
+    out->slack = slack + pads;
+    out->margin = sum - slack;
     return STET_OK;
 }
 

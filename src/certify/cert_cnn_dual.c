@@ -158,10 +158,15 @@ static stet_status exact_value(cnn_work *w, int other, cert_bound *out)
 
 /* ---- climbing ----------------------------------------------------------------------------- */
 
-/* The nearest point of the simplex: the common amount that leaves positive parts of sum 1. */
+/* The nearest point of the simplex: what is left of each entry above a common level, of sum 1. Steps
+ * may be long; entries that are 1 below the greatest are 0 anyway. */
 static void project(float *x, size_t n)
 {
-    float order[MENU], sum = 0, shift = 0;
+    float order[MENU], sum = 0, shift = 0, most = x[0];
+    for (size_t i = 1; i < n; i++)
+        most = fmaxf(most, x[i]);
+    for (size_t i = 0; i < n; i++)
+        x[i] = fmaxf(x[i] - most, -1);
     for (size_t i = 0; i < n; i++) {
         size_t at = i;
         for (; at > 0 && order[at - 1] < x[i]; at--)
