@@ -1,5 +1,6 @@
 /* report/html_texts.c - texts that were turned, with the changed words marked, and what was proved. */
 #include <math.h>
+#include <strings.h>
 
 #include "report/html.h"
 
@@ -23,11 +24,27 @@ static bool change_at(const json_t *changes, size_t k, size_t from, size_t len, 
 
 enum { CONTEXT = 110 }; /* bytes shown on either side of a change */
 
+/* Line breaks of web pages, which no tokeniser reads, are shown as the spaces that they stand for. */
+static void put_text(buf *b, const char *s, size_t n)
+{
+    size_t from = 0;
+    for (size_t i = 0; i + 3 < n; i++) {
+        const char *end = strncasecmp(s + i, "<br", 3) == 0 ? memchr(s + i, '>', n - i) : NULL;
+        if (!end || s[i + 3 + strspn(s + i + 3, " /")] != '>')
+            continue;
+        buf_html(b, s + from, i - from);
+        buf_char(b, ' ');
+        from = (size_t)(end - s) + 1;
+        i = from - 1;
+    }
+    buf_html(b, s + from, n - from);
+}
+
 /* From `at` to the left or right by CONTEXT, then on to a space, where no character is cut. */
 static size_t context_before(const char *t, size_t at)
 {
     size_t i = at > CONTEXT ? at - CONTEXT : 0;
-    while (i > 0 && t[i - 1] != ' ')
+    while (i > 0 && (t[i - 1] != ' ' || t[i] == '/')) /* not within "<br />" */
         i--;
     return i;
 }
@@ -35,7 +52,7 @@ static size_t context_before(const char *t, size_t at)
 static size_t context_after(const char *t, size_t at, size_t len)
 {
     size_t i = at + CONTEXT < len ? at + CONTEXT : len;
-    while (i < len && t[i] != ' ')
+    while (i < len && (t[i] != ' ' || t[i + 1] == '/'))
         i++;
     return i;
 }
@@ -45,12 +62,12 @@ static void put_between(buf *b, const char *t, size_t done, size_t next, size_t 
 {
     const size_t left = done == 0 ? 0 : context_after(t, done, len), right = next == len ? len : context_before(t, next);
     if (!brief || left >= right) {
-        buf_html(b, t + done, next - done);
+        put_text(b, t + done, next - done);
         return;
     }
-    buf_html(b, t + done, left - done);
+    put_text(b, t + done, left - done);
     buf_str(b, " … ");
-    buf_html(b, t + right, next - right);
+    put_text(b, t + right, next - right);
 }
 
 static void put_marked(buf *b, const json_t *example, bool brief)

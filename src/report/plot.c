@@ -441,7 +441,7 @@ static stet_status draw(const stet_plot *p, canvas *c, arena *mem, bool bare)
     axis x, y;
     find_ranges(p, &x, &y);
     x.from = bare ? 62 : 76;
-    x.to = c->width - (p->heat ? (bare ? 70 : 84) : (bare ? 14 : 24));
+    x.to = c->width - (p->heat ? 84 : bare ? 14 : 24);
     y.from = c->height - (bare ? 46 : 56);
     y.to = bare ? 22 : 60;
     draw_axes(p, c, &x, &y, bare);
