@@ -203,8 +203,8 @@ TEST(the_cnn_certifier_can_be_followed)
 
 TEST(the_bilstm_certifier_can_be_followed)
 {
-    CHECK_LE(20, follow(&cert_bilstm, 4, "bilstm", bilstm, 12, 100, 0.1));
-    follow(&cert_bilstm, 4, "bilstm", bilstm, 12, 60, 1);
+    CHECK_LE(20, follow(&cert_bilstm, 3, "bilstm", bilstm, 12, 100, 0.1));
+    follow(&cert_bilstm, 3, "bilstm", bilstm, 12, 60, 1);
 }
 
 TEST(the_s4_certifier_can_be_followed)

@@ -136,7 +136,7 @@ static json_t *witness_for(int label, int other)
         const bool down = v.fc_w[(size_t)label * n + at] < v.fc_w[(size_t)other * n + at];
         json_array_append_new(down ? cap : low, json_pack("[i, f, i]", use[i].f, use[i].weight, use[i].t));
     }
-    return json_pack("{s:o, s:o}", "low", low, "cap", cap);
+    return json_pack("{s:o, s:[], s:o, s:[]}", "low", low, "over", "cap", cap, "split");
 }
 
 /* {"other":..},.. for both other classes; false: nothing can be claimed. */
@@ -457,10 +457,10 @@ TEST(what_is_changed_is_named)
     expect_failure(&f, 1, "\"sets\":{", "\"sets\":{\"4\":[\"w1\"],", "does not have");
     expect_failure(&f, 1, "\"sets\":{\"0\":[\"w", "\"sets\":{\"0\":[1,\"w", "position 0");
     expect_failure(&f, 1, "\"words\":[", "\"words\":[7,", "not a string");
-    expect_failure(&f, 2, "[0,1.0,0]", "[99,1.0,0]", "no feature 99");
+    expect_failure(&f, 2, "[0,1.0,0]", "[99,1.0,0]", "no such feature");
     expect_failure(&f, 2, "[0,1.0,0]", "[0,1.0,9]", "no such window");
     expect_failure(&f, 2, "[0,1.0,0]", "[0,-1.0,0]", "a weight from 0 to 1");
-    expect_failure(&f, 2, "[0,1.0,0]", "[0,1.0]", "expected [feature");
+    expect_failure(&f, 2, "[0,1.0,0]", "[0,1.0]", "bad entry");
     expect_failure(&f, 2, "\"low\"", "\"cap\"", "");
     expect_failure(&f, 4, "\"first\"", "\"third\"", "third");
     expect_failure(&f, 4, "\"words\":[", "\"words\":[\"w59\",", ""); /* the text's words come first */
