@@ -261,6 +261,15 @@ static stet_status gelu_bwd(tape *t, node *n)
     return gelu_run(t, n, gelu_back_piece);
 }
 
+node *op_gelu_box(tape *t, node *centre, node *radius)
+{
+    if (!centre)
+        return NULL;
+    node *in[] = {centre, radius};
+    return op_custom(t, in, 2, shape2(shape_rows(centre->shape), 2 * shape_cols(centre->shape)),
+                     gelu_fwd, gelu_bwd, NULL, 0);
+}
+
 /* ---- layers ------------------------------------------------------------------------------- */
 
 static box layer(pass *p, node *const *w, box u, const seq_index *seq, size_t H)
@@ -275,10 +284,9 @@ static box layer(pass *p, node *const *w, box u, const seq_index *seq, size_t H)
     }
     node *k_d[] = {k, w[S4_D]};
     node *magnitude = op_custom(t, k_d, 2, k->shape, magnitude_fwd, magnitude_bwd, NULL, 0);
-    node *y[] = {op_s4_conv(t, u.centre, k, w[S4_D], seq),
-                 op_s4_conv(t, u.radius, magnitude, tape_constant(t, shape1(H), zeros), seq)};
-    const box g =
-        box_of(t, op_custom(t, y, 2, shape2(seq->n_tokens, 2 * H), gelu_fwd, gelu_bwd, NULL, 0), H);
+    node *y = op_s4_conv(t, u.centre, k, w[S4_D], seq),
+         *y_radius = op_s4_conv(t, u.radius, magnitude, tape_constant(t, shape1(H), zeros), seq);
+    const box g = box_of(t, op_gelu_box(t, y, y_radius), H);
     node *x = op_linear(t, g.centre, w[S4_MIX_W], w[S4_MIX_B]),
          *x_radius = op_matmul(t, g.radius, false, op_abs(t, w[S4_MIX_W]), true);
     return box_of(t,

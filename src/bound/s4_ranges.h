@@ -8,4 +8,7 @@
  * layers. Gradients reach all weights. */
 void s4_ranges(const model *m, pass *p, const batch_sets *s, double eps, node **lo, node **hi);
 
+/* GELU of a box (n, H) given by centre and radius, as (n, 2 H): centres, then radii. Exact. */
+node *op_gelu_box(tape *t, node *centre, node *radius);
+
 #endif
