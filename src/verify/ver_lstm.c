@@ -134,13 +134,13 @@ static iv slopes(bool is_tanh, double m, iv x)
     iv s = {derivative(is_tanh, f) - LIBM, all.hi};
     for (int k = 0; k < 2; k++) {
         const double gap = fabs(ends[k] - m);
-        if (gap < 1e-5) {
+        if (gap < 1e-9) {
             s.lo = all.lo;
             continue;
         }
         const double at = is_tanh ? tanh(ends[k]) : sigmoid(ends[k]), error = 0x1p-49 / gap;
         const double secant = (at - f) / (ends[k] - m);
-        s.lo = fmin(s.lo, secant - error);
+        s.lo = fmin(s.lo, fmax(all.lo, secant - error));
         if (derivative(is_tanh, at) - LIBM >= secant + error)
             s.hi = fmin(s.hi, secant + error);
     }

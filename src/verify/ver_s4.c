@@ -132,11 +132,11 @@ static iv sigmoid_slopes(double m, iv x)
     iv s = {f * (1 - f) - error, most};
     for (int k = 0; k < 2; k++) {
         const double gap = fabs(ends[k] - m), secant = (sigmoid(ends[k]) - f) / (ends[k] - m);
-        if (gap < 1e-5) {
+        if (gap < 1e-9) {
             s.lo = least;
             continue;
         }
-        s.lo = fmin(s.lo, secant - 0x1p-49 / gap);
+        s.lo = fmin(s.lo, fmax(least, secant - 0x1p-49 / gap));
         if (d[k] - error >= secant + 0x1p-49 / gap)
             s.hi = fmin(s.hi, secant + 0x1p-49 / gap);
     }
