@@ -9,49 +9,117 @@ typedef struct completion_cfg {
 
 static const stet_opt opts[] = { CLI_COMMON_OPTS(completion_cfg), STET_OPT_END };
 
-static void option_words(const cli_command *c, const char *before)
+static int first_word(const cli_command *c)
 {
+    return (int)strcspn(c->name, " ");
+}
+
+static bool is_option(const stet_opt *o)
+{
+    return o->type != STET_T_TOPIC && o->type != STET_T_END;
+}
+
+/* "cnn|bilstm|s4" with spaces between. */
+static void choices(const char *list)
+{
+    for (; *list; list++)
+        putchar(*list == '|' ? ' ' : *list);
+}
+
+/* ---- bash and zsh ------------------------------------------------------------------------- */
+
+/* Options of each command; where the word before is an option with choices, those. */
+static void bash_options(const cli_command *c)
+{
+    fputs("words=\"", stdout);
     for (const stet_opt *o = c->opts; o->type != STET_T_END; o++)
-        if (o->type != STET_T_TOPIC)
-            printf("%s--%s%s", before, cli_option_no(o), o->name);
+        if (is_option(o))
+            printf(" --%s%s", cli_option_no(o), o->name);
+    fputs("\"\n            case \"$prev\" in", stdout);
+    for (const stet_opt *o = c->opts; o->type != STET_T_END; o++)
+        if (o->type == STET_T_CHOICE) {
+            printf(" --%s) words=\"", o->name);
+            choices(o->arg);
+            fputs("\" ;;", stdout);
+        }
+    puts(" esac ;;");
+}
+
+/* What may follow the first word of a command of two. */
+static void bash_second_words(void)
+{
+    for (const cli_command *const *c = cli_commands; *c; c++) {
+        const int n = first_word(*c);
+        const bool again = c > cli_commands && strncmp(c[-1]->name, (*c)->name, (size_t)n + 1) == 0;
+        if ((*c)->name[n] == '\0' || again)
+            continue;
+        printf("        %.*s) words=\"$words", n, (*c)->name);
+        for (const cli_command *const *d = c; *d && strncmp((*d)->name, (*c)->name, (size_t)n + 1) == 0; d++)
+            printf(" %s", (*d)->name + n + 1);
+        puts("\" ;;");
+    }
 }
 
 static void bash_completion(void)
 {
-    puts("_stet() {\n    local cur=${COMP_WORDS[COMP_CWORD]} cmd=\"${COMP_WORDS[1]}\" two=\"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" words=");
+    puts("_stet() {\n    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} cmd=\"${COMP_WORDS[1]}\" "
+         "two=\"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" words=");
     fputs("    if [ \"$COMP_CWORD\" = 1 ]; then words=\"help", stdout);
     for (const cli_command *const *c = cli_commands; *c; c++)
-        printf(" %.*s", (int)strcspn((*c)->name, " "), (*c)->name);
+        printf(" %.*s", first_word(*c), (*c)->name);
     puts("\"\n    else case \"$two\" in");
-    for (int pass = 0; pass < 2; pass++) { /* two-word commands first */
+    for (int pass = 0; pass < 2; pass++) /* two-word commands first */
         for (const cli_command *const *c = cli_commands; *c; c++)
             if ((strchr((*c)->name, ' ') != NULL) == (pass == 0)) {
-                printf("        \"%s%s) words=\"", (*c)->name, pass == 0 ? "\"" : " \"*");
-                option_words(*c, " ");
-                puts("\" ;;");
+                printf("        \"%s%s) ", (*c)->name, pass == 0 ? "\"" : " \"*");
+                bash_options(*c);
             }
-    }
-    puts("        esac\n        [ \"$COMP_CWORD\" = 2 ] && case \"$cmd\" in");
-    for (const cli_command *const *c = cli_commands; *c; c++)
-        if (strchr((*c)->name, ' '))
-            printf("            %.*s) words=\"$words %s\" ;;&\n", (int)strcspn((*c)->name, " "), (*c)->name, strchr((*c)->name, ' ') + 1);
-    puts("        esac\n    fi\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+    puts("        esac\n    fi\n    if [ \"$COMP_CWORD\" = 2 ]; then case \"$cmd\" in");
+    bash_second_words();
+    puts("    esac; fi\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
          "    [ \"${#COMPREPLY[@]}\" = 0 ] && COMPREPLY=($(compgen -f -- \"$cur\"))\n}\ncomplete -o filenames -F _stet stet");
+}
+
+/* ---- fish --------------------------------------------------------------------------------- */
+
+/* In single quotes, where a quote and a backslash need one before them. */
+static void fish_quoted(const char *s)
+{
+    putchar('\'');
+    for (; *s; s++) {
+        if (*s == '\'' || *s == '\\')
+            putchar('\\');
+        putchar(*s);
+    }
+    putchar('\'');
 }
 
 static void fish_completion(void)
 {
     for (const cli_command *const *c = cli_commands; *c; c++) {
-        const int first = (int)strcspn((*c)->name, " ");
-        const char *second = strchr((*c)->name, ' ');
-        printf("complete -c stet -n __fish_use_subcommand -f -a %.*s\n", first, (*c)->name);
-        if (second)
-            printf("complete -c stet -n '__fish_seen_subcommand_from %.*s' -f -a %s -d '%s'\n", first, (*c)->name, second + 1, (*c)->summary);
-        for (const stet_opt *o = (*c)->opts; o->type != STET_T_END; o++)
-            if (o->type != STET_T_TOPIC)
-                printf("complete -c stet -n '__fish_seen_subcommand_from %.*s' -l %s%s\n", first, (*c)->name, cli_option_no(o), o->name);
+        const int n = first_word(*c);
+        printf("complete -c stet -n __fish_use_subcommand -f -a %.*s\n", n, (*c)->name);
+        if ((*c)->name[n]) {
+            printf("complete -c stet -n '__fish_seen_subcommand_from %.*s' -f -a %s -d ", n, (*c)->name, (*c)->name + n + 1);
+            fish_quoted((*c)->summary);
+            putchar('\n');
+        }
+        for (const stet_opt *o = (*c)->opts; o->type != STET_T_END; o++) {
+            if (!is_option(o))
+                continue;
+            printf("complete -c stet -n '__fish_seen_subcommand_from %.*s' -l %s%s -d ", n, (*c)->name, cli_option_no(o), o->name);
+            fish_quoted(o->help);
+            if (o->type == STET_T_CHOICE) {
+                fputs(" -xa '", stdout);
+                choices(o->arg);
+                putchar('\'');
+            }
+            putchar('\n');
+        }
     }
 }
+
+/* ---- running ------------------------------------------------------------------------------ */
 
 static stet_status completion(void *config, const stet_rest *rest)
 {
