@@ -2,11 +2,11 @@
 """Attacks of stet and of OpenAttack on the same weights, texts and candidates, in one run on one machine.
 
     python3 bench/attack_vs_python.py build/release/stet RUN... --data test.tsv.xz --neighbours counterfitted_neighbors.json.xz
-            [--attacks pwws,textfooler] [--texts 12] [--repeat 20] [--threads 2] [--seed 1] [--json]
+            [--attacks pwws,textfooler] [--texts 12] [--repeat 20] [--batch 32] [--threads 2] [--seed 1] [--json]
 
 RUN is a folder of `stet train` (CNN or BiLSTM). OpenAttack (pip install OpenAttack) runs its own PWWSAttacker and TextFoolerAttacker;
-this script gives them a victim (the model in PyTorch, model.safetensors, every list of texts that the attacker asks evaluated in
-batches), a substitute (the neighbour file) and a tokeniser (white space). No stop words on either side. TextFooler's sentence encoder and
+this script gives them a victim (the model in PyTorch, model.safetensors; every list of texts that the attacker asks is evaluated in
+batches of --batch, 1 being one text a forward pass, as many scripts have it), a substitute (the neighbour file) and a tokeniser (white space). No stop words on either side. TextFooler's sentence encoder and
 tags are off on both sides: every candidate is similar and of the right part of speech.
 
 Texts are reviews reduced to lower-case words, cut at the model's length, so that both sides read the same tokens. First the probabilities
@@ -74,9 +74,8 @@ class AlwaysAlike:
 
 
 class Victim(OpenAttack.Classifier):
-    BATCH = 128
-
-    def __init__(self, folder):
+    def __init__(self, folder, batch):
+        self.batch = batch
         config = json.load(open(os.path.join(folder, "config.json")))
         self.max_len = config["max_len"]
         self.model = MODELS[config["model"]][0](load_file(os.path.join(folder, "model.safetensors"))).eval()
@@ -89,7 +88,7 @@ class Victim(OpenAttack.Classifier):
     def get_prob(self, texts):
         self.queries += len(texts)
         ids = [torch.tensor([self.id.get(w, self.unknown) for w in t.split()[: self.max_len]]) for t in texts]
-        parts = [self.model(ids[i : i + self.BATCH]) for i in range(0, len(ids), self.BATCH)]
+        parts = [self.model(ids[i : i + self.batch]) for i in range(0, len(ids), self.batch)]
         return torch.softmax(torch.cat(parts), 1).numpy()
 
     def get_pred(self, texts):
@@ -143,7 +142,7 @@ def run_openattack(attack, victim, sets, texts):
 
 def compare(a, folder, attack, sets, texts):
     kind = json.load(open(os.path.join(folder, "config.json")))["model"]
-    victim = Victim(folder)
+    victim = Victim(folder, a.batch)
     once, lines = run_stet(a.stet, folder, texts, 1, attack, a.neighbours, a.threads)
     prob = victim.get_prob([t for _, t in texts])
     worst = max(abs(prob[i][texts[i][0]] - r["before"]) for i, r in enumerate(lines))
@@ -157,7 +156,7 @@ def compare(a, folder, attack, sets, texts):
     n = len(right)
     per_text = many["seconds"] / a.repeat / n
     cpu_per_text = (many["cpu"] - once["cpu"]) / (a.repeat - 1) / n
-    return {"model": kind, "attack": attack, "texts": len(texts), "right": n, "probabilities_differ": float(worst),
+    return {"model": kind, "attack": attack, "batch": a.batch, "threads": a.threads, "texts": len(texts), "right": n, "probabilities_differ": float(worst),
             "words_mean": sum(len(texts[i][1].split()) for i in right) / n,
             "stet_aua": once["aua"], "openattack_aua": sum(not theirs[i][0] for i in right) / len(texts), "same_result": same,
             "stet_queries": once["queries_mean"], "openattack_queries": sum(theirs[i][2] for i in right) / n,
@@ -175,6 +174,7 @@ def main():
     ap.add_argument("--attacks", default="pwws,textfooler")
     ap.add_argument("--texts", type=int, default=12)
     ap.add_argument("--repeat", type=int, default=20, help="at least 2")
+    ap.add_argument("--batch", type=int, default=32, help="of PyTorch")
     ap.add_argument("--threads", type=int, default=os.cpu_count())
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--json", action="store_true")

@@ -31,15 +31,18 @@ static const attack_profile profiles[] = {
     {0},
 };
 
-/* One batch: every ranked position masked, and every candidate of each in the original text. Those
- * of stop words cost the framework queries too, but are never used. */
+/* One batch: every ranked position masked, and every candidate of each in the original text. A stop
+ * word, or a word without candidates, costs the frameworks queries too, but is never changed; its
+ * saliency would only scale those of the others, so it is not asked. */
 static stet_status ask_all(search *s, const pwws_ranking *r, size_t *masked, size_t *swapped)
 {
     TRY(search_base(s, s->found));
     for (size_t k = 0; k < r->n; k++) {
         const size_t i = r->place[k];
+        if (!search_free(s, i))
+            continue;
         TRY(search_ask_swap(s, i, PICK_MASKED, &masked[k]));
-        for (size_t c = 0; c < search_count(s, i) && !s->filtered[i]; c++)
+        for (size_t c = 0; c < search_count(s, i); c++)
             TRY(search_ask_swap(s, i, (pick)(c + 1), &swapped[s->first[i] + c]));
     }
     return search_answer(s);
@@ -57,11 +60,14 @@ stet_status pwws_rank(search *s, int rule, pwws_ranking *r)
     const double clean = search_p(s, 0);
     double sum = 0;
     for (size_t k = 0; k < r->n; k++)
-        sum += exp(clean - search_p(s, masked[k]));
+        if (search_free(s, r->place[k]))
+            sum += exp(clean - search_p(s, masked[k]));
     for (size_t k = 0; k < r->n; k++) {
         const size_t i = r->place[k];
+        if (!search_free(s, i))
+            continue;
         double least = INFINITY;
-        for (size_t c = 0; c < search_count(s, i) && !s->filtered[i]; c++) {
+        for (size_t c = 0; c < search_count(s, i); c++) {
             const double p = search_p(s, swapped[s->first[i] + c]);
             if (p < least) {
                 least = p;
@@ -69,8 +75,7 @@ stet_status pwws_rank(search *s, int rule, pwws_ranking *r)
             }
         }
         const double phi = exp(clean - search_p(s, masked[k])) / sum;
-        if (r->best[i])
-            r->h[k] = phi * ((rule == RULE_OPENATTACK ? clean : 1) - least);
+        r->h[k] = phi * ((rule == RULE_OPENATTACK ? clean : 1) - least);
     }
     return STET_OK;
 }

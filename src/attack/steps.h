@@ -9,7 +9,7 @@ enum { RULE_OPENATTACK, RULE_TEXTATTACK }; /* of pwws, ga and textfooler */
 
 /* PWWS: what a position is worth, and what would stand there. */
 typedef struct pwws_ranking {
-    double *h;     /* (n) phi times gain or score */
+    double *h;     /* (n) phi times gain or score, phi being a softmax over what may change */
     pick *best;    /* (s->n) the substitute that lowers P(y) most; 0 where there is none */
     size_t *place; /* (n) ranked positions: set by the caller */
     size_t n;

@@ -123,8 +123,6 @@ static stet_status walk(search *s, const size_t *place, size_t n, size_t *rows)
     size_t changed = 0;
     for (size_t k = 0; k < n && changed < most; k++) {
         const size_t i = place[k];
-        if (!search_free(s, i))
-            continue;
         pick best;
         bool turns;
         TRY(choose(s, x, i, rows, &best, &turns));
@@ -149,10 +147,13 @@ static stet_status run(search *s, const void *config)
            *rows = arena_new(s->mem, size_t, s->first[s->n] + 1), n = 0;
     if (!place || !rows)
         return STET_ENOMEM;
-    for (size_t i = 0; i < s->n; i++)
-        if (oa || !s->filtered[i])
+    size_t ranked = 0; /* by the framework: also words without candidates, which have no effect */
+    for (size_t i = 0; i < s->n; i++) {
+        ranked += oa || !s->filtered[i];
+        if (search_free(s, i))
             place[n++] = i;
-    TRY(search_spend(s, (oa ? 2 : 1) + n));
+    }
+    TRY(search_spend(s, (oa ? 2 : 1) + ranked));
     TRY(rank(s, cfg, place, n));
     return oa ? walk(s, place, n, rows) : walk_improving(s, place, n);
 }
