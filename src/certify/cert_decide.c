@@ -157,29 +157,60 @@ typedef struct decision {
     bool broken, stuck; /* stuck: a single combination that rounding leaves open */
 } decision;
 
-/* Where to split: what takes most of the bound; without such knowledge, the largest set. */
-static size_t split_position(const decision *d)
+/* What the model itself says of each position of the feared point: how much the margin rises when
+ * the reference comes back. */
+static stet_status true_drops(decision *d, double *rise)
 {
+    stet_certifier *c = d->c;
+    const cert_task *t = &d->part.task;
+    stet_edit *swaps = arena_new(&c->mem, stet_edit, t->n);
+    double *margin = arena_new(&c->mem, double, t->n), here;
+    if (!swaps || !margin)
+        return STET_ENOMEM;
+    size_t n = 0;
+    for (size_t p = 0; p < t->n; p++)
+        if (d->worst[p])
+            swaps[n++] = (stet_edit){(uint32_t)p, d->part.choice[t->start[p]]};
+    TRY(cert_margin_at(c, d->choice, &here));
+    TRY(cert_margins_of(c, swaps, n, margin));
+    memset(rise, 0, t->n * sizeof *rise);
+    for (size_t i = 0; i < n; i++)
+        rise[swaps[i].pos] = margin[i] - here;
+    return STET_OK;
+}
+
+/* Where to split: what takes much of the bound, and most of all where the bound and the model
+ * disagree about it; without such knowledge, the largest set. Twice the disagreement needed a
+ * fraction of the parts that the drop alone did (IMDB, CNN: 231 against 1717). */
+static stet_status split_position(decision *d, size_t *out)
+{
+    const arena_mark mark = arena_save(&d->c->mem);
     const cert_bound *b = &d->proof.sum;
-    const uint32_t *start = d->part.task.start;
-    size_t best = SIZE_MAX;
-    double most = -1;
-    for (size_t p = 0; p < d->part.task.n; p++) {
-        const uint32_t n = start[p + 1] - start[p];
-        const double value = b->additive ? b->drop[p] + 1e-9 * n : n;
+    const cert_task *t = &d->part.task;
+    double *rise = arena_new(&d->c->mem, double, t->n), most = -1;
+    if (!rise)
+        return STET_ENOMEM;
+    TRY(true_drops(d, rise));
+    *out = SIZE_MAX;
+    for (size_t p = 0; p < t->n; p++) {
+        const uint32_t n = t->start[p + 1] - t->start[p];
+        const double value =
+            (b->additive ? b->drop[p] + 2 * fabs(b->drop[p] - rise[p]) : 0) + 1e-9 * n;
         if (n > 1 && value > most) {
             most = value;
-            best = p;
+            *out = p;
         }
     }
-    return best;
+    arena_restore(&d->c->mem, mark);
+    return STET_OK;
 }
 
 /* Half of the words by what the model says of them at the feared point: the lower half first. */
 static stet_status plan_split(decision *d, cert_node *v)
 {
     stet_certifier *c = d->c;
-    const size_t p = split_position(d);
+    size_t p;
+    TRY(split_position(d, &p));
     if (p == SIZE_MAX) {
         d->stuck = true;
         return STET_OK;
@@ -189,11 +220,14 @@ static stet_status plan_split(decision *d, cert_node *v)
     if (!order)
         return STET_ENOMEM;
     const arena_mark mark = arena_save(&c->mem);
+    stet_edit *swaps = arena_new(&c->mem, stet_edit, n);
     double *margin = arena_new(&c->mem, double, n);
-    if (!margin)
+    if (!swaps || !margin)
         return STET_ENOMEM;
     memcpy(order, d->part.choice + at, n * sizeof *order);
-    TRY(cert_margins_of(c, p, order, n, margin));
+    for (uint32_t i = 0; i < n; i++)
+        swaps[i] = (stet_edit){(uint32_t)p, order[i]};
+    TRY(cert_margins_of(c, swaps, n, margin));
     for (uint32_t i = 1; i < n; i++) /* few words: insertion */
         for (uint32_t k = i; k > 0 && margin[k] < margin[k - 1]; k--) {
             const double m = margin[k];

@@ -51,34 +51,24 @@ stet_status cert_margin_at(stet_certifier *c, const uint32_t *choice, double *ma
     return st == STET_OK ? margin_of(c, stet_view_logits(c->view), margin) : st;
 }
 
-/* Margins of n variants with one edit each of the point last asked for. */
-static stet_status margins(stet_certifier *c, const stet_edit *edits, size_t n, double *margin)
+stet_status cert_margins_of(stet_certifier *c, const stet_edit *swaps, size_t n, double *margin)
 {
     const arena_mark mark = arena_save(&c->mem);
     const size_t k = c->shared->m->n_classes;
     size_t *start = arena_new(&c->mem, size_t, n + 1);
+    stet_edit *edits = arena_new(&c->mem, stet_edit, n + 1);
     float *logits = arena_new(&c->mem, float, n *k + 1);
-    if (!start || !logits)
+    if (!start || !edits || !logits)
         return STET_ENOMEM;
-    for (size_t i = 0; i <= n; i++)
+    for (size_t i = 0; i < n; i++) {
         start[i] = i;
+        edits[i] =
+            (stet_edit){swaps[i].pos, c->text.word[c->text.start[swaps[i].pos] + swaps[i].word]};
+    }
+    start[n] = n;
     stet_status st = stet_view_edits(c->view, edits, start, n, logits);
     for (size_t i = 0; st == STET_OK && i < n; i++)
         st = margin_of(c, logits + i * k, &margin[i]);
-    arena_restore(&c->mem, mark);
-    return st;
-}
-
-stet_status cert_margins_of(stet_certifier *c, size_t pos, const uint32_t *set, size_t n,
-                            double *margin)
-{
-    const arena_mark mark = arena_save(&c->mem);
-    stet_edit *edits = arena_new(&c->mem, stet_edit, n);
-    if (!edits)
-        return STET_ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        edits[i] = (stet_edit){(uint32_t)pos, c->text.word[c->text.start[pos] + set[i]]};
-    const stet_status st = margins(c, edits, n, margin);
     arena_restore(&c->mem, mark);
     return st;
 }
@@ -123,8 +113,7 @@ stet_status cert_worst_point(stet_certifier *c, const cert_bound *b, const cert_
 }
 
 typedef struct sweep {
-    stet_edit *edits; /* (n, of all words of the text) position and choice */
-    stet_edit *asked; /* the same as words */
+    stet_edit *swaps; /* (n, at most the words of the text) position and choice */
     double *margin;
     size_t n;
 } sweep;
@@ -138,10 +127,8 @@ static void list_swaps(const cert_text *t, const uint32_t *choice, sweep *s)
     s->n = 0;
     for (size_t p = 0; p < t->n; p++)
         for (uint32_t k = 0; k < t->start[p + 1] - t->start[p]; k++)
-            if (k != choice[p] && (choice[p] != 0 || changed < t->budget)) {
-                s->edits[s->n] = (stet_edit){(uint32_t)p, k};
-                s->asked[s->n++] = (stet_edit){(uint32_t)p, t->word[t->start[p] + k]};
-            }
+            if (k != choice[p] && (choice[p] != 0 || changed < t->budget))
+                s->swaps[s->n++] = (stet_edit){(uint32_t)p, k};
 }
 
 /* How far below 0 a margin should be so that no other order of the same sums gives the label. */
@@ -158,17 +145,16 @@ static stet_status go_down(stet_certifier *c, uint32_t *choice, bool *broken)
 {
     const cert_text *t = &c->text;
     const size_t words = t->start[t->n];
-    sweep s = {.edits = arena_new(&c->mem, stet_edit, words),
-               .asked = arena_new(&c->mem, stet_edit, words),
+    sweep s = {.swaps = arena_new(&c->mem, stet_edit, words),
                .margin = arena_new(&c->mem, double, words)};
-    if (!s.edits || !s.asked || !s.margin)
+    if (!s.swaps || !s.margin)
         return STET_ENOMEM;
     double margin;
     TRY(cert_margin_at(c, choice, &margin));
     for (int turn = 0; turn < SWEEPS && margin > clearly(c) && !cert_out_of_time(c); turn++) {
         TRY(interrupt_status());
         list_swaps(t, choice, &s);
-        TRY(margins(c, s.asked, s.n, s.margin));
+        TRY(cert_margins_of(c, s.swaps, s.n, s.margin));
         size_t best = s.n;
         for (size_t i = 0; i < s.n; i++)
             if (s.margin[i] < margin) {
@@ -177,7 +163,7 @@ static stet_status go_down(stet_certifier *c, uint32_t *choice, bool *broken)
             }
         if (best == s.n)
             break;
-        choice[s.edits[best].pos] = s.edits[best].word;
+        choice[s.swaps[best].pos] = s.swaps[best].word;
         TRY(cert_margin_at(c, choice, &margin));
     }
     return margin <= 0 ? cert_confirm(c, choice, broken) : STET_OK;

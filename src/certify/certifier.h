@@ -115,9 +115,8 @@ stet_status cert_largest(stet_certifier *c, size_t *out);
 /* A point: one choice for each of the n positions. Its margin is that of the label against the best
  * other class; STET_EFORMAT where it is not a number. */
 stet_status cert_margin_at(stet_certifier *c, const uint32_t *choice, double *margin);
-/* The margins of the choices set[0..n) at position `pos` of the point last asked for. */
-stet_status cert_margins_of(stet_certifier *c, size_t pos, const uint32_t *set, size_t n,
-                            double *margin);
+/* The margins of the point last asked for with one swap each: a position and the choice there. */
+stet_status cert_margins_of(stet_certifier *c, const stet_edit *swaps, size_t n, double *margin);
 /* Does a full evaluation give another class than the label? Then c->after is that class. */
 stet_status cert_confirm(stet_certifier *c, const uint32_t *choice, bool *broken);
 /* From a confirmed counter-example to one that is further from the edge, if there is one near. */

@@ -83,10 +83,11 @@ static void add_certificate(const predictor *p, const stet_certificate *c, json_
     for (size_t k = 0; k < c->n_edits; k++)
         json_array_append_new(edits, swap_json(p, c->edits[k].pos, c->edits[k].word));
     json_t *margin = json_real(c->margin); /* NULL if nothing was proved */
-    json_object_update_new(o, json_pack("{s:b, s:s, s:o, s:f, s:o, s:s, s:o, s:o}", "certified", c->verdict == STET_CERTIFIED,
+    json_object_update_new(o, json_pack("{s:b, s:s, s:o, s:f, s:o, s:s, s:I, s:f, s:o, s:o}", "certified", c->verdict == STET_CERTIFIED,
                                         "verdict", stet_verdict_name(c->verdict), "largest_budget",
                                         c->budget == STET_ANY ? json_null() : json_integer((json_int_t)c->budget), "clean_margin",
-                                        c->clean, "margin", margin ? margin : json_null(), "method", c->method, "harm", harm,
+                                        c->clean, "margin", margin ? margin : json_null(), "method", c->method, "branches",
+                                        (json_int_t)c->branches, "seconds", c->seconds, "harm", harm,
                                         "counter_example", edits));
 }
 

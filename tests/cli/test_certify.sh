@@ -14,7 +14,7 @@ for w in this film is good fine great bad poor awful and; do
     echo
 done >vectors.txt
 echo '{"good": ["fine", "awful", "unheardof"], "bad": ["poor", "great"], "poor": ["great"]}' >sets.json
-for model in cnn bilstm; do
+for model in cnn bilstm s4; do
     "$STET" train --data data.tsv --vectors vectors.txt --synonyms sets.json --model $model --lr 0.02 --batch 8 --epochs 4 -o $model -q >/dev/null || fail "training"
     both="--data data.tsv --synonyms sets.json"
     on="$both --no-record"
