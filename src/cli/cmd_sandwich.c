@@ -36,7 +36,7 @@ typedef struct sandwich {
     stet_attack_result attacked[MAX_ATTACKS];
     size_t n;
     const char **turned; /* (texts) the attack that turned it, or NULL */
-    size_t survivors;    /* texts that are right and that no attack turned */
+    size_t survivors;    /* texts that are right and that nothing turned, --complete included */
     size_t at;           /* the attack in work */
 } sandwich;
 
@@ -83,14 +83,14 @@ static stet_status attack_all(sandwich *s)
             return st;
     }
     for (size_t i = 0; i < s->texts->n_index; i++)
-        s->survivors += s->proved.verdict[i] != STET_WRONG && !s->turned[i];
+        s->survivors += !s->turned[i] && s->proved.verdict[i] != STET_WRONG &&
+                        s->proved.verdict[i] != STET_BROKEN;
     return STET_OK;
 }
 
-/* An attack is not bound by a budget of the proofs, so then a turned text contradicts nothing. */
 static stet_status compare(const sandwich *s)
 {
-    for (size_t i = 0; s->cfg->prove.budget == 0 && i < s->texts->n_index; i++)
+    for (size_t i = 0; i < s->texts->n_index; i++)
         if (s->proved.verdict[i] == STET_CERTIFIED && s->turned[i])
             return cli_fail(STET_EINTERNAL, "text %zu is certified, and %s turned it",
                             s->texts->index[i], s->turned[i]);
@@ -116,7 +116,7 @@ static stet_status print(const sandwich *s)
     cli_row(&t, "", "share", "seconds", NULL);
     cli_row(&t, "certified", cli_fmt("%.1f %%", 100 * p->certified), cli_fmt("%.1f", p->seconds),
             NULL);
-    cli_row(&t, "not turned by any attack", cli_fmt("%.1f %%", 100 * least), "", NULL);
+    cli_row(&t, "not turned at all", cli_fmt("%.1f %%", 100 * least), "", NULL);
     for (size_t k = 0; k < s->n; k++)
         cli_row(&t, cli_fmt("not turned by %s", s->name[k]),
                 cli_fmt("%.1f %%", 100 * s->attacked[k].aua),
@@ -144,6 +144,8 @@ static stet_status run(void *config, const stet_rest *rest)
     static sandwich s;
     cli_texts t = {0};
     s = (sandwich){.cfg = config, .texts = &t};
+    if (s.cfg->prove.budget)
+        return cli_usage("--budget: attacks change as many words as they like, so proofs must too");
     stet_status st = split_names(s.cfg->attack, &s);
     if (st == STET_OK)
         st = cli_texts_load(&s.cfg->source, rest->v[0], (uint64_t)s.cfg->common.seed, &t);

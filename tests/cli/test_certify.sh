@@ -55,6 +55,8 @@ output "most harm may do" "$STET" predict cnn --certify --synonyms sets.json "th
 output '"largest_budget":' "$STET" predict cnn --certify --synonyms sets.json --json "this film is good" -q
 output "nothing changes the answer" "$STET" predict cnn --certify --synonyms sets.json "" -q
 
+expect 2 "--budget" "$STET" sandwich cnn $both --budget 2
+expect 2 "no attack 'nosuch'" "$STET" sandwich cnn $both --attack nosuch
 expect 2 "belong together" "$STET" predict cnn --certify "good"
 expect 2 "no method 'jiont'" "$STET" certify cnn $on --method jiont
 expect 2 "--synonyms" "$STET" certify cnn --data data.tsv
