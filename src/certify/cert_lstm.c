@@ -185,16 +185,22 @@ static void by_sum(work *w, tube_level level, lstm_form form, const lstm_head *h
     out->margin = cert_within_budget(out, t, t->budget, w->scratch);
 }
 
-/* The better of the adjoint and another form. A sum says which words do harm, so boxes win only
- * where they prove what no sum does. */
-static void by_best(work *w, tube_level level, lstm_form form, const lstm_head *head,
-                    cert_bound *out)
+/* The best of some forms. A sum says which words do harm, so boxes win only where they prove what
+ * no sum does. */
+static void by_best(work *w, tube_level level, const lstm_form *forms, size_t n,
+                    const lstm_head *head, cert_bound *out)
 {
-    by_sum(w, level, FORM_ADJOINT, head, out);
-    const double adjoint = out->margin;
-    by_sum(w, level, form, head, out);
-    if (adjoint > out->margin)
-        by_sum(w, level, FORM_ADJOINT, head, out);
+    size_t best = 0;
+    double most = -INFINITY;
+    for (size_t k = 0; k < n; k++) {
+        by_sum(w, level, forms[k], head, out);
+        if (out->margin > most) {
+            most = out->margin;
+            best = k;
+        }
+    }
+    if (best != n - 1)
+        by_sum(w, level, forms[best], head, out);
     const lstm_margin box = lstm_box_margin(&w->pair, level, head);
     if (!out->additive || (out->margin <= 0 && box.base > 0))
         by_box(w, level, head, out);
@@ -221,10 +227,10 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
         by_sum(w, level, FORM_ADJOINT, &head, out);
         break;
     case AFFINE:
-        by_best(w, level, FORM_AFFINE, &head, out);
+        by_best(w, level, (const lstm_form[]){FORM_ADJOINT, FORM_AFFINE}, 2, &head, out);
         break;
     case LINEAR:
-        by_best(w, level, FORM_LINES, &head, out);
+        by_best(w, level, (const lstm_form[]){FORM_WORDS, FORM_ADJOINT, FORM_LINES}, 3, &head, out);
     }
     if (!(out->margin > -1e100)) /* NaN, too, proves nothing */
         out->margin = -INFINITY;

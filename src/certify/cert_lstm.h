@@ -130,8 +130,8 @@ bool lstm_adjoint(const lstm_tube *tube, const lstm_text *t, ivals lam, double *
 /* The same with lines in place of intervals: *box is what leaving the lines may take, rounding
  * included, less what the lines add whatever the words. The way back ends where the box of the
  * state is the better answer. `scratch` holds 12 H + start[n] numbers. */
-bool lstm_back_lines(const lstm_tube *tube, const lstm_text *t, ivals lam, double *contribution,
-                     double *box, double *slack, double *scratch);
+bool lstm_back_lines(const lstm_tube *tube, const lstm_text *t, ivals lam, bool all,
+                     double *contribution, double *box, double *slack, double *scratch);
 /* From the generators, the same way. */
 void lstm_affine(const lstm_tube *tube, const lstm_text *t, ivals lam, double *contribution,
                  double *box, double *slack);
@@ -172,7 +172,7 @@ typedef struct lstm_margin {
     double slack; /* what that was */
 } lstm_margin;
 
-typedef enum lstm_form { FORM_ADJOINT, FORM_AFFINE, FORM_LINES, FORMS } lstm_form;
+typedef enum lstm_form { FORM_ADJOINT, FORM_AFFINE, FORM_LINES, FORM_WORDS, FORMS } lstm_form;
 /* `level` is built. -INFINITY in base: nothing could be proved. */
 lstm_margin lstm_box_margin(const lstm_pair *x, tube_level level, const lstm_head *head);
 /* What each word contributes at least is left in x->contribution. */

@@ -296,7 +296,7 @@ static double group_size(const lstm_generators *g, size_t k, size_t H)
 
 static void fold(lstm_walk *w)
 {
-    static const double small = 1e-7;
+    static const double small = 1e-4;
     affine *f = w->affine;
     lstm_generators *g = f->g;
     const size_t H = w->H;

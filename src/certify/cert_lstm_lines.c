@@ -219,8 +219,8 @@ static void consider(const back *b, ending *best)
         *best = (ending){b->step, taken, b->slack, b->words};
 }
 
-bool lstm_back_lines(const lstm_tube *tube, const lstm_text *t, ivals lam, double *contribution,
-                     double *box, double *slack, double *scratch)
+bool lstm_back_lines(const lstm_tube *tube, const lstm_text *t, ivals lam, bool all,
+                     double *contribution, double *box, double *slack, double *scratch)
 {
     const size_t H = t->cell->H, last = t->n * H;
     back b = {.tube = tube, .t = t, .step = t->n, .H = H, .eps = (double)(4 * H + 64) * ival_step};
@@ -236,10 +236,12 @@ bool lstm_back_lines(const lstm_tube *tube, const lstm_text *t, ivals lam, doubl
         b.taken += ival_rad(x) * ival_mag(deviation(tube->h, t->h, last + i));
     }
     ending best = {.taken = INFINITY};
-    consider(&b, &best);
+    if (!all)
+        consider(&b, &best);
     while (b.step-- > 0 && b.taken < 1e100) {
         step_back(&b);
-        consider(&b, &best);
+        if (!all || b.step == 0)
+            consider(&b, &best);
     }
     *box = best.taken;
     *slack = best.slack;

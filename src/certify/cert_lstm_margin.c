@@ -111,15 +111,21 @@ lstm_margin lstm_sum_margin(lstm_pair *x, tube_level level, lstm_form form, cons
         const ivals lam = ivals_from(x->lam, (size_t)d * H);
         const lstm_tube *tube = &x->tube[level][d];
         double rounding, box;
-        if (form == FORM_AFFINE)
+        bool fine = true;
+        switch (form) {
+        case FORM_AFFINE:
             lstm_affine(tube, &x->text[d], lam, x->contribution, &box, &rounding);
-        else if (form == FORM_LINES) {
-            if (!lstm_back_lines(tube, &x->text[d], lam, x->contribution, &box, &rounding,
-                                 x->scratch))
-                return (lstm_margin){-INFINITY, 0};
-        } else if (lstm_adjoint(tube, &x->text[d], lam, x->contribution, &rounding, x->scratch))
+            break;
+        case FORM_LINES:
+        case FORM_WORDS:
+            fine = lstm_back_lines(tube, &x->text[d], lam, form == FORM_WORDS, x->contribution,
+                                   &box, &rounding, x->scratch);
+            break;
+        default:
+            fine = lstm_adjoint(tube, &x->text[d], lam, x->contribution, &rounding, x->scratch);
             box = rounding;
-        else
+        }
+        if (!fine)
             return (lstm_margin){-INFINITY, 0};
         taken += box;
         slack += rounding;

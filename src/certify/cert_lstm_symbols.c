@@ -15,6 +15,7 @@ lstm_symbols *symbols_new(size_t H, size_t most, arena *a)
         return NULL;
     s->H = H;
     s->most = most;
+    s->unit = arena_new(a, uint32_t, 2 * H);
     s->h = arena_new(a, double, cap *H);
     s->c = arena_new(a, double, cap *H);
     s->T = arena_new(a, double, cap * 4 * H);
@@ -30,8 +31,15 @@ lstm_symbols *symbols_new(size_t H, size_t most, arena *a)
 
 void symbols_gates(lstm_symbols *s, const double *ut)
 {
-    rows_product(s->n, 4 * s->H, s->H, s->h, ut, s->T);
-    rows_sizes(s->n, 4 * s->H, s->T, s->hull_T);
+    const size_t H4 = 4 * s->H;
+    rows_product(s->old, H4, s->H, s->h, ut, s->T);
+    for (size_t k = s->old; k < s->n; k++) {
+        const size_t i = s->unit[k - s->old];
+        const double size = s->h[k * s->H + i]; /* 0 if it is the cell's */
+        for (size_t r = 0; r < H4; r++)
+            s->T[k * H4 + r] = size * ut[i * H4 + r];
+    }
+    rows_sizes(s->n, H4, s->T, s->hull_T);
 }
 
 void symbols_cell(lstm_symbols *s, const double *P, const double *F)
@@ -84,16 +92,16 @@ static void add_symbol(lstm_symbols *s, double *part, size_t i, double size)
     memset(s->h + s->n * s->H, 0, s->H * sizeof *s->h);
     memset(s->c + s->n * s->H, 0, s->H * sizeof *s->c);
     part[s->n * s->H + i] = size;
+    s->unit[s->n - s->old] = (uint32_t)i;
     s->n++;
 }
 
 void symbols_renew(lstm_symbols *s, double *e_h, double *e_c)
 {
     const size_t H = s->H;
-    const double out = 1 + (double)(s->most + 2 * H) * ival_step,
-                 least = s->most ? threshold(s) : 0;
     if (!s->most)
         return;
+    const double out = 1 + (double)(s->most + 2 * H) * ival_step, least = threshold(s);
     size_t n = 0;
     for (size_t k = 0; k < s->n; k++) {
         if (s->score[k] > least) {
@@ -107,7 +115,7 @@ void symbols_renew(lstm_symbols *s, double *e_h, double *e_c)
             e_c[i] += fabs(s->c[k * H + i]);
         }
     }
-    s->n = n;
+    s->n = s->old = n;
     for (size_t i = 0; i < H; i++) {
         if (e_h[i] > 0)
             add_symbol(s, s->h, i, e_h[i] * out);

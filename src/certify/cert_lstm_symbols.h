@@ -10,7 +10,10 @@
 #include "base/arena.h"
 
 typedef struct lstm_symbols {
-    size_t H, n, most;                /* how many are kept after a step; a step adds up to 2H */
+    size_t H, n;
+    size_t most;                      /* so many are kept after a step, which adds up to 2H */
+    size_t old;                       /* those behind are new: h or c of one unit, no more */
+    uint32_t *unit;                   /* (2H) that unit */
     double *h, *c;                    /* (n, H) */
     double *T;                        /* (n, 4H) pre-activations */
     double *hull_T, *hull_c, *hull_h; /* (4H), (H), (H) sums of sizes */
