@@ -124,6 +124,16 @@ static void window_limited(const cnn_work *w, const ring *g, size_t kernel, size
     }
 }
 
+/* Has window t more positions to pay for than the budget allows? */
+static bool exceeds_budget(const cnn_work *w, size_t kernel, size_t t)
+{
+    const cert_task *task = w->t;
+    size_t paid = 0;
+    for (size_t p = t; w->limited && p < t + w->s->c->k[kernel] && p < task->n; p++)
+        paid += task->start[p + 1] - task->start[p] > 1 && !(task->unpaid && task->unpaid[p]);
+    return paid > task->budget;
+}
+
 static void finish_window(const cnn_work *w, const ring *g, size_t kernel, size_t t, real *top_lo, real *top_hi)
 {
     const size_t F = w->s->c->filters;
@@ -131,7 +141,7 @@ static void finish_window(const cnn_work *w, const ring *g, size_t kernel, size_
     real *lo = r->lo + t * F, *hi = r->hi + t * F;
     memcpy(lo, cnn_bias(w, kernel), F * sizeof *lo);
     memcpy(hi, cnn_bias(w, kernel), F * sizeof *hi);
-    if (w->limited)
+    if (exceeds_budget(w, kernel, t))
         window_limited(w, g, kernel, t, lo, hi);
     else
         window_any(w, g, kernel, t, lo, hi);
