@@ -35,12 +35,13 @@ STET_API const char *stet_verdict_name(stet_verdict v); /* "wrong", "certified",
 
 /* How to go about it. */
 typedef struct stet_certify_how {
-    const char *method; /* stet_certify_methods(), or "auto": from cheap to expensive, stops at the first proof */
+    const char *method; /* stet_certify_methods(), or "auto": from cheap to expensive, stops at the
+                           first proof */
     size_t budget;      /* substituted words at most; STET_ANY: no limit */
     bool largest;       /* where that fails, find the largest budget that can be proved */
-    bool complete;      /* look for a counter-example, then split sets until one or the other is found */
-    double time_limit;  /* seconds a text may take with `complete`; 0: no limit */
-    size_t refine;      /* steps that improve a joint bound */
+    bool complete; /* look for a counter-example, then split sets until one or the other is found */
+    double time_limit; /* seconds a text may take with `complete`; 0: no limit */
+    size_t refine;     /* steps that improve a joint bound */
 } stet_certify_how;
 #define STET_CERTIFY_HOW                                                                           \
     {                                                                                              \
@@ -56,30 +57,32 @@ typedef struct stet_harm {
 /* What is known of one text. */
 typedef struct stet_certificate {
     stet_verdict verdict;
-    int label, answer;    /* the class to be kept, the classifier's answer */
-    double clean;         /* margin of the text as it stands: label against the best other class */
-    double margin;        /* best proved lower bound of the worst margin; -INFINITY: none */
-    double slack;         /* share of rounding in it */
-    const char *method;   /* that gave it; "none" */
-    size_t budget;        /* largest number of substituted words proved; STET_ANY, or 0 for none */
-    stet_harm *harm;      /* (n_harm) positions that some word does harm at, most harmful first */
+    int label, answer;  /* the class to be kept, the classifier's answer */
+    double clean;       /* margin of the text as it stands: label against the best other class */
+    double margin;      /* best proved lower bound of the worst margin; -INFINITY: none */
+    double slack;       /* share of rounding in it */
+    const char *method; /* that gave it; "none" */
+    size_t budget;      /* largest number of substituted words proved; STET_ANY, or 0 for none */
+    stet_harm *harm;    /* (n_harm) positions that some word does harm at, most harmful first */
     size_t n_harm;
-    stet_edit *edits;     /* (n_edits) the counter-example of a broken text, ascending positions */
+    stet_edit *edits; /* (n_edits) the counter-example of a broken text, ascending positions */
     size_t n_edits;
-    size_t branches;      /* parts that `complete` bounded */
+    size_t branches; /* parts that `complete` bounded */
     double seconds;
 } stet_certificate;
 STET_API void stet_certificate_deinit(stet_certificate *c);
 
 /* For one text at a time; a model may have several certifiers, one a thread. */
 typedef struct stet_certifier stet_certifier;
-STET_API stet_status stet_certifier_new(stet_model *m, const stet_certify_how *how, stet_certifier **out);
+STET_API stet_status stet_certifier_new(stet_model *m, const stet_certify_how *how,
+                                        stet_certifier **out);
 STET_API void stet_certifier_free(stet_certifier *c);
 /* The text as the model reads it (stet_model_read) and what may stand at its positions; without
  * positions, an empty text. On failure *out holds nothing. STET_EFORMAT where the model gives
  * numbers that are not finite. */
-STET_API stet_status stet_certify_text(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
-                                       int label, stet_certificate *out);
+STET_API stet_status stet_certify_text(stet_certifier *c, const uint32_t *ids,
+                                       const stet_choices *choices, int label,
+                                       stet_certificate *out);
 
 typedef struct stet_certify_args {
     stet_model *model; /* compiled when needed */
@@ -104,15 +107,16 @@ enum { STET_MARGIN_BINS = 20 };
 typedef struct stet_certify_result {
     size_t n, correct, verdicts[STET_VERDICTS];
     double clean, certified, broken, undecided; /* shares of n */
-    double margin_lo, margin_hi;                /* range of the histogram: proved margins of correct texts */
+    double margin_lo, margin_hi; /* range of the histogram: proved margins of correct texts */
     size_t margin_bins[STET_MARGIN_BINS];
     double slack_mean, candidates_mean, attackable_mean;
     double seconds;
-    size_t *budget_at_least; /* (n_budget) [r]: correct texts for which r words or more were proved */
-    size_t n_budget;         /* one more than the largest that is not STET_ANY */
-    size_t *index;           /* (n) the texts, and */
-    stet_verdict *verdict;   /* (n) what became of them */
-    char *method;            /* how the proofs were made: "ibp 312, joint 401" */
+    size_t
+        *budget_at_least;  /* (n_budget) [r]: correct texts for which r words or more were proved */
+    size_t n_budget;       /* one more than the largest that is not STET_ANY */
+    size_t *index;         /* (n) the texts, and */
+    stet_verdict *verdict; /* (n) what became of them */
+    char *method;          /* how the proofs were made: "ibp 312, joint 401" */
 } stet_certify_result;
 STET_API stet_status stet_certify_run(const stet_certify_args *a, stet_certify_result *out);
 STET_API void stet_certify_result_deinit(stet_certify_result *r);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
+#include "lexicon/sets.h"
 
 enum { BLOCK_PER_THREAD = 16, MAX_ERRORS_IN_A_ROW = 8 };
 
@@ -21,10 +22,6 @@ static stet_status check_args(const stet_attack_args *a)
     if (a->model && stet_dataset_classes(a->data) != stet_model_classes(a->model))
         return error_set(STET_EUSAGE, "the data has %zu classes, the model %zu",
                          stet_dataset_classes(a->data), stet_model_classes(a->model));
-    for (size_t i = 0; i < a->n_index && a->index; i++)
-        if (a->index[i] >= stet_dataset_size(a->data) || (i > 0 && a->index[i] <= a->index[i - 1]))
-            return error_set(STET_EUSAGE, "text %zu: indices must ascend and be of this data set",
-                             a->index[i]);
     return STET_OK;
 }
 
@@ -64,40 +61,16 @@ static stet_status collect_words(attack_job *j)
     return st;
 }
 
-/* Sets of texts cannot say anything about another text. */
-static stet_status check_text(const stet_attack_args *a, size_t index)
-{
-    if (stet_dataset_label(a->data, index) < 0)
-        return error_set(STET_EUSAGE, "text %zu has no label", index);
-    size_t which = 0;
-    const stet_str text = stet_dataset_text(a->data, index);
-    if (a->sets->texts)
-        TRY(stet_subst_texts_find(a->sets->texts, text.data, text.len, &which));
-    return which == SIZE_MAX
-               ? error_set(STET_EUSAGE, "text %zu is not among the texts of the sets", index)
-               : STET_OK;
-}
-
 /* A record for every text to attack. */
 static stet_status take_texts(attack_job *j)
 {
-    const stet_attack_args *a = j->a;
-    j->n = a->n_index;
-    size_t *all = NULL;
-    const size_t *index = a->index;
-    stet_status st = STET_OK;
-    if (!index) {
-        index = all = mem_alloc(stet_dataset_size(a->data), sizeof *all);
-        st = all ? stet_sets_sample(a->sets, a->data, 0, a->seed, all, &j->n) : STET_ENOMEM;
-    }
-    if (st == STET_OK && !(j->record = mem_zalloc(j->n + 1, sizeof *j->record)))
-        st = STET_ENOMEM;
-    for (size_t i = 0; st == STET_OK && i < j->n; i++) {
+    size_t *index;
+    TRY(sets_take_texts(j->a->sets, j->a->data, j->a->index, j->a->n_index, &index, &j->n));
+    j->record = mem_zalloc(j->n + 1, sizeof *j->record);
+    for (size_t i = 0; j->record && i < j->n; i++)
         j->record[i].index = index[i];
-        st = check_text(a, index[i]);
-    }
-    mem_free(all);
-    return st;
+    mem_free(index);
+    return j->record ? STET_OK : STET_ENOMEM;
 }
 
 static stet_status set_up(attack_job *j)

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "certify/certifier.h"
+#include "lexicon/sets.h"
 
 enum { BLOCK_PER_THREAD = 16 };
 
@@ -47,46 +48,18 @@ static stet_status check_args(const stet_certify_args *a)
     if (stet_dataset_classes(a->data) != stet_model_classes(a->model))
         return error_set(STET_EUSAGE, "the data has %zu classes, the model %zu",
                          stet_dataset_classes(a->data), stet_model_classes(a->model));
-    for (size_t i = 0; i < a->n_index && a->index; i++)
-        if (a->index[i] >= stet_dataset_size(a->data) || (i > 0 && a->index[i] <= a->index[i - 1]))
-            return error_set(STET_EUSAGE, "text %zu: indices must ascend and be of this data set",
-                             a->index[i]);
     return STET_OK;
-}
-
-/* Sets of texts cannot say anything about another text. */
-static stet_status check_text(const stet_certify_args *a, size_t index)
-{
-    if (stet_dataset_label(a->data, index) < 0)
-        return error_set(STET_EUSAGE, "text %zu has no label", index);
-    size_t which = 0;
-    const stet_str text = stet_dataset_text(a->data, index);
-    if (a->sets->texts)
-        TRY(stet_subst_texts_find(a->sets->texts, text.data, text.len, &which));
-    return which == SIZE_MAX
-               ? error_set(STET_EUSAGE, "text %zu is not among the texts of the sets", index)
-               : STET_OK;
 }
 
 static stet_status take_texts(run_job *j)
 {
-    const stet_certify_args *a = j->a;
-    j->n = a->n_index;
-    size_t *all = NULL;
-    const size_t *index = a->index;
-    stet_status st = STET_OK;
-    if (!index) {
-        index = all = mem_alloc(stet_dataset_size(a->data) + 1, sizeof *all);
-        st = all ? stet_sets_sample(a->sets, a->data, 0, 0, all, &j->n) : STET_ENOMEM;
-    }
-    if (st == STET_OK && !(j->record = mem_zalloc(j->n + 1, sizeof *j->record)))
-        st = STET_ENOMEM;
-    for (size_t i = 0; st == STET_OK && i < j->n; i++) {
+    size_t *index;
+    TRY(sets_take_texts(j->a->sets, j->a->data, j->a->index, j->a->n_index, &index, &j->n));
+    j->record = mem_zalloc(j->n + 1, sizeof *j->record);
+    for (size_t i = 0; j->record && i < j->n; i++)
         j->record[i].index = index[i];
-        st = check_text(a, index[i]);
-    }
-    mem_free(all);
-    return st;
+    mem_free(index);
+    return j->record ? STET_OK : STET_ENOMEM;
 }
 
 static stet_status set_up(run_job *j, const cert_family *f)

@@ -1,5 +1,5 @@
-/* cli/cmd_predict.c - stet predict: the label and probabilities of texts given as arguments, in a file, or on
- * standard input, one a line; with --certify, what is proved about them. */
+/* cli/cmd_predict.c - stet predict: the label and probabilities of texts given as arguments, in a
+ * file, or on standard input, one a line; with --certify, what is proved about them. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +19,11 @@ typedef struct predict_cfg {
 
 static const stet_opt opts[] = {
     STET_OPT_TOPIC("Input"),
-    STET_OPT_STR("file", predict_cfg, file, NULL, "FILE", "texts, one a line; without it and without TEXT, standard input"),
+    STET_OPT_STR("file", predict_cfg, file, NULL, "FILE",
+                 "texts, one a line; without it and without TEXT, standard input"),
     STET_OPT_TOPIC("Certificate"),
-    STET_OPT_FLAG("certify", predict_cfg, certify, "prove that substitutions do not change the answer"),
+    STET_OPT_FLAG("certify", predict_cfg, certify,
+                  "prove that substitutions do not change the answer"),
     STET_OPT_STR("synonyms", predict_cfg, synonyms, NULL, "SET", CLI_SYNONYMS_HELP),
     CLI_PROVE_OPTS(predict_cfg),
     CLI_COMMON_OPTS(predict_cfg),
@@ -42,16 +44,19 @@ typedef struct predictor {
 
 /* ---- certificates ------------------------------------------------------------------------- */
 
-static stet_status certify(predictor *p, const char *text, size_t len, int label, stet_certificate *out)
+static stet_status certify(predictor *p, const char *text, size_t len, int label,
+                           stet_certificate *out)
 {
     size_t which = 0, n;
     stet_status st = stet_tokenize(stet_model_tokenizer(p->model), text, len, &p->tokens);
     if (st == STET_OK && p->sets.texts)
         st = stet_subst_texts_find(p->sets.texts, text, len, &which);
     if (st == STET_OK && which == SIZE_MAX)
-        return cli_usage("--synonyms %s says nothing about the text '%.40s%s'", p->cfg->synonyms, text, len > 40 ? "..." : "");
+        return cli_usage("--synonyms %s says nothing about the text '%.40s%s'", p->cfg->synonyms,
+                         text, len > 40 ? "..." : "");
     if (st == STET_OK)
-        st = stet_sets_choices(&p->sets, text, len, stet_model_vocab(p->model), &p->tokens, stet_model_max_len(p->model), &p->choices);
+        st = stet_sets_choices(&p->sets, text, len, stet_model_vocab(p->model), &p->tokens,
+                               stet_model_max_len(p->model), &p->choices);
     if (st == STET_OK)
         st = stet_model_read(p->model, text, len, p->ids, &n);
     return st == STET_OK ? stet_certify_text(p->certifier, p->ids, &p->choices, label, out) : st;
@@ -68,8 +73,8 @@ static const char *substitute(const predictor *p, uint32_t pos, uint32_t word)
 
 static json_t *swap_json(const predictor *p, uint32_t pos, uint32_t word)
 {
-    return json_pack("{s:i, s:s, s:s}", "position", (int)pos, "word", stet_token_word(&p->tokens, pos), "substitute",
-                     substitute(p, pos, word));
+    return json_pack("{s:i, s:s, s:s}", "position", (int)pos, "word",
+                     stet_token_word(&p->tokens, pos), "substitute", substitute(p, pos, word));
 }
 
 static void add_certificate(const predictor *p, const stet_certificate *c, json_t *o)
@@ -83,12 +88,14 @@ static void add_certificate(const predictor *p, const stet_certificate *c, json_
     for (size_t k = 0; k < c->n_edits; k++)
         json_array_append_new(edits, swap_json(p, c->edits[k].pos, c->edits[k].word));
     json_t *margin = json_real(c->margin); /* NULL if nothing was proved */
-    json_object_update_new(o, json_pack("{s:b, s:s, s:o, s:f, s:o, s:s, s:I, s:f, s:o, s:o}", "certified", c->verdict == STET_CERTIFIED,
-                                        "verdict", stet_verdict_name(c->verdict), "largest_budget",
-                                        c->budget == STET_ANY ? json_null() : json_integer((json_int_t)c->budget), "clean_margin",
-                                        c->clean, "margin", margin ? margin : json_null(), "method", c->method, "branches",
-                                        (json_int_t)c->branches, "seconds", c->seconds, "harm", harm,
-                                        "counter_example", edits));
+    json_object_update_new(
+        o, json_pack("{s:b, s:s, s:o, s:f, s:o, s:s, s:I, s:f, s:o, s:o}", "certified",
+                     c->verdict == STET_CERTIFIED, "verdict", stet_verdict_name(c->verdict),
+                     "largest_budget",
+                     c->budget == STET_ANY ? json_null() : json_integer((json_int_t)c->budget),
+                     "clean_margin", c->clean, "margin", margin ? margin : json_null(), "method",
+                     c->method, "branches", (json_int_t)c->branches, "seconds", c->seconds, "harm",
+                     harm, "counter_example", edits));
 }
 
 static void print_swaps(const predictor *p, const stet_certificate *c)
@@ -115,42 +122,50 @@ static void print_certificate(const predictor *p, const stet_certificate *c)
     size_t words = 0;
     for (size_t i = 0; i < p->choices.n; i++)
         words += p->choices.start[i + 1] > p->choices.start[i];
-    printf("    margin %.3f; words that can change: %zu, substitutes: %u\n", c->clean, words, p->choices.n ? p->choices.start[p->choices.n] : 0);
+    printf("    margin %.3f; words that can change: %zu, substitutes: %u\n", c->clean, words,
+           p->choices.n ? p->choices.start[p->choices.n] : 0);
     if (c->verdict == STET_CERTIFIED) {
-        const char *how_many = words == 0              ? "nothing"
-                               : c->budget == STET_ANY ? "no combination of them"
-                                                       : cli_fmt("no %zu of them or fewer", c->budget);
-        printf("    %scertified%s: %s changes the answer (margin >= %.3f, %s)\n", cli_style("green"), reset, how_many, c->margin, c->method);
+        const char *how_many = words == 0 ? "nothing"
+                               : c->budget == STET_ANY
+                                   ? "no combination of them"
+                                   : cli_fmt("no %zu of them or fewer", c->budget);
+        printf("    %scertified%s: %s changes the answer (margin >= %.3f, %s)\n",
+               cli_style("green"), reset, how_many, c->margin, c->method);
     } else if (c->budget > 0) {
-        printf("    %s%s%s; proved: no %zu of them or fewer change the answer\n", cli_style("yellow"), stet_verdict_name(c->verdict), reset,
-               c->budget);
+        printf("    %s%s%s; proved: no %zu of them or fewer change the answer\n",
+               cli_style("yellow"), stet_verdict_name(c->verdict), reset, c->budget);
     } else {
-        printf("    %s%s%s; not even one substitution is proved to leave the answer\n", cli_style("yellow"), stet_verdict_name(c->verdict),
-               reset);
+        printf("    %s%s%s; not even one substitution is proved to leave the answer\n",
+               cli_style("yellow"), stet_verdict_name(c->verdict), reset);
     }
     print_swaps(p, c);
 }
 
 /* ---- predictions -------------------------------------------------------------------------- */
 
-static stet_status print_json(const predictor *p, const char *text, int label, const stet_certificate *c)
+static stet_status print_json(const predictor *p, const char *text, int label,
+                              const stet_certificate *c)
 {
     const stet_model *m = p->model;
     json_t *prob = json_object();
     for (size_t k = 0; k < stet_model_classes(m); k++)
         json_object_set_new(prob, stet_model_class_name(m, k), json_real(p->prob[k]));
     json_t *line = json_string(text);
-    json_t *o = json_pack("{s:s, s:i, s:f, s:o, s:o}", "label", stet_model_class_name(m, (size_t)label), "class", label, "probability",
-                          (double)p->prob[label], "probabilities", prob, "text", line ? line : json_null());
+    json_t *o =
+        json_pack("{s:s, s:i, s:f, s:o, s:o}", "label", stet_model_class_name(m, (size_t)label),
+                  "class", label, "probability", (double)p->prob[label], "probabilities", prob,
+                  "text", line ? line : json_null());
     if (p->certifier)
         add_certificate(p, c, o);
     return cli_json_print(o);
 }
 
-static void print_text(const predictor *p, const char *text, size_t len, int label, const stet_certificate *c)
+static void print_text(const predictor *p, const char *text, size_t len, int label,
+                       const stet_certificate *c)
 {
     const int shown = len > 70 ? 67 : (int)len;
-    printf("%s%-12s%s %.4f  %.*s%s\n", cli_style("bold"), stet_model_class_name(p->model, (size_t)label), cli_style("reset"),
+    printf("%s%-12s%s %.4f  %.*s%s\n", cli_style("bold"),
+           stet_model_class_name(p->model, (size_t)label), cli_style("reset"),
            (double)p->prob[label], shown, text, len > 70 ? "..." : "");
     if (p->certifier)
         print_certificate(p, c);
@@ -240,8 +255,9 @@ const cli_command cmd_predict = {
     .name = "predict",
     .args = "DIR [TEXT...]",
     .summary = "label and probabilities of texts, with a certificate if asked",
-    .examples = "  stet predict runs/cnn \"a fine film\"\n  stet predict runs/cnn --json < reviews.txt\n"
-                "  stet predict runs/cnn --certify --synonyms jia.subst \"a fine film\"\n",
+    .examples =
+        "  stet predict runs/cnn \"a fine film\"\n  stet predict runs/cnn --json < reviews.txt\n"
+        "  stet predict runs/cnn --certify --synonyms jia.subst \"a fine film\"\n",
     .opts = opts,
     .cfg_size = sizeof(predict_cfg),
     .min_args = 1,

@@ -1,11 +1,12 @@
 /* lexicon/sets.c - sets of words and sets of texts behind one name (stet/choices.h). */
+#include "lexicon/sets.h"
+
 #include <string.h>
 
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "lexicon/subst.h"
-#include "stet/choices.h"
 
 /* ---- loading ------------------------------------------------------------------------------ */
 
@@ -100,6 +101,53 @@ stet_status stet_sets_sample(const stet_sets *s, const stet_dataset *d, size_t l
     mem_free(chosen);
     *n = limit;
     return STET_OK;
+}
+
+/* Sets of texts cannot say anything about another text. */
+static stet_status check_text(const stet_sets *s, const stet_dataset *d, size_t index)
+{
+    if (stet_dataset_label(d, index) < 0)
+        return error_set(STET_EUSAGE, "text %zu has no label", index);
+    size_t which = 0;
+    const stet_str text = stet_dataset_text(d, index);
+    if (s->texts)
+        TRY(stet_subst_texts_find(s->texts, text.data, text.len, &which));
+    return which == SIZE_MAX
+               ? error_set(STET_EUSAGE, "text %zu is not among the texts of the sets", index)
+               : STET_OK;
+}
+
+static stet_status check_texts(const stet_sets *s, const stet_dataset *d, const size_t *index,
+                               size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (index[i] >= stet_dataset_size(d) || (i > 0 && index[i] <= index[i - 1]))
+            return error_set(STET_EUSAGE, "text %zu: indices must ascend and be of this data set",
+                             index[i]);
+        TRY(check_text(s, d, index[i]));
+    }
+    return STET_OK;
+}
+
+stet_status sets_take_texts(const stet_sets *s, const stet_dataset *d, const size_t *index,
+                            size_t n_index, size_t **out, size_t *n)
+{
+    *n = n_index;
+    *out = mem_alloc((index ? n_index : stet_dataset_size(d)) + 1, sizeof **out);
+    if (!*out)
+        return STET_ENOMEM;
+    stet_status st = STET_OK;
+    if (index)
+        memcpy(*out, index, n_index * sizeof *index);
+    else
+        st = stet_sets_sample(s, d, 0, 0, *out, n);
+    if (st == STET_OK)
+        st = check_texts(s, d, *out, *n);
+    if (st != STET_OK) {
+        mem_free(*out);
+        *out = NULL;
+    }
+    return st;
 }
 
 /* ---- choices ------------------------------------------------------------------------------ */
