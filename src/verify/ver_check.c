@@ -22,13 +22,7 @@ static stet_status open_task(ver_work *w, const ver_task *t)
  * itself, less what float32 may be wrong by. */
 static stet_status value_bound(ver_work *w, int label, int other, double *out)
 {
-    *out = -INFINITY;
-    for (const char *const *method = w->m->kind->methods; *method; method++) {
-        double b;
-        TRY(w->m->kind->bound(w, label, other, *method, NULL, &b));
-        *out = b > *out ? b : *out;
-    }
-    return STET_OK;
+    return w->m->kind->bound(w, label, other, w->m->kind->value, NULL, out);
 }
 
 static stet_status open_words(ver_work *w, const ver_line *l, const uint32_t *id, arena *a, ver_task *t)

@@ -573,4 +573,4 @@ static stet_status bound(ver_work *w, int label, int other, const char *method, 
 
 /* Intervals are at least as tight as the window form of the growth bound. */
 static const char *const methods[] = {"ibp", "joint", "gbm", "gbm-window", NULL};
-const ver_kind ver_cnn = {"cnn", methods, open, bound};
+const ver_kind ver_cnn = {"cnn", methods, "ibp", open, bound};

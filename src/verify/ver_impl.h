@@ -116,6 +116,7 @@ typedef struct ver_work {
 typedef struct ver_kind {
     const char *name;
     const char *const *methods; /* that a claim may name, NULL at the end */
+    const char *value;          /* the one for a text without choices: its margin, less rounding */
     stet_status (*open)(ver_work *w);
     /* A number that logit[label] - logit[other] of no float32 evaluation goes below, as tight as
      * `method` promises; `witness` may be NULL. STET_EFORMAT: the witness is no good, message set. */

@@ -16,16 +16,6 @@ size_t ver_place(const ver_read *r, size_t step)
     return r->reverse ? r->n - 1 - step : step;
 }
 
-static double sigmoid(double x)
-{
-    return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x));
-}
-
-static double activation(size_t gate, double x)
-{
-    return gate == GATE_G ? tanh(x) : sigmoid(x);
-}
-
 /* Products of all words with the input weights; size (words, 4H) takes the sums of their terms. */
 static void project(ver_read *r, const ver_model *m, double *size)
 {
@@ -71,7 +61,7 @@ static void clean_step(ver_read *r, size_t step)
         T[q] = x[q] + r->p->b_ih[q] + r->p->b_hh[q];
         for (size_t j = 0; j < H; j++)
             T[q] += r->p->w_hh[q * H + j] * h[j];
-        gate[q] = activation(q / H, T[q]);
+        gate[q] = ver_activation(q / H == GATE_G, T[q]);
     }
     for (size_t i = 0; i < H; i++) {
         double *c = &r->c[(step + 1) * H + i];
@@ -102,57 +92,12 @@ stet_status ver_read_text(ver_read *r, const ver_model *m, const ver_task *t, bo
     return STET_OK;
 }
 
-/* ---- activations -------------------------------------------------------------------------- */
-
-static double derivative(bool is_tanh, double f)
-{
-    return is_tanh ? 1 - f * f : f * (1 - f);
-}
-
-static iv range_of(bool is_tanh, iv x)
-{
-    const double lo = is_tanh ? tanh(x.lo) : sigmoid(x.lo), hi = is_tanh ? tanh(x.hi) : sigmoid(x.hi);
-    return (iv){fmax(is_tanh ? -1 : 0, lo - LIBM), fmin(1, hi + LIBM)};
-}
-
-/* The derivative is a bell with its top at 0. */
-static iv derivatives(bool is_tanh, iv x)
-{
-    const double lo = derivative(is_tanh, is_tanh ? tanh(x.lo) : sigmoid(x.lo));
-    const double hi = derivative(is_tanh, is_tanh ? tanh(x.hi) : sigmoid(x.hi));
-    const double top = is_tanh ? 1 : 0.25;
-    return (iv){fmax(0, fmin(lo, hi) - LIBM), fmin(top, (x.lo <= 0 && x.hi >= 0 ? top : fmax(lo, hi)) + LIBM)};
-}
-
-/* Slopes (phi(y) - phi(m)) / (y - m) for y in x, which holds m: they rise, then fall, along x. So the least
- * is that of an end or phi'(m); the most is that of an end where the slope still rises towards the end, or at
- * most the largest derivative. Next to m an end says nothing but the derivatives. */
-static iv slopes(bool is_tanh, double m, iv x)
-{
-    const iv all = derivatives(is_tanh, x);
-    const double f = is_tanh ? tanh(m) : sigmoid(m), ends[2] = {x.lo, x.hi};
-    iv s = {derivative(is_tanh, f) - LIBM, all.hi};
-    for (int k = 0; k < 2; k++) {
-        const double gap = fabs(ends[k] - m);
-        if (gap < 1e-9) {
-            s.lo = all.lo;
-            continue;
-        }
-        const double at = is_tanh ? tanh(ends[k]) : sigmoid(ends[k]), error = 0x1p-49 / gap;
-        const double secant = (at - f) / (ends[k] - m);
-        s.lo = fmin(s.lo, fmax(all.lo, secant - error));
-        if (derivative(is_tanh, at) - LIBM >= secant + error)
-            s.hi = fmin(s.hi, secant + error);
-    }
-    return (iv){fmax(s.lo, all.lo), s.hi};
-}
+/* ---- a step ------------------------------------------------------------------------------- */
 
 static iv coefficient(const ver_tube *t, bool is_tanh, double clean, iv x)
 {
-    return t->level == VER_DERIVATIVE ? derivatives(is_tanh, x) : slopes(is_tanh, clean, x);
+    return t->level == VER_DERIVATIVE ? ver_derivatives(is_tanh, x) : ver_slopes(is_tanh, clean, x);
 }
-
-/* ---- a step ------------------------------------------------------------------------------- */
 
 /* Pre-activations: the words' range, the states' box, the biases, the error. */
 static void gates(const ver_read *r, ver_tube *t, size_t step)
@@ -168,13 +113,14 @@ static void gates(const ver_read *r, ver_tube *t, size_t step)
         x = iv_less(iv_less(x, -(double)r->p->b_ih[q]), -(double)r->p->b_hh[q]);
         t->T[q] = iv_with(iv_widen(x, e_T[q]), clean[q]);
     }
-    if (t->level == VER_AFFINE)
+    if (t->level >= VER_AFFINE)
         ver_affine_gates(r, t, step);
     for (size_t q = 0; q < H4; q++) {
         const bool is_tanh = q / H == GATE_G;
-        t->act[q] = range_of(is_tanh, t->T[q]);
+        t->act[q] = ver_range_of(is_tanh, t->T[q]);
         t->slope[q] = coefficient(t, is_tanh, clean[q], t->T[q]);
         t->dT[q] = iv_less(t->T[q], clean[q]);
+        t->far_T[step * H4 + q] = iv_mag(t->dT[q]);
     }
 }
 
@@ -236,7 +182,7 @@ static void next_cell(const ver_read *r, ver_tube *t, size_t step)
             box = iv_cap(box, iv_less(cell_deviation(r, t, step, i), -clean));
         t->c_next[i] = iv_with(box, clean);
     }
-    if (t->level == VER_AFFINE)
+    if (t->level >= VER_AFFINE)
         ver_affine_cell(r, t, step);
 }
 
@@ -271,7 +217,7 @@ static void next_hidden(const ver_read *r, ver_tube *t, size_t step, iv *next)
 {
     const size_t H = r->H, at = step * H;
     for (size_t i = 0; i < H; i++) {
-        const iv tau = range_of(true, t->c_next[i]);
+        const iv tau = ver_range_of(true, t->c_next[i]);
         const iv d = coefficient(t, true, r->c[at + H + i], t->c_next[i]);
         t->E[at + i] = iv_mul(t->slope[GATE_O * H + i], tau);
         t->G[at + i] = iv_mul(gate_or_range(r, t, step, GATE_O * H + i), d);
@@ -282,7 +228,7 @@ static void next_hidden(const ver_read *r, ver_tube *t, size_t step, iv *next)
         next[i] = iv_with(box, clean);
     }
     memcpy(t->h, next, H * sizeof *next);
-    if (t->level == VER_AFFINE)
+    if (t->level >= VER_AFFINE)
         ver_affine_hidden(r, t, step);
     memcpy(t->c, t->c_next, H * sizeof *t->c);
 }
@@ -298,19 +244,26 @@ stet_status ver_tube_build(const ver_read *r, ver_level level, arena *a, ver_tub
     t->e_c = arena_new(a, double, n * H);
     t->T = arena_new(a, iv, 4 * GATES * H);
     t->h = arena_znew(a, iv, 4 * H);
-    if (!t->P || !t->E || !t->G || !t->F || !t->e_c || !t->T || !t->h)
+    t->h_at = arena_znew(a, iv, (n + 1) * H);
+    t->c_at = arena_znew(a, iv, (n + 1) * H);
+    t->far_T = arena_new(a, double, n * GATES * H);
+    if (!t->P || !t->E || !t->G || !t->F || !t->e_c || !t->T || !t->h || !t->h_at || !t->c_at || !t->far_T)
         return STET_ENOMEM;
     t->slope = t->T + GATES * H;
     t->act = t->slope + GATES * H;
     t->dT = t->act + GATES * H;
     t->c = t->h + H;
     t->c_next = t->c + H;
-    if (level == VER_AFFINE)
+    if (level >= VER_AFFINE) {
         TRY(ver_affine_new(r, a, &t->a));
+        TRY(ver_lines_new(r, a, &t->lines));
+    }
     for (size_t step = 0; step < n; step++) {
         gates(r, t, step);
         next_cell(r, t, step);
         next_hidden(r, t, step, t->c_next + H);
+        memcpy(t->h_at + (step + 1) * H, t->h, H * sizeof *t->h);
+        memcpy(t->c_at + (step + 1) * H, t->c, H * sizeof *t->c);
     }
     return STET_OK;
 }

@@ -1,0 +1,65 @@
+#!/bin/sh
+# Certificates of small trained models, checked by the other code; edited ones, other sources, mistakes.
+. "$(dirname "$0")/cli_test.sh"
+cd "$TMP" || exit 1
+
+i=0
+while [ $i -lt 30 ]; do
+    printf '1\tthis film is good and fine and great\n0\tthis film is bad and poor and awful\n1\ta good film\n0\tbad\n'
+    i=$((i + 1))
+done >train.tsv
+for w in this film a is good fine great bad poor awful and; do
+    printf '%s' $w
+    for k in 1 2 3 4 5 6; do printf ' 0.%d' $(((${#w} * k * 7 + $(printf '%d' "'$w") * k) % 10)); done
+    echo
+done >vectors.txt
+printf '{"good": ["fine", "great"], "bad": ["poor", "awful"], "film": ["fine", "unheard"]}' >near.json
+printf '{"good": ["bad", "great"], "bad": ["good", "awful"], "film": ["fine"]}' >far.json
+"$STET" synonyms build -q --neighbours near.json -o near || fail "synonyms build"
+"$STET" synonyms build -q --neighbours far.json -o far || fail "synonyms build"
+
+# The sum of a line is the SHA-256 of what stands before it; with sha256sum a forger has it too.
+forge() { # FILE LINE SED-EXPRESSION
+    head -n $(($2 - 1)) "$1"
+    body=$(sed -n "${2}p" "$1" | sed 's/,"sum":"[0-9a-f]*"}$//' | sed "$3")
+    printf '%s,"sum":"%s"}\n' "$body" "$(printf '%s' "$body" | sha256sum | cut -d' ' -f1)"
+    tail -n +$(($2 + 1)) "$1"
+}
+
+for model in cnn bilstm s4; do
+    small=$(case $model in cnn) echo --filters 8 ;; bilstm) echo --hidden 6 ;; s4) echo --channels 8 --state 4 ;; esac)
+    "$STET" train -q --data train.tsv --vectors vectors.txt --model $model $small --lr 0.02 --batch 8 --epochs 5 -o $model >/dev/null ||
+        fail "train $model"
+    for how in "near" "near --budget 1" "near --largest" "far --complete" "far --budget 1 --complete"; do
+        set -- $how
+        sets=$1
+        shift
+        "$STET" certify $model --data train.tsv --limit 6 --synonyms $sets "$@" -o cert.jsonl >/dev/null || fail "certify $model, $how"
+        output "stand" "$STET" verify cert.jsonl --model $model --data train.tsv --synonyms $sets
+        output '"failed":0' "$STET" verify cert.jsonl --model $model --json
+    done
+    "$STET" certify $model --data train.tsv --limit 6 --synonyms near --budget 1 -o cert.jsonl >/dev/null
+    line=$(grep -n '"bound":' cert.jsonl | head -1 | cut -d: -f1)
+    sed 's/"bound":/"bound":1/' cert.jsonl >edited.jsonl
+    [ -z "$line" ] || expect 3 "do not hold" "$STET" verify edited.jsonl --model $model
+    if [ -n "$line" ] && command -v sha256sum >/dev/null; then
+        forge cert.jsonl "$line" 's/"slack"/"slack"/' >same.jsonl
+        cmp -s cert.jsonl same.jsonl || fail "a line forged as it was is another"
+        forge cert.jsonl "$line" 's/"bound":/"bound":9/' >forged.jsonl
+        expect 3 "do not hold" "$STET" verify forged.jsonl --model $model
+        "$STET" verify forged.jsonl --model $model 2>/dev/null | grep -q "^line $line: text .* claimed 9" || fail "$model: the forged line is not named"
+    fi
+done
+
+expect 3 "do not hold" "$STET" verify cert.jsonl --model cnn
+"$STET" verify cert.jsonl --model cnn 2>/dev/null | grep -q "kind" || fail "another model is not named"
+expect 3 "do not hold" "$STET" verify cert.jsonl --model s4 --synonyms far
+head -n 3 cert.jsonl >cut.jsonl
+expect 3 "do not hold" "$STET" verify cut.jsonl --model s4
+sed 's/good/fine/' train.tsv >other.tsv
+expect 3 "do not hold" "$STET" verify cert.jsonl --model s4 --data other.tsv
+expect 2 "--model" "$STET" verify cert.jsonl
+expect 1 "none" "$STET" verify none --model s4
+expect 1 "config.json" "$STET" verify cert.jsonl --model none
+expect 3 "do not hold" "$STET" verify train.tsv --model s4
+exit $failed
