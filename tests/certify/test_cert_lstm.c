@@ -201,3 +201,28 @@ TEST(golden_affine_tube)
     }
     close_problem(&p);
 }
+
+/* There are no golden lines, but they may not be worse than the best of the golden margins. */
+TEST(lines_are_between_the_golden_margin_and_the_truth)
+{
+    static problem p;
+    read_problem(&p);
+    CHECK_OK(lstm_pair_build(&p.pair, TUBE_LINEAR));
+    const json_t *truth = json_object_get(p.file, "exhaustive_budget");
+    for (size_t r = 1; r <= N; r++) {
+        const char name[] = {(char)('0' + r), 0};
+        const json_t *least =
+            r <= 2 ? json_object_get(truth, name) : json_object_get(p.file, "exhaustive_min");
+        double best = -INFINITY;
+        for (lstm_form form = FORM_ADJOINT; form < FORMS; form++)
+            if (form != FORM_AFFINE) {
+                const lstm_margin m = lstm_sum_margin(&p.pair, TUBE_LINEAR, form, &p.head);
+                best = fmax(best, sum(&p, m, r));
+            }
+        CHECK_LE(best, json_number_value(least));
+        CHECK_LE(r <= 2 ? golden_margin(&p, "affine", "bud", name)
+                        : golden_margin(&p, "affine", "best", NULL),
+                 best);
+    }
+    close_problem(&p);
+}
