@@ -1,6 +1,7 @@
 /* How many reviews a second does each bound of the text CNN take? A model of the default size with
- * random weights and texts with the statistics of IMDB under Jia et al.'s sets: 230 words, 44 of 100
- * can be replaced, by 5.6 words on average. Tasks are opened anew for every bound, as on one core of a run. */
+ * random weights and texts with the statistics of IMDB under Jia et al.'s sets: 230 words, 44 of
+ * 100 can be replaced, by 5.6 words on average. Tasks are opened anew for every bound, as on one
+ * core of a run. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,8 @@ static float *vectors(size_t n, rng *r)
         must(STET_ENOMEM);
     for (size_t i = 0; i < n; i++)
         for (size_t d = 0; d < DIM; d++)
-            x[i * DIM + d] = (float)(i % MOST ? x[(i - i % MOST) * DIM + d] + 0.1 * rng_normal(r) : 0.4 * rng_normal(r));
+            x[i * DIM + d] = (float)(i % MOST ? x[(i - i % MOST) * DIM + d] + 0.1 * rng_normal(r)
+                                              : 0.4 * rng_normal(r));
     return x;
 }
 
@@ -46,7 +48,8 @@ static model *random_model(void)
     model *m;
     must(stet_vocab_from_words(words, WORDS, &v));
     const stet_vectors t = {.n = n, .dim = DIM, .data = data};
-    const stet_model_new_args how = {.name = "cnn", .vocab = v, .vectors = &t, .max_len = 512, .n_classes = 2, .seed = 1};
+    const stet_model_new_args how = {
+        .name = "cnn", .vocab = v, .vectors = &t, .max_len = 512, .n_classes = 2, .seed = 1};
     must(stet_model_new(&how, &m));
     must(stet_model_compile(m));
     stet_vocab_free(v);
@@ -63,13 +66,15 @@ typedef struct review {
 static void random_review(const model *m, rng *r, review *out)
 {
     for (size_t p = 0; p < LEN; p++) {
-        const size_t groups = (m->n_words - MOST) / MOST, first = MOST * (size_t)(exp(rng_double(r) * log((double)groups)));
+        const size_t groups = (m->n_words - MOST) / MOST,
+                     first = MOST * (size_t)(exp(rng_double(r) * log((double)groups)));
         const size_t count = rng_below(r, 100) < 44 ? 5 + rng_below(r, MOST - 4) : 1;
         for (size_t s = 0; s < count; s++)
             out->word[out->start[p] + s] = (uint32_t)(first + s);
         out->start[p + 1] = out->start[p] + (uint32_t)count;
     }
-    out->task = (cert_task){.n = LEN, .start = out->start, .word = out->word, .budget = STET_ANY, .label = 0};
+    out->task = (cert_task){
+        .n = LEN, .start = out->start, .word = out->word, .budget = STET_ANY, .label = 0};
 }
 
 typedef struct job {

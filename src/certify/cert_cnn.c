@@ -25,9 +25,9 @@ double cnn_gamma(size_t n)
 static const double largest = 0x1p100;
 
 /* How far a window sum of size at most `size` may be from that of the neighbour: from its
- * projections to the real ones (D roundings), and from there to a float32 evaluation: a dot product of
- * length D, k + 1 additions. Views also subtract the word that leaves, of the same size, hence the
- * factor 3. */
+ * projections to the real ones (D roundings), and from there to a float32 evaluation: a dot product
+ * of length D, k + 1 additions. Views also subtract the word that leaves, of the same size, hence
+ * the factor 3. */
 static double window_error(size_t dim, size_t k, double size)
 {
     return (cnn_gamma(dim) + cnn_gamma(dim + 3 * k + 9)) * size + 0x1p-120;
@@ -41,8 +41,10 @@ double cnn_bias_margin(const cnn_work *w, int other)
 double cnn_slack(const cnn_work *w, int other, double size, size_t terms)
 {
     const cnn_shared *s = w->s;
-    const real *a = s->fc + (size_t)w->t->label * s->features, *b = s->fc + (size_t)other * s->features;
-    double features = 0, head = fabs((double)s->fc_bias[w->t->label]) + fabs((double)s->fc_bias[other]);
+    const real *a = s->fc + (size_t)w->t->label * s->features,
+               *b = s->fc + (size_t)other * s->features;
+    double features = 0,
+           head = fabs((double)s->fc_bias[w->t->label]) + fabs((double)s->fc_bias[other]);
     for (size_t f = 0; f < s->features; f++) {
         features += fabs((double)a[f] - (double)b[f]) * w->err[f];
         head += (fabs((double)a[f]) + fabs((double)b[f])) * (w->hi[f] + w->err[f]);
@@ -75,7 +77,8 @@ static double length_of(const real *x, size_t n, size_t stride)
 
 static stet_status not_finite(const char *what)
 {
-    return error_set(STET_EFORMAT, "the model's %s are not finite or too large: nothing can be certified", what);
+    return error_set(STET_EFORMAT,
+                     "the model's %s are not finite or too large: nothing can be certified", what);
 }
 
 static stet_status measure_words(cnn_shared *s, double *longest)
@@ -227,7 +230,8 @@ static stet_status measure_task(cnn_work *w)
     for (size_t i = 0; i < s->c->n_kernels; i++) {
         window_sizes(w, i, norm, sum, size + i * F);
         for (size_t f = i * F; f < (i + 1) * F; f++) {
-            const double most = (double)size[f] * (1 + cnn_gamma(2 * s->c->k[i])) + fabs((double)cnn_bias(w, i)[f - i * F]);
+            const double most = (double)size[f] * (1 + cnn_gamma(2 * s->c->k[i])) +
+                                fabs((double)cnn_bias(w, i)[f - i * F]);
             w->err[f] = window_error(s->m->dim, s->c->k[i], most);
             w->pad[f] = (real)(cnn_gamma(s->c->k[i] + 6) * most + 0x1p-120);
         }
@@ -242,7 +246,8 @@ static stet_status open_task(void *p, const cert_task *t)
     const size_t n = w->s->features;
     for (size_t i = 0; i < t->start[t->n]; i++)
         if (t->word[i] >= w->s->m->n_words)
-            return error_set(STET_EUSAGE, "word %u: the model knows %zu words", t->word[i], w->s->m->n_words);
+            return error_set(STET_EUSAGE, "word %u: the model knows %zu words", t->word[i],
+                             w->s->m->n_words);
     arena_restore(&w->mem, (arena_mark){0});
     w->t = t;
     w->joint->open = false;

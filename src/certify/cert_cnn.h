@@ -19,8 +19,8 @@ typedef struct cnn_shared {
     const cnn_compiled *c;
     size_t features, longest; /* of all kernels; the widest */
     real *norm;               /* (n_words) length of a word's vector */
-    real *reach;              /* (width) the length of each W[f,:,l], in the order of the projections */
-    real *size_of;            /* (D, width) |W|, in the order of the projections */
+    real *reach;   /* (width) the length of each W[f,:,l], in the order of the projections */
+    real *size_of; /* (D, width) |W|, in the order of the projections */
     const real *fc, *fc_bias; /* (classes, features), (classes) */
 } cnn_shared;
 
@@ -35,11 +35,11 @@ typedef struct cnn_work {
     const cnn_shared *s;
     arena mem;
     const cert_task *t;
-    bool limited;   /* the budget is smaller than the number of positions that it concerns */
+    bool limited; /* the budget is smaller than the number of positions that it concerns */
     cnn_ranges r[CNN_MAX_KERNELS];
-    real *pad;      /* (features) */
-    double *err;    /* (features) */
-    double *lo, *hi; /* (features) the range of y_f */
+    real *pad;        /* (features) */
+    double *err;      /* (features) */
+    double *lo, *hi;  /* (features) the range of y_f */
     cnn_joint *joint; /* cert_cnn_joint.h */
 } cnn_work;
 
@@ -77,7 +77,7 @@ double cnn_bias_margin(const cnn_work *w, int other); /* be */
 
 /* Bounds by name. */
 stet_status cnn_ibp(cnn_work *w, int other, cert_bound *out);
-stet_status cnn_gbm(cnn_work *w, int other, cert_bound *out);        /* cert_cnn_gbm.c */
+stet_status cnn_gbm(cnn_work *w, int other, cert_bound *out); /* cert_cnn_gbm.c */
 stet_status cnn_gbm_window(cnn_work *w, int other, cert_bound *out);
 stet_status cnn_gbm_prepare(cnn_shared *s);
 

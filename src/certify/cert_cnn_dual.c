@@ -105,23 +105,18 @@ static void normalise(const cnn_work *w, cnn_joint *j)
     }
 }
 
-/* The same in double, as a certificate needs it. */
-static stet_status exact_value(cnn_work *w, int other, cert_bound *out)
+/* score of every word, as the weights of j->final have it, in double. `base` and `size` get the
+ * constants and the sum of absolute values; the number of terms is returned. */
+static size_t exact_scores(const cnn_joint *j, double *score, double *base, double *size)
 {
-    cnn_joint *j = w->joint;
-    const arena_mark scratch = arena_save(&w->mem);
-    double *score = arena_znew(&w->mem, double, j->n_scores + 1), *sorted = arena_new(&w->mem, double, w->t->n);
-    if (!score || !sorted)
-        return STET_ENOMEM;
-    double base = j->be, size = fabs(base);
-    size_t terms = w->t->n;
+    size_t terms = 0;
     for (size_t i = 0; i < j->n_items; i++) {
         const menu_item *m = &j->item[i];
         const double by = j->om[m->feature] * j->final[i];
         if (by == 0)
             continue;
-        base += by * m->constant;
-        size += fabs(by * m->constant);
+        *base += by * m->constant;
+        *size += fabs(by * m->constant);
         terms += 1 + m->n_pieces;
         for (size_t k = m->piece; k < m->piece + m->n_pieces; k++) {
             const menu_spot *s = &j->spot[j->piece[k].spot];
@@ -131,9 +126,23 @@ static stet_status exact_value(cnn_work *w, int other, cert_bound *out)
                 score[s->score + c] += v;
                 most = fmax(most, fabs(v));
             }
-            size += 2 * most;
+            *size += 2 * most;
         }
     }
+    return terms;
+}
+
+/* The value of j->final in double, as a certificate needs it. */
+static stet_status exact_value(cnn_work *w, int other, cert_bound *out)
+{
+    const cnn_joint *j = w->joint;
+    const arena_mark scratch = arena_save(&w->mem);
+    double *score = arena_znew(&w->mem, double, j->n_scores + 1);
+    double *sorted = arena_new(&w->mem, double, w->t->n);
+    if (!score || !sorted)
+        return STET_ENOMEM;
+    double base = j->be, size = fabs(base);
+    const size_t terms = exact_scores(j, score, &base, &size) + w->t->n;
     for (size_t p = 0; p < w->t->n; p++) {
         out->drop[p] = 0;
         out->worst[p] = 0;
@@ -158,8 +167,8 @@ static stet_status exact_value(cnn_work *w, int other, cert_bound *out)
 
 /* ---- climbing ----------------------------------------------------------------------------- */
 
-/* The nearest point of the simplex: what is left of each entry above a common level, of sum 1. Steps
- * may be long; entries that are 1 below the greatest are 0 anyway. */
+/* The nearest point of the simplex: what is left of each entry above a common level, of sum 1.
+ * Steps may be long; entries that are 1 below the greatest are 0 anyway. */
 static void project(float *x, size_t n)
 {
     float order[MENU], sum = 0, shift = 0, most = x[0];
@@ -256,7 +265,7 @@ static float return_to_best(const cnn_work *w, cnn_joint *j)
  * IBP's range and is halved after every few steps. */
 static stet_status climb(cnn_work *w, size_t steps, float *best)
 {
-    enum { ROUNDS = 4 }; /* that add items */
+    enum { ROUNDS = 6 };                                 /* that add items */
     const size_t patience = (size_t)sqrt((double)steps); /* steps at one distance */
     cnn_joint *j = w->joint;
     float distance = 0, now = return_to_best(w, j);
@@ -283,7 +292,8 @@ stet_status cnn_dual(cnn_work *w, int other, size_t refine, cert_bound *out)
     cnn_joint *j = w->joint;
     TRY(cnn_joint_menu(w, other));
     float best = -INFINITY;
-    for (size_t from = 0; from < 3; from++) { /* IBP; windows with the best lower ends; those of the text */
+    for (size_t from = 0; from < 3;
+         from++) { /* IBP; windows with the best lower ends; those of the text */
         start_from(w, j, from);
         keep_if_best(j, value_of(w, j), &best);
     }
@@ -323,7 +333,8 @@ json_t *cnn_dual_witness(const cnn_work *w)
     for (size_t i = 0; i < j->n_items; i++) {
         const menu_item *m = &j->item[i];
         if (m->kind != ITEM_REST && j->final[i] > 0)
-            json_array_append_new(json_object_get(out, names[m->kind]), item_to_json(w, m, j->final[i]));
+            json_array_append_new(json_object_get(out, names[m->kind]),
+                                  item_to_json(w, m, j->final[i]));
     }
     return out;
 }

@@ -1,9 +1,10 @@
 /* certify/cert_cnn_gbm.c - what the growth bound matrix alone proves, for comparison: the bounds
  * below forget signs, and which words can stand together, and are never better than intervals.
  *
- * Proposition 1: |y_f(x') - y_f(x)| <= sum over positions p, coordinates c of M_f,pc |x'_pc - x_pc|,
- * with the exact matrix M_f,pc = the largest |W[f,c,l]| over the taps l that can meet position p.
- * The window form uses that |max a - max b| <= max |a - b|: only the k words of one window count. */
+ * Proposition 1: |y_f(x') - y_f(x)| <= sum over positions p, coordinates c of M_f,pc |x'_pc -
+ * x_pc|, with the exact matrix M_f,pc = the largest |W[f,c,l]| over the taps l that can meet
+ * position p. The window form uses that |max a - max b| <= max |a - b|: only the k words of one
+ * window count. */
 #include <math.h>
 #include <string.h>
 
@@ -24,12 +25,14 @@ stet_status cnn_gbm_prepare(cnn_shared *s)
         for (size_t f = 0; f < c->filters; f++)
             for (size_t d = 0; d < D; d++)
                 for (size_t l = 0; l < k; l++)
-                    s->size_of[d * c->width + c->first[i] + l * c->filters + f] = (real)fabs((double)w[(f * D + d) * k + l]);
+                    s->size_of[d * c->width + c->first[i] + l * c->filters + f] =
+                        (real)fabs((double)w[(f * D + d) * k + l]);
     }
     return STET_OK;
 }
 
-/* delta (n, D): how far the words of a position are from its reference, coordinate by coordinate. */
+/* delta (n, D): how far the words of a position are from its reference, coordinate by coordinate.
+ */
 static real *deviations(cnn_work *w)
 {
     const cert_task *t = w->t;
@@ -40,7 +43,8 @@ static real *deviations(cnn_work *w)
         const float *ref = table + t->word[t->start[p]] * D;
         for (size_t i = t->start[p] + 1; i < t->start[p + 1]; i++)
             for (size_t d = 0; d < D; d++)
-                delta[p * D + d] = fmaxf(delta[p * D + d], fabsf(table[t->word[i] * D + d] - ref[d]));
+                delta[p * D + d] =
+                    fmaxf(delta[p * D + d], fabsf(table[t->word[i] * D + d] - ref[d]));
     }
     return delta;
 }
@@ -70,7 +74,8 @@ static void growth_at(const cnn_work *w, int other, size_t p, double *v)
     const cnn_compiled *c = s->c;
     memset(v, 0, s->m->dim * sizeof *v);
     for (size_t i = 0; i < c->n_kernels; i++) {
-        const size_t last = w->r[i].n - 1, from = p > last ? p - last : 0, to = p < c->k[i] - 1 ? p : c->k[i] - 1;
+        const size_t last = w->r[i].n - 1, from = p > last ? p - last : 0,
+                     to = p < c->k[i] - 1 ? p : c->k[i] - 1;
         for (size_t d = 0; d < s->m->dim; d++) {
             const real *size = s->size_of + d * c->width + c->first[i];
             for (size_t f = 0; f < c->filters; f++) {

@@ -73,7 +73,8 @@ static void read_position(const cnn_work *w, ring *g, size_t p)
     g->hi[slot] = hi;
 }
 
-static void window_any(const cnn_work *w, const ring *g, size_t kernel, size_t t, real *lo, real *hi)
+static void window_any(const cnn_work *w, const ring *g, size_t kernel, size_t t, real *lo,
+                       real *hi)
 {
     const cnn_compiled *c = w->s->c;
     for (size_t l = 0; l < c->k[kernel]; l++) {
@@ -99,7 +100,8 @@ double cnn_sum_of_largest(double *x, size_t n, size_t keep)
 }
 
 /* At most the budget's number of paid positions leave their reference; the others are free to. */
-static void window_limited(const cnn_work *w, const ring *g, size_t kernel, size_t t, real *lo, real *hi)
+static void window_limited(const cnn_work *w, const ring *g, size_t kernel, size_t t, real *lo,
+                           real *hi)
 {
     const cnn_compiled *c = w->s->c;
     const cert_task *task = w->t;
@@ -134,7 +136,8 @@ static bool exceeds_budget(const cnn_work *w, size_t kernel, size_t t)
     return paid > task->budget;
 }
 
-static void finish_window(const cnn_work *w, const ring *g, size_t kernel, size_t t, real *top_lo, real *top_hi)
+static void finish_window(const cnn_work *w, const ring *g, size_t kernel, size_t t, real *top_lo,
+                          real *top_hi)
 {
     const size_t F = w->s->c->filters;
     const cnn_ranges *r = &w->r[kernel];
@@ -200,7 +203,8 @@ static void add_row(real *RESTRICT sum, const real *RESTRICT x, size_t n)
 }
 
 SIMD_CLONES
-static void keep_largest(real *RESTRICT top, uint32_t *RESTRICT at, const real *RESTRICT x, uint32_t t, size_t n)
+static void keep_largest(real *RESTRICT top, uint32_t *RESTRICT at, const real *RESTRICT x,
+                         uint32_t t, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         at[i] = x[i] > top[i] ? t : at[i];

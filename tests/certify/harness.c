@@ -9,8 +9,8 @@ enum { WORDS = 60 };
 
 /* ---- models and cases --------------------------------------------------------------------- */
 
-model *harness_model(const char *kind, const char *const *settings, size_t dim, size_t classes, double scale,
-                     uint64_t seed)
+model *harness_model(const char *kind, const char *const *settings, size_t dim, size_t classes,
+                     double scale, uint64_t seed)
 {
     char text[WORDS][16];
     const char *words[WORDS];
@@ -167,7 +167,8 @@ static void check_parts(const cert_case *c, const cert_bound *b)
     CHECK_NEAR(b->margin, cert_within_budget(b, t, t->budget, scratch), 1e-9 * (1 + size));
 }
 
-void harness_check(harness *h, const cert_case *c, size_t refine, double raise, harness_tally *tally)
+void harness_check(harness *h, const cert_case *c, size_t refine, double raise,
+                   harness_tally *tally)
 {
     const cert_task *t = &c->task;
     double least[HARNESS_CLASSES], clean[HARNESS_CLASSES], drop[HARNESS_POSITIONS];
@@ -210,7 +211,8 @@ static void random_pick(const cert_task *t, rng *r, size_t *pick)
     }
 }
 
-static void try_variants(const model *m, const stet_view *view, variants *v, int label, double *least)
+static void try_variants(const model *m, const stet_view *view, variants *v, int label,
+                         double *least)
 {
     float *logits = mem_alloc(v->n * m->n_classes, sizeof *logits);
     CHECK(logits);
@@ -220,7 +222,8 @@ static void try_variants(const model *m, const stet_view *view, variants *v, int
     v->n = v->n_edits = 0;
 }
 
-void harness_sample(harness *h, const cert_task *t, size_t refine, size_t count, rng *r, harness_tally *tally)
+void harness_sample(harness *h, const cert_task *t, size_t refine, size_t count, rng *r,
+                    harness_tally *tally)
 {
     enum { BATCH = 1024 };
     const model *m = h->m;

@@ -22,8 +22,8 @@ enum { HARNESS_POSITIONS = 32, HARNESS_SET = 8, HARNESS_METHODS = 8, HARNESS_CLA
 
 /* A compiled model with `classes` classes on random vectors of length `dim` whose entries, like all
  * weights after `scale`, are of order one. Words have ids STET_FIRST_WORD .. m->n_words - 1. */
-model *harness_model(const char *kind, const char *const *settings, size_t dim, size_t classes, double scale,
-                     uint64_t seed);
+model *harness_model(const char *kind, const char *const *settings, size_t dim, size_t classes,
+                     double scale, uint64_t seed);
 
 typedef struct cert_case {
     cert_task task; /* points into the arrays below: do not copy a case */
@@ -56,10 +56,12 @@ typedef struct harness_tally {
 
 /* Every method against every class: the bound must not exceed the truth, its parts must add up.
  * `raise` is added to each bound first: a broken bound, which must be noticed. */
-void harness_check(harness *h, const cert_case *c, size_t refine, double raise, harness_tally *tally);
+void harness_check(harness *h, const cert_case *c, size_t refine, double raise,
+                   harness_tally *tally);
 
 /* The same against `count` random combinations, for tasks that nobody can enumerate: what is tried,
  * by views, includes each position's worst word according to every bound that is a sum. */
-void harness_sample(harness *h, const cert_task *t, size_t refine, size_t count, rng *r, harness_tally *tally);
+void harness_sample(harness *h, const cert_task *t, size_t refine, size_t count, rng *r,
+                    harness_tally *tally);
 
 #endif

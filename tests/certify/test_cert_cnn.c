@@ -29,7 +29,8 @@ static size_t numbers(const json_t *v, real *out)
 static model *golden_model(const json_t *g, cert_case *c)
 {
     enum { POSITIONS = 4, WORDS = 12, DIM = 2 };
-    static const char *const words[WORDS] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"};
+    static const char *const words[WORDS] = {"a", "b", "c", "d", "e", "f",
+                                             "g", "h", "i", "j", "k", "l"};
     static const char *const settings[] = {"filters=2", "kernels=2,3", NULL};
     static const char *const names[] = {"W2", "b2", "W3", "b3", "F", "fb"};
     float data[(WORDS + STET_FIRST_WORD) * DIM] = {0};
@@ -38,13 +39,18 @@ static model *golden_model(const json_t *g, cert_case *c)
     stet_vocab *v;
     CHECK_OK(stet_vocab_from_words(words, WORDS, &v));
     const stet_vectors t = {.n = WORDS + STET_FIRST_WORD, .dim = DIM, .data = data};
-    const stet_model_new_args how = {
-        .name = "cnn", .settings = settings, .vocab = v, .vectors = &t, .max_len = 8, .n_classes = 2};
+    const stet_model_new_args how = {.name = "cnn",
+                                     .settings = settings,
+                                     .vocab = v,
+                                     .vectors = &t,
+                                     .max_len = 8,
+                                     .n_classes = 2};
     model *m;
     CHECK_OK(stet_model_new(&how, &m));
     stet_vocab_free(v);
     for (int i = 0; i < 6; i++)
-        CHECK_EQ(numbers(json_object_get(params, names[i]), model_value(m, i)), shape_count(m->params[i].shape));
+        CHECK_EQ(numbers(json_object_get(params, names[i]), model_value(m, i)),
+                 shape_count(m->params[i].shape));
     CHECK_OK(stet_model_compile(m));
     *c = (cert_case){0};
     for (uint32_t p = 0; p < POSITIONS; p++) {
@@ -82,12 +88,14 @@ TEST(bounds_equal_the_golden_values)
     for (size_t i = 0; i < 4; i++) {
         cert_bound b = {.drop = drop, .worst = worst};
         CHECK_OK(cert_cnn.bound(h.work, i, 1 - c.task.label, 100, &b));
-        CHECK_NEAR(b.margin + b.slack, json_number_value(json_object_get(json_object_get(cert, "bounds"), names[i])),
+        CHECK_NEAR(b.margin + b.slack,
+                   json_number_value(json_object_get(json_object_get(cert, "bounds"), names[i])),
                    2e-6);
         CHECK(b.slack > 0 && b.slack < 2e-5);
     }
     CHECK_EQ(harness_minimum(m, &c.task, least), 81);
-    CHECK_NEAR(least[1 - c.task.label], json_number_value(json_object_get(cert, "exhaustive_min")), 2e-6);
+    CHECK_NEAR(least[1 - c.task.label], json_number_value(json_object_get(cert, "exhaustive_min")),
+               2e-6);
     harness_deinit(&h);
     stet_model_free(m);
     json_decref(g);
@@ -160,7 +168,8 @@ TEST(no_combination_of_words_goes_below_a_bound)
     CHECK(tally.combinations > 50000);
     CHECK_EQ(tally.violations, 0);
     for (size_t i = 0; cert_cnn.methods[i]; i++)
-        printf("%s: true drop / drop of the bound %.3f\n", cert_cnn.methods[i], tally.true_drop / tally.drop[i]);
+        printf("%s: true drop / drop of the bound %.3f\n", cert_cnn.methods[i],
+               tally.true_drop / tally.drop[i]);
     CHECK(tally.true_drop / tally.drop[JOINT] > 0.8); /* sound, and not by being loose */
 }
 
@@ -171,8 +180,9 @@ TEST(a_raised_bound_is_noticed)
     CHECK(tally.violations > 0);
 }
 
-/* Slack with the wrong sign, and ranges of the wrong end, must both be noticed: one exact task shows
- * the first (one word changes: the joint bound is the truth), ranges drawn together the second. */
+/* Slack with the wrong sign, and ranges of the wrong end, must both be noticed: one exact task
+ * shows the first (one word changes: the joint bound is the truth), ranges drawn together the
+ * second. */
 TEST(slack_of_the_wrong_sign_is_noticed)
 {
     size_t noticed = 0;
@@ -243,7 +253,8 @@ TEST(dearer_methods_and_smaller_budgets_prove_no_less)
         CHECK_OK(harness_init(&h, &cert_cnn, m));
         for (size_t k = 0; k < 30; k++) {
             cert_case c;
-            double drop[HARNESS_POSITIONS], before[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
+            double drop[HARNESS_POSITIONS],
+                before[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
             uint32_t worst[HARNESS_POSITIONS];
             harness_case(m, 1 + rng_below(&r, 20), 6, STET_ANY, &r, &c);
             for (size_t budget = 4; budget > 0; budget--) {
@@ -253,8 +264,10 @@ TEST(dearer_methods_and_smaller_budgets_prove_no_less)
                 for (size_t q = 0; q < 4; q++) {
                     const size_t method = from_weak_to_strong[q];
                     cert_bound b = {.drop = drop, .worst = worst};
-                    CHECK_OK(cert_cnn.bound(h.work, method, (c.task.label + 1) % (int)m->n_classes, 20, &b));
-                    if (budget == 4 || method == JOINT) /* a budget suits a sum over positions better */
+                    CHECK_OK(cert_cnn.bound(h.work, method, (c.task.label + 1) % (int)m->n_classes,
+                                            20, &b));
+                    if (budget == 4 ||
+                        method == JOINT) /* a budget suits a sum over positions better */
                         CHECK_LE(last - 1e-4, b.margin); /* of rounding */
                     last = b.margin;
                     if (method != JOINT) {

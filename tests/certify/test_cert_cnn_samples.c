@@ -1,5 +1,5 @@
-/* Random substitutions of real reviews: none goes below the bound. SAMPLES of them in all: mostly a few words,
- * and every tenth time most of those that the joint bound holds for the worst. */
+/* Random substitutions of real reviews: none goes below the bound. SAMPLES of them in all: mostly a
+ * few words, and every tenth time most of those that the joint bound holds for the worst. */
 #include "base/mem.h"
 #include "harness.h"
 #include "model/variants.h"
@@ -131,7 +131,10 @@ static void review_deinit(review *x)
 static size_t draw(const cert_task *t, const uint32_t *worst, rng *r, stet_edit *out)
 {
     const size_t sort = rng_below(r, 20);
-    const double share = sort < 2 ? 1 : sort == 2 ? rng_double(r) : 0.03, obey = sort < 2 ? 0.7 + 0.3 * rng_double(r) : 0;
+    const double share = sort < 2    ? 1
+                         : sort == 2 ? rng_double(r)
+                                     : 0.03,
+                 obey = sort < 2 ? 0.7 + 0.3 * rng_double(r) : 0;
     size_t n = 0;
     for (size_t p = 0; p < t->n; p++) {
         const size_t count = t->start[p + 1] - t->start[p];
@@ -145,7 +148,8 @@ static size_t draw(const cert_task *t, const uint32_t *worst, rng *r, stet_edit 
 }
 
 /* The smallest margin of n variants, the first few also by full evaluation. */
-static double least_of(const model *m, const review *x, stet_view *v, const uint32_t *worst, size_t n, rng *r)
+static double least_of(const model *m, const review *x, stet_view *v, const uint32_t *worst,
+                       size_t n, rng *r)
 {
     static stet_edit edits[BLOCK * MAX_LEN];
     static size_t start[BLOCK + 1];
@@ -195,7 +199,8 @@ TEST(no_sampled_substitution_of_a_review_goes_below_a_bound)
         review_deinit(&t);
     }
     CHECK_LE(SAMPLES, samples);
-    printf("%zu samples: the smallest is above the bound by %.3f of what the bound takes\n", samples, gap / width);
+    printf("%zu samples: the smallest is above the bound by %.3f of what the bound takes\n",
+           samples, gap / width);
     CHECK(gap < 0.7 * width); /* near enough that a wrong bound would show */
     harness_deinit(&h);
     world_deinit(&x);
