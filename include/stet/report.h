@@ -1,13 +1,14 @@
-/* stet/report.h - one page about a set of run folders: what was measured, how they were trained, what their growth
- * bounds look like, which texts turned them.
+/* stet/report.h - one page about a set of run folders: what was measured, how they were trained,
+ * what their growth bounds look like, which texts turned them.
  *
  *     const char *const runs[] = { "runs/standard", "runs/robust" };
  *     stet_report_args a = { .dirs = runs, .n_dirs = 2 };
  *     char *page;
  *     if (stet_report(&a, &page) != STET_OK) ...
  *
- * Everything is read from the folders: config.json, train.jsonl, results (stet/results.h); only the growth bounds
- * are computed, from the weights. A folder that lacks one of these has less to show. */
+ * Everything is read from the folders: config.json, train.jsonl, results (stet/results.h); only the
+ * growth bounds are computed, from the weights. A folder that lacks one of these has less to show.
+ */
 #ifndef STET_REPORT_H
 #define STET_REPORT_H
 
@@ -31,7 +32,8 @@ typedef struct stet_report_args {
     bool no_bounds; /* leave the growth bounds out */
 } stet_report_args;
 
-/* The page as a new string for stet_free(). STET_EIO or STET_EFORMAT name the folder or file at fault. */
+/* The page as a new string for stet_free(). STET_EIO or STET_EFORMAT name the folder or file at
+ * fault. */
 STET_API stet_status stet_report(const stet_report_args *a, char **out);
 /* To a file, atomically. */
 STET_API stet_status stet_report_write(const stet_report_args *a, const char *path);

@@ -1,5 +1,5 @@
-/* stet/results.h - what was measured about a model, kept beside it: DIR/results/NAME.json, one object
- * each. Commands write them, `stet report` reads them.
+/* stet/results.h - what was measured about a model, kept beside it: DIR/results/NAME.json, one
+ * object each. Commands write them, `stet report` reads them.
  *
  *     stet_results_write("runs/cnn", "eval", "{\"command\":\"eval\", \"accuracy\":0.93}");
  *     stet_results r;

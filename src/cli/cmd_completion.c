@@ -1,4 +1,5 @@
-/* cli/cmd_completion.c - stet completion: what a shell needs to complete commands and options, from the option tables. */
+/* cli/cmd_completion.c - stet completion: what a shell needs to complete commands and options, from
+ * the option tables. */
 #include <string.h>
 
 #include "cli/commands.h"
@@ -7,7 +8,7 @@ typedef struct completion_cfg {
     cli_common common;
 } completion_cfg;
 
-static const stet_opt opts[] = { CLI_COMMON_OPTS(completion_cfg), STET_OPT_END };
+static const stet_opt opts[] = {CLI_COMMON_OPTS(completion_cfg), STET_OPT_END};
 
 static int first_word(const cli_command *c)
 {
@@ -54,7 +55,8 @@ static void bash_second_words(void)
         if ((*c)->name[n] == '\0' || again)
             continue;
         printf("        %.*s) words=\"$words", n, (*c)->name);
-        for (const cli_command *const *d = c; *d && strncmp((*d)->name, (*c)->name, (size_t)n + 1) == 0; d++)
+        for (const cli_command *const *d = c;
+             *d && strncmp((*d)->name, (*c)->name, (size_t)n + 1) == 0; d++)
             printf(" %s", (*d)->name + n + 1);
         puts("\" ;;");
     }
@@ -62,7 +64,8 @@ static void bash_second_words(void)
 
 static void bash_completion(void)
 {
-    puts("_stet() {\n    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} cmd=\"${COMP_WORDS[1]}\" "
+    puts("_stet() {\n    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} "
+         "cmd=\"${COMP_WORDS[1]}\" "
          "two=\"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" words=");
     fputs("    if [ \"$COMP_CWORD\" = 1 ]; then words=\"help", stdout);
     for (const cli_command *const *c = cli_commands; *c; c++)
@@ -77,7 +80,8 @@ static void bash_completion(void)
     puts("        esac\n    fi\n    if [ \"$COMP_CWORD\" = 2 ]; then case \"$cmd\" in");
     bash_second_words();
     puts("    esac; fi\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-         "    [ \"${#COMPREPLY[@]}\" = 0 ] && COMPREPLY=($(compgen -f -- \"$cur\"))\n}\ncomplete -o filenames -F _stet stet");
+         "    [ \"${#COMPREPLY[@]}\" = 0 ] && COMPREPLY=($(compgen -f -- \"$cur\"))\n}\ncomplete "
+         "-o filenames -F _stet stet");
 }
 
 /* ---- fish --------------------------------------------------------------------------------- */
@@ -100,14 +104,16 @@ static void fish_completion(void)
         const int n = first_word(*c);
         printf("complete -c stet -n __fish_use_subcommand -f -a %.*s\n", n, (*c)->name);
         if ((*c)->name[n]) {
-            printf("complete -c stet -n '__fish_seen_subcommand_from %.*s' -f -a %s -d ", n, (*c)->name, (*c)->name + n + 1);
+            printf("complete -c stet -n '__fish_seen_subcommand_from %.*s' -f -a %s -d ", n,
+                   (*c)->name, (*c)->name + n + 1);
             fish_quoted((*c)->summary);
             putchar('\n');
         }
         for (const stet_opt *o = (*c)->opts; o->type != STET_T_END; o++) {
             if (!is_option(o))
                 continue;
-            printf("complete -c stet -n '__fish_seen_subcommand_from %.*s' -l %s%s -d ", n, (*c)->name, cli_option_no(o), o->name);
+            printf("complete -c stet -n '__fish_seen_subcommand_from %.*s' -l %s%s -d ", n,
+                   (*c)->name, cli_option_no(o), o->name);
             fish_quoted(o->help);
             if (o->type == STET_T_CHOICE) {
                 fputs(" -xa '", stdout);

@@ -1,5 +1,6 @@
-/* cli/cmd_demo.c - stet demo: the whole story on the built-in corpus, with nothing downloaded. Each stage leaves its
- * files in the folder and is skipped when they are there, so an interrupted demonstration goes on where it stopped. */
+/* cli/cmd_demo.c - stet demo: the whole story on the built-in corpus, with nothing downloaded. Each
+ * stage leaves its files in the folder and is skipped when they are there, so an interrupted
+ * demonstration goes on where it stopped. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -21,12 +22,17 @@ static const stet_opt opts[] = {
     STET_OPT_CHOICE("model", demo_cfg, model, "cnn", "cnn|bilstm|s4", "kind of classifier"),
     STET_OPT_INT("texts", demo_cfg, texts, "4000", 200, 1e6, "N", "training texts to generate"),
     STET_OPT_INT("epochs", demo_cfg, epochs, "15", 1, 1e6, "N", "passes over the training texts"),
-    STET_OPT_INT("limit", demo_cfg, limit, "1000", 1, 1e9, "N", "test texts to attack and to prove"),
+    STET_OPT_INT("limit", demo_cfg, limit, "0", 0, 1e9, "N",
+                 "test texts to attack and to prove; 0: 1000 for a cnn, 100 for slower kinds"),
     STET_OPT_TOPIC("The same on your files"),
-    STET_OPT_STR("data", demo_cfg, data, NULL, "FILE", "labelled texts to train on; needs --synonyms"),
-    STET_OPT_STR("test", demo_cfg, test, NULL, "FILE", "labelled texts to test on; without it, part of --data"),
-    STET_OPT_STR("vectors", demo_cfg, vectors, NULL, "FILE", "word vectors; without it, trained on the texts"),
-    STET_OPT_STR("synonyms", demo_cfg, synonyms, NULL, "SET", "substitution sets: a file of `stet synonyms build`"),
+    STET_OPT_STR("data", demo_cfg, data, NULL, "FILE",
+                 "labelled texts to train on; needs --synonyms"),
+    STET_OPT_STR("test", demo_cfg, test, NULL, "FILE",
+                 "labelled texts to test on; without it, part of --data"),
+    STET_OPT_STR("vectors", demo_cfg, vectors, NULL, "FILE",
+                 "word vectors; without it, trained on the texts"),
+    STET_OPT_STR("synonyms", demo_cfg, synonyms, NULL, "SET",
+                 "substitution sets: a file of `stet synonyms build`"),
     CLI_COMMON_OPTS(demo_cfg),
     STET_OPT_END,
 };
@@ -41,20 +47,21 @@ typedef struct rival {
     const char *const *settings;
 } rival;
 
-static const char *const gbm_settings[] = { "beta=0.001", "gbm-of=logits", NULL };
+static const char *const gbm_settings[] = {"beta=0.001", "gbm-of=logits", NULL};
 static const rival rivals[] = {
-    { "standard", "standard training", 0, "standard", NULL },
-    { "robust", "growth bound of the logits, word vectors smoothed over synonyms", 4, "gbm", gbm_settings },
+    {"standard", "standard training", 0, "standard", NULL},
+    {"robust", "growth bound of the logits, word vectors smoothed over synonyms", 4, "gbm",
+     gbm_settings},
 };
 enum { N_RIVALS = sizeof rivals / sizeof *rivals };
 
-static const char *const attacks[] = { "pwws", "ga", "pso", "textfooler", "greedy" };
+static const char *const attacks[] = {"pwws", "ga", "pso", "textfooler", "greedy"};
 enum { N_ATTACKS = sizeof attacks / sizeof *attacks };
 static const char profile[] = "original";
 
 static stet_status train(const demo_cfg *cfg, const demo_files *f, const rival *r, const char *dir)
 {
-    const char *const vectors[] = { f->vectors };
+    const char *const vectors[] = {f->vectors};
     stet_train_args a = STET_TRAIN_DEFAULTS;
     a.out = dir;
     a.resume = true;
@@ -73,6 +80,11 @@ static stet_status train(const demo_cfg *cfg, const demo_files *f, const rival *
     return stet_train(&a, &result);
 }
 
+static int64_t texts_to_try(const demo_cfg *cfg)
+{
+    return cfg->limit ? cfg->limit : cfg->model == 0 ? 1000 : 100;
+}
+
 /* ---- measuring ---------------------------------------------------------------------------- */
 
 typedef struct subject {
@@ -85,8 +97,8 @@ typedef struct subject {
 
 static stet_status load(const demo_cfg *cfg, const demo_files *f, const char *dir, subject *s)
 {
-    *s = (subject){ .cfg = cfg, .f = f, .dir = dir };
-    const cli_source from = { .data = f->test, .synonyms = f->synonyms, .limit = cfg->limit };
+    *s = (subject){.cfg = cfg, .f = f, .dir = dir};
+    const cli_source from = {.data = f->test, .synonyms = f->synonyms, .limit = texts_to_try(cfg)};
     const stet_status st = cli_texts_load(&from, dir, (uint64_t)cfg->common.seed, &s->t);
     return st == STET_OK ? stet_results_read(dir, &s->old) : st;
 }
@@ -112,12 +124,21 @@ static bool done(const subject *s, const char *name)
     return found;
 }
 
-static void keep(const subject *s, const char *command, const char *name, size_t texts, json_t *numbers)
+static void keep(const subject *s, const char *command, const char *name, size_t texts,
+                 json_t *numbers)
 {
     if (numbers)
         json_object_set_new(numbers, "command", json_string(command));
-    cli_record(&(cli_measured){ .cmd = &cmd_demo, .cfg = s->cfg, .dir = s->dir, .name = name, .model = s->t.model, .data = s->t.data,
-                                .data_path = s->f->test, .texts = texts, .sets = &s->t.sets, .sets_path = s->f->synonyms },
+    cli_record(&(cli_measured){.cmd = &cmd_demo,
+                               .cfg = s->cfg,
+                               .dir = s->dir,
+                               .name = name,
+                               .model = s->t.model,
+                               .data = s->t.data,
+                               .data_path = s->f->test,
+                               .texts = texts,
+                               .sets = &s->t.sets,
+                               .sets_path = s->f->synonyms},
                numbers);
 }
 
@@ -126,9 +147,10 @@ static stet_status eval(const subject *s)
     if (done(s, "eval"))
         return STET_OK;
     const stet_model *m = s->t.model;
-    stet_corpus c = { 0 };
-    stet_scores scores = { 0 };
-    stet_status st = stet_corpus_encode(s->t.data, stet_model_vocab(m), stet_model_tokenizer(m), stet_model_max_len(m), &c);
+    stet_corpus c = {0};
+    stet_scores scores = {0};
+    stet_status st = stet_corpus_encode(s->t.data, stet_model_vocab(m), stet_model_tokenizer(m),
+                                        stet_model_max_len(m), &c);
     float *logits = malloc((c.n_texts * stet_model_classes(m) + 1) * sizeof *logits);
     if (st == STET_OK)
         st = logits ? stet_model_logits(m, &c, logits) : cli_fail(STET_ENOMEM, "out of memory");
@@ -167,8 +189,8 @@ static stet_status attack(const subject *s, const char *attack_name)
     const stet_status st = stet_attack_run(&a, &r);
     json_t *numbers = st == STET_OK ? numbers_of_attack(attack_name, profile, NULL, &r) : NULL;
     if (numbers)
-        json_object_update_new(numbers,
-                               json_pack("{s:O, s:O, s:O}", "examples", e.examples, "turned", e.turned, "wrong", e.wrong));
+        json_object_update_new(numbers, json_pack("{s:O, s:O, s:O}", "examples", e.examples,
+                                                  "turned", e.turned, "wrong", e.wrong));
     if (st == STET_OK)
         keep(s, "attack", name, s->t.n_index, numbers);
     cli_examples_deinit(&e);
@@ -189,7 +211,7 @@ static stet_status prove(const subject *s)
     a.sets = &s->t.sets;
     a.each = cli_proofs_add;
     a.each_user = &p;
-    stet_certify_result r = { 0 };
+    stet_certify_result r = {0};
     const stet_status st = stet_certify_run(&a, &r);
     if (st == STET_OK)
         keep(s, "certify", "certify-auto", s->t.n_index, numbers_of_certify(&a.how, &r, &p));
@@ -199,7 +221,8 @@ static stet_status prove(const subject *s)
     return st;
 }
 
-static stet_status try_model(const demo_cfg *cfg, const demo_files *f, const rival *r, const char *dir)
+static stet_status try_model(const demo_cfg *cfg, const demo_files *f, const rival *r,
+                             const char *dir)
 {
     subject s;
     stet_status st = load(cfg, f, dir, &s);
@@ -236,18 +259,24 @@ static const char *curve(const json_t *model)
 
 static void print_table(const json_t *report)
 {
-    const json_t *rows = json_object_get(json_array_get(json_object_get(report, "summary"), 0), "rows"),
+    const json_t *rows =
+                     json_object_get(json_array_get(json_object_get(report, "summary"), 0), "rows"),
                  *models = json_object_get(report, "models");
-    cli_table t = { 0 };
-    cli_row(&t, "model", "clean", "PWWS", "GA", "PSO", "TextFooler", "greedy", "proved", "sum of M", "learning", NULL);
+    cli_table t = {0};
+    cli_row(&t, "model", "clean", "PWWS", "GA", "PSO", "TextFooler", "greedy", "proved", "sum of M",
+            "learning", NULL);
     for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i), *aua = json_object_get(row, "aua"), *m = json_array_get(models, i);
+        const json_t *row = json_array_get(rows, i), *aua = json_object_get(row, "aua"),
+                     *m = json_array_get(models, i);
         const char *v[N_ATTACKS];
         for (size_t k = 0; k < N_ATTACKS; k++)
             v[k] = percent(json_object_get(aua, attacks[k]));
-        cli_row(&t, json_string_value(json_object_get(row, "model")), percent(json_object_get(row, "clean")), v[0], v[1], v[2], v[3],
-                v[4], percent(json_object_get(row, "certified")),
-                cli_fmt("%.4g", json_number_value(json_object_get(json_object_get(m, "bounds"), "gbm_sum"))), curve(m), NULL);
+        cli_row(&t, json_string_value(json_object_get(row, "model")),
+                percent(json_object_get(row, "clean")), v[0], v[1], v[2], v[3], v[4],
+                percent(json_object_get(row, "certified")),
+                cli_fmt("%.4g", json_number_value(
+                                    json_object_get(json_object_get(m, "bounds"), "gbm_sum"))),
+                curve(m), NULL);
     }
     cli_table_print(&t);
 }
@@ -255,13 +284,16 @@ static void print_table(const json_t *report)
 /* One text of the standard model, so that the numbers have a face. */
 static void print_example(const json_t *report)
 {
-    const json_t *results = json_object_get(json_array_get(json_object_get(report, "models"), 0), "results"), *o;
+    const json_t *results = json_object_get(json_array_get(json_object_get(report, "models"), 0),
+                                            "results"),
+                 *o;
     size_t k;
     json_array_foreach(results, k, o)
     {
         const json_t *example = json_array_get(json_object_get(o, "examples"), 0);
         if (json_object_get(o, "aua") && example) {
-            printf("\n%s turned the standard model here:\n", json_string_value(json_object_get(o, "attack")));
+            printf("\n%s turned the standard model here:\n",
+                   json_string_value(json_object_get(o, "attack")));
             cli_diff_print(example);
             return;
         }
@@ -272,7 +304,7 @@ static stet_status tell(const demo_cfg *cfg, const char *const *dirs)
 {
     char page[DEMO_PATH], *text = NULL;
     snprintf(page, sizeof page, "%s/report.html", cfg->out);
-    stet_report_args a = { .dirs = dirs, .n_dirs = N_RIVALS };
+    stet_report_args a = {.dirs = dirs, .n_dirs = N_RIVALS};
     stet_status st = stet_report_write(&a, page);
     a.format = STET_REPORT_JSON;
     if (st == STET_OK)
@@ -281,11 +313,13 @@ static stet_status tell(const demo_cfg *cfg, const char *const *dirs)
     if (st == STET_OK && cfg->common.json) {
         fputs(text, stdout);
     } else if (st == STET_OK) {
-        const json_t *data = json_object_get(json_array_get(json_object_get(report, "summary"), 0), "data");
+        const json_t *data =
+            json_object_get(json_array_get(json_object_get(report, "summary"), 0), "data");
         const long long texts = json_integer_value(json_object_get(data, "texts"));
         printf("\nright answers in %%, on %lld texts that the models have not seen", texts);
-        printf(cfg->limit < texts ? "; under attack and proved, on %lld of them\n\n" : ": clean, under attack, proved\n\n",
-               (long long)cfg->limit);
+        printf(texts_to_try(cfg) < texts ? "; under attack and proved, on %lld of them\n\n"
+                                         : ": clean, under attack, proved\n\n",
+               (long long)texts_to_try(cfg));
         print_table(report);
         print_example(report);
         printf("\n%s has the whole story\n", page);
@@ -302,7 +336,8 @@ static stet_status run(void *config, const stet_rest *rest)
     if ((cfg->test || cfg->vectors || cfg->synonyms) && !cfg->data)
         return cli_usage("--test, --vectors and --synonyms belong to --data");
     if (cfg->data && !cfg->synonyms)
-        return cli_usage("--data needs --synonyms, for example from 'stet synonyms build --wordnet'");
+        return cli_usage(
+            "--data needs --synonyms, for example from 'stet synonyms build --wordnet'");
     if (strlen(cfg->out) > DEMO_PATH / 2)
         return cli_usage("-o: the path is too long");
     demo_files f;
@@ -324,7 +359,8 @@ const cli_command cmd_demo = {
     .name = "demo",
     .args = "",
     .summary = "the whole story on a built-in corpus, nothing downloaded",
-    .details = "Trains a standard and a robust model, attacks both, proves what can be proved, prints one table and writes\n"
+    .details = "Trains a standard and a robust model, attacks both, proves what can be proved, "
+               "prints one table and writes\n"
                "report.html. Interrupted and started again, it goes on where it stopped.",
     .examples = "  stet demo\n  stet demo --model bilstm -o demo-bilstm\n",
     .opts = opts,

@@ -20,8 +20,10 @@ static const stet_opt opts[] = {
     STET_OPT_STR("label", eval_cfg, label, NULL, "COLUMN", "column or field of the label"),
     STET_OPT_STR("text", eval_cfg, text, NULL, "COLUMN,...", "columns or fields of the text"),
     STET_OPT_FLAG("skip-bad", eval_cfg, skip_bad, "count bad lines instead of failing"),
-    STET_OPT_INT("limit", eval_cfg, limit, "0", 0, 1e12, "N", "a seeded random sample of N texts; 0: all"),
-    STET_OPT_REAL("require", eval_cfg, require, "0", 0, 1, "SHARE", "exit with 4 if the accuracy is below"),
+    STET_OPT_INT("limit", eval_cfg, limit, "0", 0, 1e12, "N",
+                 "a seeded random sample of N texts; 0: all"),
+    STET_OPT_REAL("require", eval_cfg, require, "0", 0, 1, "SHARE",
+                  "exit with 4 if the accuracy is below"),
     CLI_RECORD_OPT(eval_cfg),
     CLI_COMMON_OPTS(eval_cfg),
     STET_OPT_END,
@@ -29,7 +31,8 @@ static const stet_opt opts[] = {
 
 /* ---- loading ------------------------------------------------------------------------------ */
 
-/* Classes in the model's order, so that a test set with a class missing still has the right labels. */
+/* Classes in the model's order, so that a test set with a class missing still has the right labels.
+ */
 static stet_status model_classes(const stet_model *m, stet_dataset **out)
 {
     const size_t k = stet_model_classes(m);
@@ -49,7 +52,8 @@ static stet_status sample(const stet_dataset *all, size_t limit, uint64_t seed, 
     size_t *index = malloc((n + 1) * sizeof *index);
     if (!index)
         return cli_fail(STET_ENOMEM, "out of memory");
-    const stet_status st = stet_dataset_pick(all, index, stet_dataset_sample(all, n, seed, index), out);
+    const stet_status st =
+        stet_dataset_pick(all, index, stet_dataset_sample(all, n, seed, index), out);
     free(index);
     return st;
 }
@@ -73,15 +77,16 @@ static stet_status load(const eval_cfg *cfg, const stet_model *m, stet_dataset *
 
 static void print_text(const stet_model *m, const stet_scores *s)
 {
-    printf("%zu texts: accuracy %.2f %%, loss %.4f, calibration error %.4f\n\n", s->n, 100 * s->accuracy, s->loss, s->ece);
-    cli_table t = { 0 };
+    printf("%zu texts: accuracy %.2f %%, loss %.4f, calibration error %.4f\n\n", s->n,
+           100 * s->accuracy, s->loss, s->ece);
+    cli_table t = {0};
     cli_row(&t, "class", "precision", "recall", "F1", "texts", NULL);
     for (size_t c = 0; c < s->n_classes; c++) {
         size_t n = 0;
         for (size_t j = 0; j < s->n_classes; j++)
             n += s->confusion[c * s->n_classes + j];
-        cli_row(&t, stet_model_class_name(m, c), cli_fmt("%.4f", s->precision[c]), cli_fmt("%.4f", s->recall[c]),
-                cli_fmt("%.4f", s->f1[c]), cli_fmt("%zu", n), NULL);
+        cli_row(&t, stet_model_class_name(m, c), cli_fmt("%.4f", s->precision[c]),
+                cli_fmt("%.4f", s->recall[c]), cli_fmt("%.4f", s->f1[c]), cli_fmt("%zu", n), NULL);
     }
     cli_table_print(&t);
     if (s->n_classes > 12)
@@ -95,8 +100,8 @@ static void print_text(const stet_model *m, const stet_scores *s)
     }
 }
 
-static stet_status report(const eval_cfg *cfg, const char *dir, const stet_model *m, const stet_dataset *all,
-                          const stet_scores *s)
+static stet_status report(const eval_cfg *cfg, const char *dir, const stet_model *m,
+                          const stet_dataset *all, const stet_scores *s)
 {
     json_t *numbers = numbers_of_eval(m, s);
     stet_status st = STET_OK;
@@ -108,8 +113,14 @@ static stet_status report(const eval_cfg *cfg, const char *dir, const stet_model
         print_text(m, s);
     }
     if (cfg->record)
-        cli_record(&(cli_measured){ .cmd = &cmd_eval, .cfg = cfg, .dir = dir, .name = "eval", .model = m, .data = all,
-                                    .data_path = cfg->data, .texts = s->n },
+        cli_record(&(cli_measured){.cmd = &cmd_eval,
+                                   .cfg = cfg,
+                                   .dir = dir,
+                                   .name = "eval",
+                                   .model = m,
+                                   .data = all,
+                                   .data_path = cfg->data,
+                                   .texts = s->n},
                    json_incref(numbers));
     json_decref(numbers);
     if (s->accuracy < cfg->require)
@@ -117,17 +128,20 @@ static stet_status report(const eval_cfg *cfg, const char *dir, const stet_model
     return st;
 }
 
-static stet_status score(const eval_cfg *cfg, const char *dir, const stet_model *m, const stet_dataset *all)
+static stet_status score(const eval_cfg *cfg, const char *dir, const stet_model *m,
+                         const stet_dataset *all)
 {
     stet_dataset *d = NULL;
-    stet_corpus c = { 0 };
+    stet_corpus c = {0};
     stet_status st = sample(all, (size_t)cfg->limit, (uint64_t)cfg->common.seed, &d);
     if (st == STET_OK)
-        st = stet_corpus_encode(d, stet_model_vocab(m), stet_model_tokenizer(m), stet_model_max_len(m), &c);
-    float *logits = st == STET_OK ? malloc((c.n_texts * stet_model_classes(m) + 1) * sizeof *logits) : NULL;
+        st = stet_corpus_encode(d, stet_model_vocab(m), stet_model_tokenizer(m),
+                                stet_model_max_len(m), &c);
+    float *logits =
+        st == STET_OK ? malloc((c.n_texts * stet_model_classes(m) + 1) * sizeof *logits) : NULL;
     if (st == STET_OK)
         st = logits ? stet_model_logits(m, &c, logits) : cli_fail(STET_ENOMEM, "out of memory");
-    stet_scores s = { 0 };
+    stet_scores s = {0};
     if (st == STET_OK)
         st = stet_scores_of(logits, c.label, c.n_texts, stet_model_classes(m), &s);
     if (st == STET_OK)
@@ -160,7 +174,8 @@ const cli_command cmd_eval = {
     .name = "eval",
     .args = "DIR",
     .summary = "accuracy, scores of each class, confusion and calibration of a model",
-    .examples = "  stet eval runs/cnn --data test.tsv.xz\n  stet eval runs/cnn --data test.tsv.xz --limit 1000 --json\n",
+    .examples = "  stet eval runs/cnn --data test.tsv.xz\n  stet eval runs/cnn --data test.tsv.xz "
+                "--limit 1000 --json\n",
     .opts = opts,
     .cfg_size = sizeof(eval_cfg),
     .min_args = 1,

@@ -10,19 +10,21 @@ typedef struct man_cfg {
 
 static const stet_opt opts[] = {
     STET_OPT_TOPIC("Output"),
-    STET_OPT_FLAG("markdown", man_cfg, markdown, "a page of docs/commands instead: of COMMAND, or without it the index"),
+    STET_OPT_FLAG("markdown", man_cfg, markdown,
+                  "a page of docs/commands instead: of COMMAND, or without it the index"),
     STET_OPT_FLAG("names", man_cfg, names, "only the names of the commands"),
     CLI_COMMON_OPTS(man_cfg),
     STET_OPT_END,
 };
-static const stet_opt common_opts[] = { CLI_COMMON_OPTS(man_cfg), STET_OPT_END };
+static const stet_opt common_opts[] = {CLI_COMMON_OPTS(man_cfg), STET_OPT_END};
 
 static bool is_common_topic(const stet_opt *o)
 {
     return o->type == STET_T_TOPIC && strcmp(o->help, common_opts[0].help) == 0;
 }
 
-static const char exit_codes[] = "0 done, 1 failed, 2 usage, 3 bad input file, 4 a required threshold was not met, 130 interrupted.";
+static const char exit_codes[] = "0 done, 1 failed, 2 usage, 3 bad input file, 4 a required "
+                                 "threshold was not met, 130 interrupted.";
 
 /* ---- man page ----------------------------------------------------------------------------- */
 
@@ -71,7 +73,8 @@ static void man_option(const stet_opt *o)
 
 static void man_page(void)
 {
-    printf(".TH STET 1 \"\" \"stet %s\" \"User Commands\"\n.SH NAME\nstet \\- text classifiers that stand firm when words are swapped "
+    printf(".TH STET 1 \"\" \"stet %s\" \"User Commands\"\n.SH NAME\nstet \\- text classifiers "
+           "that stand firm when words are swapped "
            "for their synonyms\n.SH SYNOPSIS\n.B stet\n.I COMMAND\n[OPTIONS] ...\n.SH COMMANDS\n",
            stet_version());
     for (const cli_command *const *c = cli_commands; *c; c++) {
@@ -141,8 +144,10 @@ static void markdown_options(const stet_opt *o)
 
 static void markdown_page(const cli_command *c)
 {
-    printf("# stet %s\n\nUsage: `stet %s [OPTIONS]%s%s`\n\n%c%s.\n", c->name, c->name, *c->args ? " " : "", c->args,
-           c->summary[0] >= 'a' && c->summary[0] <= 'z' ? c->summary[0] - 'a' + 'A' : c->summary[0], c->summary + 1);
+    printf("# stet %s\n\nUsage: `stet %s [OPTIONS]%s%s`\n\n%c%s.\n", c->name, c->name,
+           *c->args ? " " : "", c->args,
+           c->summary[0] >= 'a' && c->summary[0] <= 'z' ? c->summary[0] - 'a' + 'A' : c->summary[0],
+           c->summary + 1);
     if (c->details)
         printf("\n%s\n", c->details);
     if (c->examples)
@@ -153,7 +158,8 @@ static void markdown_page(const cli_command *c)
 
 static void markdown_index(void)
 {
-    puts("# Commands\n\nMade from the program's own option tables by `./run docs`.\n\n| command | |\n| --- | --- |");
+    puts("# Commands\n\nMade from the program's own option tables by `./run docs`.\n\n| command | "
+         "|\n| --- | --- |");
     for (const cli_command *const *c = cli_commands; *c; c++) {
         printf("| [stet %s](", (*c)->name);
         for (const char *s = (*c)->name; *s; s++)

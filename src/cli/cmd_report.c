@@ -12,10 +12,12 @@ typedef struct report_cfg {
 
 static const stet_opt opts[] = {
     STET_OPT_TOPIC("Report"),
-    STET_OPT_OUT(report_cfg, out, NULL, "the page; without it report.html, or for --markdown and --json standard output"),
+    STET_OPT_OUT(report_cfg, out, NULL,
+                 "the page; without it report.html, or for --markdown and --json standard output"),
     STET_OPT_FLAG("markdown", report_cfg, markdown, "Markdown instead of HTML"),
     STET_OPT_STR("title", report_cfg, title, NULL, "TEXT", "heading of the page"),
-    {STET_OPT_FIELD("bounds", STET_T_FLAG, report_cfg, bounds), .def = "true", .help = "without growth bounds, which are computed from the weights"},
+    {STET_OPT_FIELD("bounds", STET_T_FLAG, report_cfg, bounds), .def = "true",
+     .help = "without growth bounds, which are computed from the weights"},
     CLI_COMMON_OPTS(report_cfg),
     STET_OPT_END,
 };
@@ -50,10 +52,14 @@ static stet_status run(void *config, const stet_rest *rest)
 const cli_command cmd_report = {
     .name = "report",
     .args = "DIR...",
-    .summary = "one page about run folders: accuracy, attacks, proofs, growth bounds, texts that turned",
-    .details = "The page is one file that loads nothing: it can be opened from disk, mailed or printed. It shows what `stet eval`,\n"
-               "`stet attack`, `stet certify` and `stet inspect` kept in the folders; run those first.",
-    .examples = "  stet report runs/standard runs/robust -o report.html\n  stet report runs/* --markdown > report.md\n",
+    .summary =
+        "one page about run folders: accuracy, attacks, proofs, growth bounds, texts that turned",
+    .details =
+        "The page is one file that loads nothing: it can be opened from disk, mailed or printed. "
+        "It shows what `stet eval`,\n"
+        "`stet attack`, `stet certify` and `stet inspect` kept in the folders; run those first.",
+    .examples = "  stet report runs/standard runs/robust -o report.html\n  stet report runs/* "
+                "--markdown > report.md\n",
     .opts = opts,
     .cfg_size = sizeof(report_cfg),
     .min_args = 1,

@@ -1,4 +1,5 @@
-/* cli/demo.h - between cmd_demo.c, which tells the story, and demo_files.c, which makes what it needs. */
+/* cli/demo.h - between cmd_demo.c, which tells the story, and demo_files.c, which makes what it
+ * needs. */
 #ifndef CLI_DEMO_H
 #define CLI_DEMO_H
 
@@ -18,8 +19,8 @@ typedef struct demo_files {
     char train[DEMO_PATH], test[DEMO_PATH], vectors[DEMO_PATH], synonyms[DEMO_PATH];
 } demo_files;
 
-/* Makes what is missing; every file appears whole or not at all. A folder with a demonstration of other settings is
- * STET_EUSAGE. */
+/* Makes what is missing; every file appears whole or not at all. A folder with a demonstration of
+ * other settings is STET_EUSAGE. */
 stet_status demo_files_make(const demo_cfg *cfg, demo_files *out);
 
 #endif

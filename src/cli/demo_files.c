@@ -18,8 +18,10 @@ static bool there(const char *path)
 
 static stet_status place(char *out, const demo_cfg *cfg, const char *given, const char *name)
 {
-    const int n = given ? snprintf(out, DEMO_PATH, "%s", given) : snprintf(out, DEMO_PATH, "%s/%s", cfg->out, name);
-    return n < DEMO_PATH ? STET_OK : cli_usage("%s: the path is too long", given ? given : cfg->out);
+    const int n = given ? snprintf(out, DEMO_PATH, "%s", given)
+                        : snprintf(out, DEMO_PATH, "%s/%s", cfg->out, name);
+    return n < DEMO_PATH ? STET_OK
+                         : cli_usage("%s: the path is too long", given ? given : cfg->out);
 }
 
 /* ---- texts -------------------------------------------------------------------------------- */
@@ -63,7 +65,8 @@ static stet_status split(const demo_cfg *cfg, const demo_files *f)
     if (!index)
         st = cli_fail(STET_ENOMEM, "out of memory");
     else if (want == 0)
-        st = cli_fail(STET_EFORMAT, "%s: %zu texts are too few to keep some for the test", cfg->data, n);
+        st = cli_fail(STET_EFORMAT, "%s: %zu texts are too few to keep some for the test",
+                      cfg->data, n);
     if (st == STET_OK) {
         const size_t tested = stet_dataset_sample(d, want, (uint64_t)cfg->common.seed, index);
         size_t n_rest = 0;
@@ -109,7 +112,7 @@ static stet_status make_vectors(const demo_cfg *cfg, const demo_files *f)
     embed.dim = cfg->data ? embed.dim : 50;
     embed.seed = (uint64_t)cfg->common.seed;
     stet_vocab *v = NULL;
-    stet_vectors t = { 0 };
+    stet_vectors t = {0};
     st = stet_embed_train(d, STET_TOK_WORD, &embed, &v, &t);
     if (st == STET_OK)
         st = stet_vectors_save_text(&t, v, f->vectors);
@@ -125,10 +128,13 @@ static stet_status make_vectors(const demo_cfg *cfg, const demo_files *f)
 static stet_status claim_folder(const demo_cfg *cfg)
 {
     char stamp[4 * DEMO_PATH];
-    const int n = snprintf(stamp, sizeof stamp, "model %d, texts %lld, limit %lld, epochs %lld, seed %lld, data %s, test %s, vectors %s, synonyms %s",
-                           cfg->model, (long long)cfg->texts, (long long)cfg->limit, (long long)cfg->epochs, (long long)cfg->common.seed,
-                           cfg->data ? cfg->data : "-", cfg->test ? cfg->test : "-", cfg->vectors ? cfg->vectors : "-",
-                           cfg->synonyms ? cfg->synonyms : "-");
+    const int n = snprintf(stamp, sizeof stamp,
+                           "model %d, texts %lld, limit %lld, epochs %lld, seed %lld, data %s, "
+                           "test %s, vectors %s, synonyms %s",
+                           cfg->model, (long long)cfg->texts, (long long)cfg->limit,
+                           (long long)cfg->epochs, (long long)cfg->common.seed,
+                           cfg->data ? cfg->data : "-", cfg->test ? cfg->test : "-",
+                           cfg->vectors ? cfg->vectors : "-", cfg->synonyms ? cfg->synonyms : "-");
     if (n >= (int)sizeof stamp)
         return cli_usage("the paths are too long");
     if (mkdir(cfg->out, 0777) != 0 && errno != EEXIST)
@@ -139,13 +145,17 @@ static stet_status claim_folder(const demo_cfg *cfg)
         json_t *o = strcmp(old.name[i], "demo") == 0 ? json_loads(old.json[i], 0, NULL) : NULL;
         const char *is = json_string_value(json_object_get(o, "settings"));
         if (is && strcmp(is, stamp) != 0)
-            st = cli_usage("%s holds a demonstration with other settings (%s); choose another folder with -o", cfg->out, is);
+            st = cli_usage(
+                "%s holds a demonstration with other settings (%s); choose another folder with -o",
+                cfg->out, is);
         json_decref(o);
     }
     if (st == STET_OK) {
-        json_t *o = json_pack("{s:s, s:s, s:s}", "command", "demo", "version", stet_version(), "settings", stamp);
+        json_t *o = json_pack("{s:s, s:s, s:s}", "command", "demo", "version", stet_version(),
+                              "settings", stamp);
         char *text = o ? json_dumps(o, 0) : NULL;
-        st = text ? stet_results_write(cfg->out, "demo", text) : cli_fail(STET_ENOMEM, "out of memory");
+        st = text ? stet_results_write(cfg->out, "demo", text)
+                  : cli_fail(STET_ENOMEM, "out of memory");
         stet_free(text);
         json_decref(o);
     }

@@ -1,4 +1,5 @@
-/* cli/diff.c - a text with its changed words marked, wrapped for a terminal: colours there, [old -> new] elsewhere. */
+/* cli/diff.c - a text with its changed words marked, wrapped for a terminal: colours there, [old ->
+ * new] elsewhere. */
 #include <string.h>
 
 #include "cli/cli.h"
@@ -53,7 +54,9 @@ static void put_words(wrap *w, const char *style, const char *s, size_t n)
 /* Of a long stretch only what is near a change. */
 static void put_between(wrap *w, const char *t, size_t from, size_t to, size_t len)
 {
-    size_t left = from == 0 ? 0 : from + CONTEXT, right = to == len ? len : to < CONTEXT ? 0 : to - CONTEXT;
+    size_t left = from == 0 ? 0 : from + CONTEXT, right = to == len      ? len
+                                                          : to < CONTEXT ? 0
+                                                                         : to - CONTEXT;
     while (from > 0 && left < to && t[left] != ' ')
         left++;
     while (to < len && right > from && t[right] != ' ')
@@ -87,14 +90,17 @@ static void put_change(wrap *w, const char *from, size_t n, const char *to)
 void cli_diff_print(const json_t *example)
 {
     const json_t *text = json_object_get(example, "text"), *c;
-    const char *t = json_string_value(text), *label = json_string_value(json_object_get(example, "label")),
+    const char *t = json_string_value(text),
+               *label = json_string_value(json_object_get(example, "label")),
                *answer = json_string_value(json_object_get(example, "answer"));
     const size_t len = json_string_length(text);
     if (!t)
         return;
-    printf("  %s%s%s %.1f %% -> %.1f %%, so %s%s%s (%lld of %lld words)\n", cli_style("bold"), label ? label : "", cli_style("reset"),
-           100 * json_number_value(json_object_get(example, "before")), 100 * json_number_value(json_object_get(example, "after")),
-           cli_style("bold"), answer ? answer : "", cli_style("reset"),
+    printf("  %s%s%s %.1f %% -> %.1f %%, so %s%s%s (%lld of %lld words)\n", cli_style("bold"),
+           label ? label : "", cli_style("reset"),
+           100 * json_number_value(json_object_get(example, "before")),
+           100 * json_number_value(json_object_get(example, "after")), cli_style("bold"),
+           answer ? answer : "", cli_style("reset"),
            (long long)json_integer_value(json_object_get(example, "changed")),
            (long long)json_integer_value(json_object_get(example, "words")));
     wrap w = {0};

@@ -25,19 +25,17 @@ static void shorten_paths(json_t *config)
 {
     const char *key;
     json_t *v;
-    json_object_foreach(config, key, v)
-        if (json_is_string(v))
-            json_string_set(v, last_part(json_string_value(v)));
+    json_object_foreach(config, key, v) if (json_is_string(v))
+        json_string_set(v, last_part(json_string_value(v)));
 }
 
 /* ---- identity ----------------------------------------------------------------------------- */
 
-/* Options that say how a result is computed, shown or named, not what it is the result of; files are
- * there by their contents. */
-static const char *const not_identity[] = {"json",     "threads", "device",  "progress", "quiet",
-                                           "verbose",  "record",  "out",     "log",      "html",
-                                           "require",  "data",    "attack",  "synonyms", "top", "show",
-                                           "certificates"};
+/* Options that say how a result is computed, shown or named, not what it is the result of; files
+ * are there by their contents. */
+static const char *const not_identity[] = {
+    "json", "threads", "device", "progress", "quiet",    "verbose", "record", "out",         "log",
+    "html", "require", "data",   "attack",   "synonyms", "top",     "show",   "certificates"};
 
 static uint64_t fnv(const char *s)
 {
@@ -52,13 +50,14 @@ static void set_identity(json_t *o, const cli_measured *m)
 {
     json_t *of = json_object(), *v;
     const char *key;
-    json_object_foreach(json_object_get(o, "config"), key, v)
-        if (!json_is_null(v))
-            json_object_set(of, key, v);
+    json_object_foreach(json_object_get(o, "config"), key, v) if (!json_is_null(v))
+        json_object_set(of, key, v);
     for (size_t i = 0; i < sizeof not_identity / sizeof *not_identity; i++)
         json_object_del(of, not_identity[i]);
-    json_object_set_new(of, "data", m->data ? fingerprint(stet_dataset_fingerprint(m->data)) : json_null());
-    json_object_set_new(of, "sets", m->sets ? fingerprint(stet_sets_fingerprint(m->sets)) : json_null());
+    json_object_set_new(of, "data",
+                        m->data ? fingerprint(stet_dataset_fingerprint(m->data)) : json_null());
+    json_object_set_new(of, "sets",
+                        m->sets ? fingerprint(stet_sets_fingerprint(m->sets)) : json_null());
     char *text = json_dumps(of, JSON_COMPACT | JSON_SORT_KEYS), hex[9];
     json_decref(of);
     if (!text)
@@ -82,11 +81,11 @@ static json_t *make(const cli_measured *m, json_t *numbers)
     if (m->model)
         json_object_set_new(o, "model_fingerprint", fingerprint(stet_model_fingerprint(m->model)));
     if (m->data)
-        json_object_set_new(
-            o, "data",
-            json_pack("{s:s, s:o, s:I, s:I}", "name", last_part(m->data_path), "fingerprint",
-                      fingerprint(stet_dataset_fingerprint(m->data)), "texts",
-                      (json_int_t)stet_dataset_size(m->data), "measured", (json_int_t)m->texts));
+        json_object_set_new(o, "data",
+                            json_pack("{s:s, s:o, s:I, s:I}", "name", last_part(m->data_path),
+                                      "fingerprint", fingerprint(stet_dataset_fingerprint(m->data)),
+                                      "texts", (json_int_t)stet_dataset_size(m->data), "measured",
+                                      (json_int_t)m->texts));
     if (m->sets)
         json_object_set_new(o, "synonyms",
                             json_pack("{s:s, s:o}", "name", last_part(m->sets_path), "fingerprint",
@@ -124,7 +123,8 @@ static bool before(const json_t *a, const json_t *b)
 /* Do both begin with the same swap? One of them tells enough. */
 static bool alike(const json_t *a, const json_t *b)
 {
-    const json_t *x = json_array_get(json_object_get(a, "changes"), 0), *y = json_array_get(json_object_get(b, "changes"), 0);
+    const json_t *x = json_array_get(json_object_get(a, "changes"), 0),
+                 *y = json_array_get(json_object_get(b, "changes"), 0);
     return x && y && json_equal(json_object_get(x, "from"), json_object_get(y, "from")) &&
            json_equal(json_object_get(x, "to"), json_object_get(y, "to"));
 }

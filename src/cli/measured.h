@@ -16,8 +16,9 @@
 /* The option that every measuring command has, on unless --no-record. */
 #define CLI_RECORD_OPT(T)                                                                          \
     {                                                                                              \
-        STET_OPT_FIELD("record", STET_T_FLAG, T, record), .def = "true",                           \
-            .help = "leave nothing in DIR/results, where `stet report` finds results"         \
+        STET_OPT_FIELD("record", STET_T_FLAG, T, record),                                          \
+            .def = "true",                                                                         \
+            .help = "leave nothing in DIR/results, where `stet report` finds results"              \
     }
 
 typedef struct cli_measured {
@@ -32,12 +33,12 @@ typedef struct cli_measured {
     const char *sets_path;
 } cli_measured;
 
-/* Write `numbers` (an object; takes the reference) with settings, seed and fingerprints. A folder that
- * cannot be written to is worth a warning, not a failure. */
+/* Write `numbers` (an object; takes the reference) with settings, seed and fingerprints. A folder
+ * that cannot be written to is worth a warning, not a failure. */
 void cli_record(const cli_measured *m, json_t *numbers);
 
-/* What to keep of an attack: the most telling texts, and which texts were turned (for comparing two models on one
- * sample). cli_examples_add is the `each` of stet_attack_args. */
+/* What to keep of an attack: the most telling texts, and which texts were turned (for comparing two
+ * models on one sample). cli_examples_add is the `each` of stet_attack_args. */
 enum { CLI_EXAMPLES = 8 };
 typedef struct cli_examples {
     json_t *examples, *turned, *wrong;

@@ -12,8 +12,8 @@
 static struct {
     bool quiet, verbose, progress;
     bool require_failed;
-    char message[1024];  /* of cli_usage and cli_fail */
-    size_t line_width;   /* of the progress line now on the terminal */
+    char message[1024]; /* of cli_usage and cli_fail */
+    size_t line_width;  /* of the progress line now on the terminal */
     double started, drawn;
     char what[64];
 } state;
@@ -44,7 +44,8 @@ static void duration(double s, char *out, size_t size)
         snprintf(out, size, "%d:%02d:%02d", (int)s / 3600, (int)s / 60 % 60, (int)s % 60);
 }
 
-static void on_progress(void *user, const char *what, uint64_t done, uint64_t total, const char *note)
+static void on_progress(void *user, const char *what, uint64_t done, uint64_t total,
+                        const char *note)
 {
     (void)user;
     const double t = now();
@@ -66,15 +67,17 @@ static void on_progress(void *user, const char *what, uint64_t done, uint64_t to
         snprintf(left, sizeof left, ", %s left", d);
     }
     if (total)
-        n = snprintf(line, sizeof line, "%s %3.0f%% %llu/%llu, %.4g/s%s%s%s", what, 100.0 * (double)done / (double)total,
-                     (unsigned long long)done, (unsigned long long)total, rate, left, note ? ", " : "", note ? note : "");
+        n = snprintf(line, sizeof line, "%s %3.0f%% %llu/%llu, %.4g/s%s%s%s", what,
+                     100.0 * (double)done / (double)total, (unsigned long long)done,
+                     (unsigned long long)total, rate, left, note ? ", " : "", note ? note : "");
     else
-        n = snprintf(line, sizeof line, "%s %llu, %.4g/s%s%s", what, (unsigned long long)done, rate, note ? ", " : "",
-                     note ? note : "");
+        n = snprintf(line, sizeof line, "%s %llu, %.4g/s%s%s", what, (unsigned long long)done, rate,
+                     note ? ", " : "", note ? note : "");
     if (n < 0)
         return;
     const size_t width = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
-    fprintf(stderr, "\r%s%*s", line, state.line_width > width ? (int)(state.line_width - width) : 0, "");
+    fprintf(stderr, "\r%s%*s", line, state.line_width > width ? (int)(state.line_width - width) : 0,
+            "");
     state.line_width = width;
     if (total && done >= total)
         clear_line();
@@ -83,7 +86,8 @@ static void on_progress(void *user, const char *what, uint64_t done, uint64_t to
 static void on_log(void *user, stet_log_level level, const char *message)
 {
     (void)user;
-    if (level > (state.verbose ? STET_LOG_DEBUG : STET_LOG_INFO) || (state.quiet && level > STET_LOG_ERROR))
+    if (level > (state.verbose ? STET_LOG_DEBUG : STET_LOG_INFO) ||
+        (state.quiet && level > STET_LOG_ERROR))
         return;
     clear_line();
     fprintf(stderr, "%s%s\n", level == STET_LOG_WARN ? "warning: " : "", message);
@@ -93,7 +97,8 @@ void output_init(const cli_common *common)
 {
     state.quiet = common->quiet;
     state.verbose = common->verbose;
-    state.progress = common->progress == 1 || (common->progress == 0 && !common->quiet && isatty(STDERR_FILENO));
+    state.progress =
+        common->progress == 1 || (common->progress == 0 && !common->quiet && isatty(STDERR_FILENO));
     stet_set_logger(on_log, NULL);
     stet_set_progress(state.progress ? on_progress : NULL, NULL);
 }
@@ -168,8 +173,8 @@ const char *cli_style(const char *name)
 {
     static const struct {
         const char *name, *code;
-    } styles[] = { { "bold", "\033[1m" },    { "dim", "\033[2m" },     { "red", "\033[31m" },
-                   { "green", "\033[32m" },  { "yellow", "\033[33m" }, { "reset", "\033[0m" } };
+    } styles[] = {{"bold", "\033[1m"},   {"dim", "\033[2m"},     {"red", "\033[31m"},
+                  {"green", "\033[32m"}, {"yellow", "\033[33m"}, {"reset", "\033[0m"}};
     if (cli_colour())
         for (size_t i = 0; i < sizeof styles / sizeof *styles; i++)
             if (strcmp(styles[i].name, name) == 0)
@@ -186,8 +191,8 @@ json_t *cli_json_start(const cli_command *cmd, const void *cfg)
         return NULL;
     json_t *config = json_loads(text, 0, NULL);
     stet_free(text);
-    return json_pack("{s:i, s:s, s:s, s:o}", "schema", 1, "version", stet_version(), "command", cmd->name, "config",
-                     config ? config : json_object());
+    return json_pack("{s:i, s:s, s:s, s:o}", "schema", 1, "version", stet_version(), "command",
+                     cmd->name, "config", config ? config : json_object());
 }
 
 stet_status cli_json_print(json_t *object)
@@ -220,14 +225,16 @@ const char *cli_fmt(const char *fmt, ...)
 
 const char *cli_spark(const double *v, size_t n, double lo, double hi)
 {
-    static const char *const block[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+    static const char *const block[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static char buffers[8][3 * 64 + 1];
     static size_t next;
     char *b = buffers[next++ % 8];
     size_t at = 0;
     for (size_t i = 0; i < n && i < 64; i++) {
         const double share = hi > lo ? (v[i] - lo) / (hi - lo) : 0;
-        const int step = share >= 1 ? 7 : share > 0 ? (int)(8 * share) : 0; /* not a number: the lowest */
+        const int step = share >= 1  ? 7
+                         : share > 0 ? (int)(8 * share)
+                                     : 0; /* not a number: the lowest */
         memcpy(b + at, block[step], 3);
         at += 3;
     }
@@ -303,5 +310,5 @@ void cli_table_drop(cli_table *t)
     for (size_t i = 0; i < t->n; i++)
         free(t->cell[i]);
     free(t->cell);
-    *t = (cli_table){ 0 };
+    *t = (cli_table){0};
 }

@@ -45,8 +45,9 @@ static json_t *change(const cli_proofs *p, uint32_t pos, uint32_t word)
         if (c->word[k] == word)
             to = c->text[k];
     const stet_token *t = &p->tokens.v[pos];
-    return json_pack("{s:i, s:i, s:i, s:s, s:s}", "position", (int)pos, "start", (int)t->start, "end", (int)t->end, "from",
-                     stet_token_word(&p->tokens, pos), "to", to ? to : "");
+    return json_pack("{s:i, s:i, s:i, s:s, s:s}", "position", (int)pos, "start", (int)t->start,
+                     "end", (int)t->end, "from", stet_token_word(&p->tokens, pos), "to",
+                     to ? to : "");
 }
 
 static json_t *example_of(const cli_proofs *p, size_t index, const stet_certificate *c)
@@ -61,25 +62,29 @@ static json_t *example_of(const cli_proofs *p, size_t index, const stet_certific
         json_object_set_new(one, "drop", number(c->harm[k].drop));
         json_array_append_new(harm, one);
     }
-    return json_pack("{s:I, s:s, s:s, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:s%}", "index", (json_int_t)index, "verdict",
-                     stet_verdict_name(c->verdict), "label", stet_model_class_name(p->model, (size_t)c->label), "answer",
-                     stet_model_class_name(p->model, (size_t)c->answer), "clean", number(c->clean), "margin",
-                     number(c->margin), "method", c->method ? c->method : "none", "variants_log10",
-                     number(variants(&p->choices)), "changes", changes, "harm", harm, "text", text.data, (int)text.len);
+    return json_pack("{s:I, s:s, s:s, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:s%}", "index",
+                     (json_int_t)index, "verdict", stet_verdict_name(c->verdict), "label",
+                     stet_model_class_name(p->model, (size_t)c->label), "answer",
+                     stet_model_class_name(p->model, (size_t)c->answer), "clean", number(c->clean),
+                     "margin", number(c->margin), "method", c->method ? c->method : "none",
+                     "variants_log10", number(variants(&p->choices)), "changes", changes, "harm",
+                     harm, "text", text.data, (int)text.len);
 }
 
 void cli_proofs_add(void *user, size_t index, const stet_certificate *c)
 {
     cli_proofs *p = user;
     const stet_str text = stet_dataset_text(p->data, index);
-    if (c->verdict == STET_WRONG || stet_tokenize(stet_model_tokenizer(p->model), text.data, text.len, &p->tokens) != STET_OK ||
-        stet_sets_choices(p->sets, text.data, text.len, stet_model_vocab(p->model), &p->tokens, stet_model_max_len(p->model),
-                          &p->choices) != STET_OK)
+    if (c->verdict == STET_WRONG ||
+        stet_tokenize(stet_model_tokenizer(p->model), text.data, text.len, &p->tokens) != STET_OK ||
+        stet_sets_choices(p->sets, text.data, text.len, stet_model_vocab(p->model), &p->tokens,
+                          stet_model_max_len(p->model), &p->choices) != STET_OK)
         return; /* an example less */
     json_t *list = p->kept[c->verdict];
     const double log = variants(&p->choices);
     size_t at = json_array_size(list);
-    while (at > 0 && log > json_number_value(json_object_get(json_array_get(list, at - 1), "variants_log10")))
+    while (at > 0 &&
+           log > json_number_value(json_object_get(json_array_get(list, at - 1), "variants_log10")))
         at--;
     if (at >= CLI_PROOFS_EACH)
         return;
@@ -90,7 +95,8 @@ void cli_proofs_add(void *user, size_t index, const stet_certificate *c)
 
 /* ---- numbers ------------------------------------------------------------------------------ */
 
-json_t *numbers_of_certify(const stet_certify_how *how, const stet_certify_result *r, const cli_proofs *p)
+json_t *numbers_of_certify(const stet_certify_how *how, const stet_certify_result *r,
+                           const cli_proofs *p)
 {
     json_t *bins = json_array(), *budgets = json_array(), *examples = json_array();
     for (size_t k = 0; k < STET_MARGIN_BINS; k++)
@@ -99,11 +105,13 @@ json_t *numbers_of_certify(const stet_certify_how *how, const stet_certify_resul
         json_array_append_new(budgets, json_integer((json_int_t)r->budget_at_least[k]));
     for (size_t v = 0; p && v < STET_VERDICTS; v++)
         json_array_extend(examples, p->kept[v]);
-    return json_pack("{s:s, s:o, s:I, s:f, s:f, s:f, s:f, s:s, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:f, s:o}", "method",
-                     how->method, "budget", how->budget == STET_ANY ? json_null() : json_integer((json_int_t)how->budget), "n",
-                     (json_int_t)r->n, "clean", r->clean, "certified", r->certified, "broken", r->broken, "undecided",
-                     r->undecided, "methods_used", r->method ? r->method : "", "margins", "lo", number(r->margin_lo), "hi",
-                     number(r->margin_hi), "bins", bins, "budget_at_least", budgets, "slack_mean", number(r->slack_mean),
-                     "candidates_mean", number(r->candidates_mean), "attackable_mean", number(r->attackable_mean), "seconds",
-                     r->seconds, "examples", examples);
+    return json_pack(
+        "{s:s, s:o, s:I, s:f, s:f, s:f, s:f, s:s, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:f, s:o}",
+        "method", how->method, "budget",
+        how->budget == STET_ANY ? json_null() : json_integer((json_int_t)how->budget), "n",
+        (json_int_t)r->n, "clean", r->clean, "certified", r->certified, "broken", r->broken,
+        "undecided", r->undecided, "methods_used", r->method ? r->method : "", "margins", "lo",
+        number(r->margin_lo), "hi", number(r->margin_hi), "bins", bins, "budget_at_least", budgets,
+        "slack_mean", number(r->slack_mean), "candidates_mean", number(r->candidates_mean),
+        "attackable_mean", number(r->attackable_mean), "seconds", r->seconds, "examples", examples);
 }

@@ -1,4 +1,5 @@
-/* cli/proofs.h - what is kept of a run of stet_certify_run: its numbers, and texts that show what a proof covers.
+/* cli/proofs.h - what is kept of a run of stet_certify_run: its numbers, and texts that show what a
+ * proof covers.
  *
  *     cli_proofs p;
  *     cli_proofs_init(&p, model, data, sets);
@@ -29,6 +30,7 @@ void cli_proofs_add(void *user, size_t index, const stet_certificate *c);
 void cli_proofs_deinit(cli_proofs *p);
 
 /* For --json and for the run folder; `p` may be NULL. NULL: out of memory. */
-json_t *numbers_of_certify(const stet_certify_how *how, const stet_certify_result *r, const cli_proofs *p);
+json_t *numbers_of_certify(const stet_certify_how *how, const stet_certify_result *r,
+                           const cli_proofs *p);
 
 #endif

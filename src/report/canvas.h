@@ -18,7 +18,8 @@ typedef struct rgb {
 /* The light theme; the dark one is the SVG's own business. */
 rgb paint_light(int p);
 
-/* A matrix as it is shown. Where `value` is there, paper that can tells it to a reader who points. */
+/* A matrix as it is shown. Where `value` is there, paper that can tells it to a reader who points.
+ */
 typedef struct cells {
     const rgb *colour; /* (rows, cols) */
     size_t rows, cols;
@@ -48,7 +49,8 @@ struct canvas {
 
 /* NULL: out of memory. */
 canvas *canvas_svg_new(double width, double height);
-/* One to stand in a page, which has the theme (svg_theme); instead of saving, take what was drawn. */
+/* One to stand in a page, which has the theme (svg_theme); instead of saving, take what was drawn.
+ */
 canvas *canvas_svg_part(double width, double height, const char *label);
 void canvas_svg_take(canvas *c, buf *out);
 void svg_theme(buf *out); /* rules for the classes of the shapes, light and dark */

@@ -1,5 +1,5 @@
-/* report/html_bounds.c - growth bound matrices as heat maps of one scale, the distribution of their entries, and the
- * constants that follow from them. */
+/* report/html_bounds.c - growth bound matrices as heat maps of one scale, the distribution of their
+ * entries, and the constants that follow from them. */
 #include <math.h>
 
 #include "base/mem.h"
@@ -7,8 +7,8 @@
 
 enum { MAP_CELLS = 256 * 256, BINS = 48, FINE = 2048 };
 
-/* Smallest and largest entry of all models, so that maps share their colours; what is far below the largest is as good as
- * zero. */
+/* Smallest and largest entry of all models, so that maps share their colours; what is far below the
+ * largest is as good as zero. */
 static bool common_range(const report *r, double *lo, double *hi)
 {
     *lo = INFINITY, *hi = 0;
@@ -24,7 +24,8 @@ static bool common_range(const report *r, double *lo, double *hi)
     return *lo < *hi;
 }
 
-/* How many entries of one model, or of all, fall into each of n equal parts of log [lo, hi]; returns their number. */
+/* How many entries of one model, or of all, fall into each of n equal parts of log [lo, hi];
+ * returns their number. */
 static double count(const stet_gbm *g, double lo, double hi, double *bin, size_t n)
 {
     double total = 0;
@@ -39,7 +40,8 @@ static double count(const stet_gbm *g, double lo, double hi, double *bin, size_t
     return total;
 }
 
-/* Colours go over the entries there are many of: a few far out would leave one shade for all others. */
+/* Colours go over the entries there are many of: a few far out would leave one shade for all
+ * others. */
 static void colour_range(const report *r, double *lo, double *hi)
 {
     static const double tail = 0.005;
@@ -60,7 +62,8 @@ static void colour_range(const report *r, double *lo, double *hi)
 
 /* ---- heat maps ---------------------------------------------------------------------------- */
 
-/* A large matrix is shown by the largest entry of each block: a bound of a block is a bound of its parts. */
+/* A large matrix is shown by the largest entry of each block: a bound of a block is a bound of its
+ * parts. */
 static float *shrink(const stet_gbm *g, size_t down, size_t across, size_t rows, size_t cols)
 {
     float *m = mem_zalloc(rows * cols, sizeof *m);
@@ -81,8 +84,8 @@ static stet_status put_map(const run_folder *run, double lo, double hi, buf *b)
     const size_t rows = (g->rows + down - 1) / down, cols = (g->cols + across - 1) / across;
     char label[160], caption[160], attributes[64], unit[48] = "unit", input[48] = "input";
     snprintf(label, sizeof label, "growth bounds of %s", run->name);
-    snprintf(caption, sizeof caption, "%zu units × %zu inputs, sum %.4g.%s", g->rows, g->cols, g->sum,
-             down * across > 1 ? " A cell shows the largest entry of its block." : "");
+    snprintf(caption, sizeof caption, "%zu units × %zu inputs, sum %.4g.%s", g->rows, g->cols,
+             g->sum, down * across > 1 ? " A cell shows the largest entry of its block." : "");
     snprintf(attributes, sizeof attributes, "data-down=\"%zu\" data-across=\"%zu\"", down, across);
     if (down > 1)
         snprintf(unit, sizeof unit, "unit, in steps of %zu", down);
@@ -126,14 +129,16 @@ static stet_status put_distribution(const report *r, double lo, double hi, buf *
                                            .width = CHART_WIDTH,
                                            .height = CHART_HEIGHT},
                       &p));
-    for (size_t i = 0; i < r->n; i++) { /* also those without bounds, so that colours stay with their models */
+    for (size_t i = 0; i < r->n;
+         i++) { /* also those without bounds, so that colours stay with their models */
         memset(share, 0, sizeof share);
         const double total = r->run[i].has_gbm ? count(&r->run[i].gbm, lo, hi, share, BINS) : 0;
         for (int k = 0; k < BINS; k++)
             share[k] *= total > 0 ? 100 / total : 0;
         stet_plot_histogram(p, r->run[i].name, edge, share, r->run[i].has_gbm ? BINS : 0);
     }
-    return html_figure(p, "", "Distribution of the entries", "Further left: the model reacts less to a change of its input.", b);
+    return html_figure(p, "", "Distribution of the entries",
+                       "Further left: the model reacts less to a change of its input.", b);
 }
 
 /* ---- constants ---------------------------------------------------------------------------- */
@@ -148,7 +153,8 @@ static void put_constants(const report *r, buf *b)
                 {"Lipschitz constant ∞→∞, largest row sum", offsetof(stet_gbm, lipschitz.inf_inf)},
                 {"Lipschitz constant 1→∞, largest entry", offsetof(stet_gbm, lipschitz.one_inf)},
                 {"Lipschitz constant 2→2", offsetof(stet_gbm, lipschitz.two_two)}};
-    buf_str(b, "<figure><h3>Constants that follow</h3><div class=\"scroll\"><table class=\"plain\"><thead><tr><th></th>");
+    buf_str(b, "<figure><h3>Constants that follow</h3><div class=\"scroll\"><table "
+               "class=\"plain\"><thead><tr><th></th>");
     for (size_t i = 0; i < r->n; i++) {
         buf_str(b, "<th class=\"n\" scope=\"col\">");
         esc(b, r->run[i].name);
@@ -176,8 +182,10 @@ stet_status html_bounds(const report *r, buf *b)
     double lo, hi;
     if (!common_range(r, &lo, &hi))
         return STET_OK;
-    buf_str(b, "<section id=\"bounds\"><h2>Growth bounds</h2>\n<p>Entry (i, j) of the matrix M bounds how far unit i can move "
-               "when input j moves by one. Smaller is firmer. All maps share one scale of colours.</p>\n<div class=\"charts\">\n");
+    buf_str(b, "<section id=\"bounds\"><h2>Growth bounds</h2>\n<p>Entry (i, j) of the matrix M "
+               "bounds how far unit i can move "
+               "when input j moves by one. Smaller is firmer. All maps share one scale of "
+               "colours.</p>\n<div class=\"charts\">\n");
     size_t maps = 0;
     double from = lo, to = hi;
     colour_range(r, &from, &to);

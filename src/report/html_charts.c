@@ -4,7 +4,8 @@
 #include "base/mem.h"
 #include "report/html.h"
 
-stet_status html_figure(stet_plot *p, const char *attributes, const char *heading, const char *caption, buf *b)
+stet_status html_figure(stet_plot *p, const char *attributes, const char *heading,
+                        const char *caption, buf *b)
 {
     buf_printf(b, "<figure%s%s><h3>", *attributes ? " " : "", attributes);
     esc(b, heading);
@@ -48,7 +49,8 @@ static void draw_row(const report *r, const summary *s, size_t col, double y, ca
             continue;
         const double v = measured_share(s->cell[i][col]);
         char title[256];
-        snprintf(title, sizeof title, "%s, %s: %.1f %%", r->run[i].name, s->col[col].label, 100 * v);
+        snprintf(title, sizeof title, "%s, %s: %.1f %%", r->run[i].name, s->col[col].label,
+                 100 * v);
         c->disc(c, share_x(v), y, 5.5, paint_of(i), title);
     }
 }
@@ -56,7 +58,8 @@ static void draw_row(const report *r, const summary *s, size_t col, double y, ca
 static stet_status put_rows(const report *r, const summary *s, buf *b)
 {
     const double row = 28, top = 14, foot = 40, height = top + row * (double)s->n_cols + foot;
-    canvas *c = canvas_svg_part(CHART_WIDTH, height, "accuracy of each model, untouched, under each attack, proved");
+    canvas *c = canvas_svg_part(CHART_WIDTH, height,
+                                "accuracy of each model, untouched, under each attack, proved");
     if (!c)
         return STET_ENOMEM;
     for (int k = 0; k <= 4; k++) {
@@ -70,7 +73,8 @@ static stet_status put_rows(const report *r, const summary *s, buf *b)
     c->text(c, share_x(0.5), height - 6, 12, ANCHOR_MIDDLE, false, PAINT_INK, "right answers (%)");
     buf_str(b, "<figure><h3>Accuracy, from untouched to proved</h3>\n");
     canvas_svg_take(c, b);
-    buf_str(b, "<figcaption>The further left a dot, the more answers were turned.</figcaption></figure>\n");
+    buf_str(b, "<figcaption>The further left a dot, the more answers were "
+               "turned.</figcaption></figure>\n");
     c->free(c);
     return buf_status(b);
 }
@@ -85,7 +89,8 @@ static stet_status put_frontier(const report *r, const summary *s, buf *b)
     for (size_t i = 0; i < r->n; i++)
         proved |= isfinite(summary_certified(s, i));
     for (size_t i = 0; i < r->n; i++)
-        if (isfinite(proved ? summary_certified(s, i) : summary_worst(s, i)) && isfinite(summary_clean(s, i))) {
+        if (isfinite(proved ? summary_certified(s, i) : summary_worst(s, i)) &&
+            isfinite(summary_clean(s, i))) {
             points++;
             mean += 100 * summary_clean(s, i);
         }
@@ -93,21 +98,27 @@ static stet_status put_frontier(const report *r, const summary *s, buf *b)
         return STET_OK;
     mean /= (double)points;
     stet_plot *p;
-    TRY(stet_plot_new(&(stet_plot_options){.title = proved ? "clean against certified accuracy" : "clean accuracy against the worst attack",
-                                           .x_label = "clean (%)",
-                                           .y_label = proved ? "proved (%)" : "worst attack (%)",
-                                           .x_lo = mean - 5, /* a difference of a tenth should look like one */
-                                           .x_hi = mean + 5,
-                                           .y_hi = 100,
-                                           .width = CHART_WIDTH,
-                                           .height = CHART_HEIGHT},
-                      &p));
+    TRY(stet_plot_new(
+        &(stet_plot_options){.title = proved ? "clean against certified accuracy"
+                                             : "clean accuracy against the worst attack",
+                             .x_label = "clean (%)",
+                             .y_label = proved ? "proved (%)" : "worst attack (%)",
+                             .x_lo = mean - 5, /* a difference of a tenth should look like one */
+                             .x_hi = mean + 5,
+                             .y_hi = 100,
+                             .width = CHART_WIDTH,
+                             .height = CHART_HEIGHT},
+        &p));
     for (size_t i = 0; i < r->n; i++) {
-        const double x = 100 * summary_clean(s, i), y = 100 * (proved ? summary_certified(s, i) : summary_worst(s, i));
+        const double x = 100 * summary_clean(s, i),
+                     y = 100 * (proved ? summary_certified(s, i) : summary_worst(s, i));
         stet_plot_line(p, r->run[i].name, &x, &y, NULL, 1);
     }
-    return html_figure(p, "", proved ? "Frontier: what proof costs" : "Frontier: what firmness costs",
-                       "Up is firmer, right is more accurate on untouched texts; a model is worth having if no other is both.", b);
+    return html_figure(p, "",
+                       proved ? "Frontier: what proof costs" : "Frontier: what firmness costs",
+                       "Up is firmer, right is more accurate on untouched texts; a model is worth "
+                       "having if no other is both.",
+                       b);
 }
 
 stet_status html_comparison(const report *r, const summary *s, buf *b)
@@ -130,13 +141,18 @@ static bool any_finite(const report *r, epoch_value k)
     return false;
 }
 
-static stet_status put_curve(const report *r, epoch_value k, const char *heading, const char *label, const char *caption, double scale,
-                             buf *b)
+static stet_status put_curve(const report *r, epoch_value k, const char *heading, const char *label,
+                             const char *caption, double scale, buf *b)
 {
     if (!any_finite(r, k))
         return STET_OK;
     stet_plot *p;
-    TRY(stet_plot_new(&(stet_plot_options){.title = heading, .x_label = "epoch", .y_label = label, .width = CHART_WIDTH, .height = CHART_HEIGHT}, &p));
+    TRY(stet_plot_new(&(stet_plot_options){.title = heading,
+                                           .x_label = "epoch",
+                                           .y_label = label,
+                                           .width = CHART_WIDTH,
+                                           .height = CHART_HEIGHT},
+                      &p));
     stet_status st = STET_OK;
     for (size_t i = 0; st == STET_OK && i < r->n; i++) {
         const run_folder *run = &r->run[i];
@@ -158,10 +174,14 @@ stet_status html_training(const report *r, buf *b)
         return STET_OK;
     buf_str(b, "<section id=\"training\"><h2>Training</h2>\n<div class=\"charts\">\n");
     TRY(put_curve(r, EPOCH_ACCURACY, "Validation accuracy", "right answers (%)",
-                  "The epoch with the best value was kept; that makes it a little optimistic.", 100, b));
-    TRY(put_curve(r, EPOCH_LOSS, "Training loss", "loss", "Defences add their own term, so levels differ between recipes.", 1, b));
-    TRY(put_curve(r, EPOCH_VALID_LOSS, "Validation loss", "cross-entropy", "Without the defence’s term: comparable.", 1, b));
-    TRY(put_curve(r, EPOCH_GROWTH, "Growth bound in the loss", "growth bound", "Mean over the epoch’s steps, for models trained with it.", 1, b));
+                  "The epoch with the best value was kept; that makes it a little optimistic.", 100,
+                  b));
+    TRY(put_curve(r, EPOCH_LOSS, "Training loss", "loss",
+                  "Defences add their own term, so levels differ between recipes.", 1, b));
+    TRY(put_curve(r, EPOCH_VALID_LOSS, "Validation loss", "cross-entropy",
+                  "Without the defence’s term: comparable.", 1, b));
+    TRY(put_curve(r, EPOCH_GROWTH, "Growth bound in the loss", "growth bound",
+                  "Mean over the epoch’s steps, for models trained with it.", 1, b));
     buf_str(b, "</div></section>\n");
     return STET_OK;
 }

@@ -6,15 +6,17 @@
 #include "report/html.h"
 
 /* Nothing may be loaded from anywhere: the page says so itself, and a browser holds it to that. */
-static const char policy[] = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+static const char policy[] =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
 /* A link for every section that the page has. */
 static void put_links(const char *body, buf *b)
 {
-    static const char *const section[][2] = {{"summary", "Summary"},       {"texts", "Texts that turned"},
-                                             {"proofs", "Proofs"},         {"bounds", "Growth bounds"},
-                                             {"training", "Training"},     {"measurements", "Measurements"},
-                                             {"settings", "Settings"}};
+    static const char *const section[][2] = {
+        {"summary", "Summary"},   {"texts", "Texts that turned"},
+        {"proofs", "Proofs"},     {"bounds", "Growth bounds"},
+        {"training", "Training"}, {"measurements", "Measurements"},
+        {"settings", "Settings"}};
     for (size_t i = 0; i < sizeof section / sizeof *section; i++) {
         char mark[64]; /* quotes in texts are escaped, so this cannot be one of theirs */
         snprintf(mark, sizeof mark, "<section id=\"%s\">", section[i][0]);
@@ -77,9 +79,11 @@ static void put_cell(const report *r, const summary *s, size_t run, size_t col, 
         return;
     }
     const double share = 100 * measured_share(o);
-    buf_printf(b, "<td%s title=\"%.0f texts, seed %.0f\">%.1f<span class=\"share\"><i style=\"width:%.1f%%\"></i></span></td>",
-               is_best(r, s, run, col) ? " class=\"best\"" : "", num_of(json_object_get(o, "data"), "measured"),
-               num_of(o, "seed"), share, share);
+    buf_printf(b,
+               "<td%s title=\"%.0f texts, seed %.0f\">%.1f<span class=\"share\"><i "
+               "style=\"width:%.1f%%\"></i></span></td>",
+               is_best(r, s, run, col) ? " class=\"best\"" : "",
+               num_of(json_object_get(o, "data"), "measured"), num_of(o, "seed"), share, share);
 }
 
 static void put_model_cell(const report *r, size_t i, buf *b)
@@ -144,7 +148,9 @@ static void put_summary(const report *r, const summary *s, buf *b)
         esc(b, s->col[j].note);
         buf_str(b, "</small></th>");
     }
-    buf_str(b, bounds ? "<th scope=\"col\">ΣM<small>growth bound</small></th></tr></thead>\n<tbody>\n" : "</tr></thead>\n<tbody>\n");
+    buf_str(b, bounds
+                   ? "<th scope=\"col\">ΣM<small>growth bound</small></th></tr></thead>\n<tbody>\n"
+                   : "</tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < r->n; i++) {
         buf_str(b, "<tr>");
         put_model_cell(r, i, b);
@@ -162,9 +168,12 @@ static void put_summary(const report *r, const summary *s, buf *b)
 
 static stet_status put_summaries(const report *r, buf *b)
 {
-    buf_str(b, "<section id=\"summary\"><h2>Summary</h2>\n<p>An attacker who may only swap words for their synonyms tries to turn each "
-               "right answer. A column with an attack’s name says how many texts are still answered rightly afterwards; "
-               "<em>proved</em>, for how many no combination of synonyms whatsoever can do it.</p>\n");
+    buf_str(b,
+            "<section id=\"summary\"><h2>Summary</h2>\n<p>An attacker who may only swap words for "
+            "their synonyms tries to turn each "
+            "right answer. A column with an attack’s name says how many texts are still answered "
+            "rightly afterwards; "
+            "<em>proved</em>, for how many no combination of synonyms whatsoever can do it.</p>\n");
     for (size_t k = 0; k < r->n_data; k++) {
         if (r->n_data > 1) {
             buf_str(b, "<h3>");
@@ -175,7 +184,10 @@ static stet_status put_summaries(const report *r, buf *b)
         TRY(html_comparison(r, &r->data[k], b));
     }
     if (r->stale)
-        buf_printf(b, "<p class=\"note warn\">%zu results were left out: they belong to earlier weights of their model.</p>\n", r->stale);
+        buf_printf(b,
+                   "<p class=\"note warn\">%zu results were left out: they belong to earlier "
+                   "weights of their model.</p>\n",
+                   r->stale);
     buf_str(b, "</section>\n");
     return STET_OK;
 }
@@ -184,11 +196,12 @@ static stet_status put_summaries(const report *r, buf *b)
 
 static void put_measurement(const run_folder *run, const json_t *o, buf *b)
 {
-    static const char *const shown[][2] = {{"accuracy", "accuracy"},         {"clean", "clean"},
-                                           {"aua", "under attack"},          {"certified", "proved"},
-                                           {"undecided", "undecided"},       {"changed_mean", "words changed"},
-                                           {"queries_mean", "queries"},      {"candidates_mean", "candidates"},
-                                           {"gbm_sum", "\xce\xa3M"}, {"seconds", "seconds"}};
+    static const char *const shown[][2] = {
+        {"accuracy", "accuracy"},    {"clean", "clean"},
+        {"aua", "under attack"},     {"certified", "proved"},
+        {"undecided", "undecided"},  {"changed_mean", "words changed"},
+        {"queries_mean", "queries"}, {"candidates_mean", "candidates"},
+        {"gbm_sum", "\xce\xa3M"},    {"seconds", "seconds"}};
     const json_t *data = json_object_get(o, "data");
     buf_str(b, "<tr><td>");
     esc(b, run->name);
@@ -211,25 +224,31 @@ static void put_measurement(const run_folder *run, const json_t *o, buf *b)
         buf_printf(b, "%s%s %.4g", first ? "" : ", ", shown[k][1], v);
         first = false;
     }
-    buf_str(b, run_folder_current(run, o) ? "</td></tr>\n" : " <span class=\"warn\">(earlier weights)</span></td></tr>\n");
+    buf_str(b, run_folder_current(run, o)
+                   ? "</td></tr>\n"
+                   : " <span class=\"warn\">(earlier weights)</span></td></tr>\n");
 }
 
 static void put_measurements(const report *r, buf *b)
 {
-    buf_str(b, "<section id=\"measurements\"><h2>Measurements</h2>\n<div class=\"scroll\"><table class=\"plain\"><thead><tr><th>model</th>"
-               "<th>result</th><th>data</th><th class=\"n\">texts</th><th class=\"n\">seed</th><th>numbers</th></tr></thead><tbody>\n");
+    buf_str(b, "<section id=\"measurements\"><h2>Measurements</h2>\n<div class=\"scroll\"><table "
+               "class=\"plain\"><thead><tr><th>model</th>"
+               "<th>result</th><th>data</th><th class=\"n\">texts</th><th "
+               "class=\"n\">seed</th><th>numbers</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < r->n; i++) {
         size_t k;
         const json_t *o;
-        json_array_foreach(r->run[i].results, k, o)
-            put_measurement(&r->run[i], o, b);
+        json_array_foreach(r->run[i].results, k, o) put_measurement(&r->run[i], o, b);
     }
-    buf_str(b, "</tbody></table></div>\n<p class=\"note\">The files are in the folder <span class=\"mono\">results</span> of each model, with all settings.</p></section>\n");
+    buf_str(b, "</tbody></table></div>\n<p class=\"note\">The files are in the folder <span "
+               "class=\"mono\">results</span> of each model, with all settings.</p></section>\n");
 }
 
 static void put_value(const json_t *v, buf *b)
 {
-    char *text = json_is_string(v) ? NULL : json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+    char *text = json_is_string(v)
+                     ? NULL
+                     : json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
     esc(b, json_is_string(v) ? json_string_value(v) : text ? text : "");
     stet_free(text);
 }
@@ -239,12 +258,14 @@ static void put_settings(const report *r, const char *part, buf *b)
 {
     json_t *keys = json_object();
     for (size_t i = 0; i < r->n; i++)
-        json_object_update_missing(keys, part ? json_object_get(r->run[i].config, part) : r->run[i].config);
+        json_object_update_missing(keys, part ? json_object_get(r->run[i].config, part)
+                                              : r->run[i].config);
     const char *key;
     json_t *any;
     json_object_foreach(keys, key, any)
     {
-        if (!part && (strcmp(key, "settings") == 0 || strcmp(key, "training") == 0 || strcmp(key, "format") == 0))
+        if (!part && (strcmp(key, "settings") == 0 || strcmp(key, "training") == 0 ||
+                      strcmp(key, "format") == 0))
             continue;
         buf_str(b, "<tr><td>");
         esc(b, key);
@@ -263,7 +284,8 @@ static void put_settings(const report *r, const char *part, buf *b)
 
 static void put_all_settings(const report *r, buf *b)
 {
-    buf_str(b, "<section id=\"settings\"><h2>Settings and seeds</h2>\n<div class=\"scroll\"><table class=\"plain\"><thead><tr><th></th>");
+    buf_str(b, "<section id=\"settings\"><h2>Settings and seeds</h2>\n<div class=\"scroll\"><table "
+               "class=\"plain\"><thead><tr><th></th>");
     for (size_t i = 0; i < r->n; i++) {
         buf_str(b, "<th scope=\"col\">");
         put_dot(b, i);
@@ -301,7 +323,8 @@ stet_status report_html(const report *r, buf *b)
         put_head(r, body.data, b);
         buf_bytes(b, body.data, body.n);
         buf_printf(b,
-                   "</main>\n<footer>Made by stet %s from the run folders’ own files; nothing on this page comes from "
+                   "</main>\n<footer>Made by stet %s from the run folders’ own files; nothing on "
+                   "this page comes from "
                    "the network.</footer>\n<script>\n",
                    STET_VERSION);
         buf_bytes(b, page_js, sizeof page_js - 1);

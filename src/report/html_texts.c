@@ -1,4 +1,5 @@
-/* report/html_texts.c - texts that were turned, with the changed words marked, and what was proved. */
+/* report/html_texts.c - texts that were turned, with the changed words marked, and what was proved.
+ */
 #include <math.h>
 #include <strings.h>
 
@@ -15,7 +16,8 @@ typedef struct change {
 static bool change_at(const json_t *changes, size_t k, size_t from, size_t len, change *out)
 {
     const json_t *c = json_array_get(changes, k);
-    const json_int_t start = json_integer_value(json_object_get(c, "start")), end = json_integer_value(json_object_get(c, "end"));
+    const json_int_t start = json_integer_value(json_object_get(c, "start")),
+                     end = json_integer_value(json_object_get(c, "end"));
     if (start < (json_int_t)from || end <= start || end > (json_int_t)len)
         return false;
     *out = (change){(size_t)start, (size_t)end, str_of(c, "to")};
@@ -24,7 +26,8 @@ static bool change_at(const json_t *changes, size_t k, size_t from, size_t len, 
 
 enum { CONTEXT = 110 }; /* bytes shown on either side of a change */
 
-/* Line breaks of web pages, which no tokeniser reads, are shown as the spaces that they stand for. */
+/* Line breaks of web pages, which no tokeniser reads, are shown as the spaces that they stand for.
+ */
 static void put_text(buf *b, const char *s, size_t n)
 {
     size_t from = 0;
@@ -60,7 +63,8 @@ static size_t context_after(const char *t, size_t at, size_t len)
 /* Text from `done` to `next`; of a long stretch only what is near a change, if `brief`. */
 static void put_between(buf *b, const char *t, size_t done, size_t next, size_t len, bool brief)
 {
-    const size_t left = done == 0 ? 0 : context_after(t, done, len), right = next == len ? len : context_before(t, next);
+    const size_t left = done == 0 ? 0 : context_after(t, done, len),
+                 right = next == len ? len : context_before(t, next);
     if (!brief || left >= right) {
         put_text(b, t + done, next - done);
         return;
@@ -72,7 +76,8 @@ static void put_between(buf *b, const char *t, size_t done, size_t next, size_t 
 
 static void put_marked(buf *b, const json_t *example, bool brief)
 {
-    const json_t *text = json_object_get(example, "text"), *changes = json_object_get(example, "changes");
+    const json_t *text = json_object_get(example, "text"),
+                 *changes = json_object_get(example, "changes");
     const char *t = json_string_value(text);
     const size_t len = json_string_length(text);
     size_t done = 0;
@@ -100,7 +105,10 @@ static void put_move(buf *b, const json_t *e)
     buf_str(b, "<div class=\"move\"><span>before</span><span class=\"track\">");
     buf_printf(b, "<i style=\"width:%.1f%%\"></i></span><span>%.1f %% ", before, before);
     esc(b, str_of(e, "label"));
-    buf_printf(b, "</span><span>after</span><span class=\"track turned\"><i style=\"width:%.1f%%\"></i></span><span>%.1f %% ", after, after);
+    buf_printf(b,
+               "</span><span>after</span><span class=\"track turned\"><i "
+               "style=\"width:%.1f%%\"></i></span><span>%.1f %% ",
+               after, after);
     esc(b, str_of(e, "label"));
     buf_str(b, ", so: <b>");
     esc(b, str_of(e, "answer"));
@@ -113,18 +121,20 @@ static bool listed(const json_t *list, json_int_t index)
 {
     size_t k;
     const json_t *v;
-    json_array_foreach(list, k, v)
-        if (json_integer_value(v) == index)
-            return true;
+    json_array_foreach(list, k, v) if (json_integer_value(v) == index) return true;
     return false;
 }
 
-/* Did this attack leave the same text with `other` as it was? Only where both saw the same sample. */
+/* Did this attack leave the same text with `other` as it was? Only where both saw the same sample.
+ */
 static bool stands(const json_t *mine, const json_t *other, json_int_t index)
 {
-    return other && json_is_array(json_object_get(other, "turned")) && num_of(mine, "seed") == num_of(other, "seed") &&
-           num_of(json_object_get(mine, "data"), "measured") == num_of(json_object_get(other, "data"), "measured") &&
-           !listed(json_object_get(other, "turned"), index) && !listed(json_object_get(other, "wrong"), index);
+    return other && json_is_array(json_object_get(other, "turned")) &&
+           num_of(mine, "seed") == num_of(other, "seed") &&
+           num_of(json_object_get(mine, "data"), "measured") ==
+               num_of(json_object_get(other, "data"), "measured") &&
+           !listed(json_object_get(other, "turned"), index) &&
+           !listed(json_object_get(other, "wrong"), index);
 }
 
 typedef struct pick {
@@ -132,7 +142,8 @@ typedef struct pick {
     size_t col, standing; /* models that stand on it */
 } pick;
 
-/* The examples of one model over all its attacks: those that others withstand first, then the shortest way; each text once. */
+/* The examples of one model over all its attacks: those that others withstand first, then the
+ * shortest way; each text once. */
 static size_t choose(const report *r, const summary *s, size_t run, pick *out, size_t most)
 {
     size_t n = 0;
@@ -147,8 +158,10 @@ static size_t choose(const report *r, const summary *s, size_t run, pick *out, s
             for (size_t i = 0; i < r->n; i++)
                 p.standing += i != run && stands(s->cell[run][j], s->cell[i][j], index);
             size_t at = n;
-            while (at > 0 && (p.standing > out[at - 1].standing ||
-                              (p.standing == out[at - 1].standing && num_of(p.example, "changed") < num_of(out[at - 1].example, "changed"))))
+            while (at > 0 &&
+                   (p.standing > out[at - 1].standing ||
+                    (p.standing == out[at - 1].standing &&
+                     num_of(p.example, "changed") < num_of(out[at - 1].example, "changed"))))
                 at--;
             if (again || at >= most)
                 continue;
@@ -170,8 +183,8 @@ static void put_example(const report *r, const summary *s, size_t run, const pic
     esc(b, r->run[run].name);
     buf_str(b, "</b> turned by ");
     esc(b, s->col[p->col].label);
-    buf_printf(b, "</span><span>%.0f of %.0f words changed</span><span>%.0f queries</span>", num_of(e, "changed"), num_of(e, "words"),
-               num_of(e, "queries"));
+    buf_printf(b, "</span><span>%.0f of %.0f words changed</span><span>%.0f queries</span>",
+               num_of(e, "changed"), num_of(e, "words"), num_of(e, "queries"));
     for (size_t i = 0; i < r->n; i++)
         if (i != run && stands(s->cell[run][p->col], s->cell[i][p->col], index)) {
             buf_str(b, "<span class=\"stands\">");
@@ -200,8 +213,10 @@ void html_examples(const report *r, buf *b)
             pick p[EACH + 1];
             const size_t n = choose(r, &r->data[k], i, p, EACH);
             if (n && !begun)
-                buf_str(b, "<section id=\"texts\"><h2>Texts that turned</h2>\n<p>A reader would give these texts the same label before and "
-                           "after. Fewest changed words first; texts that another model withstands come before those that none does.</p>\n<div class=\"texts\">\n");
+                buf_str(b, "<section id=\"texts\"><h2>Texts that turned</h2>\n<p>A reader would "
+                           "give these texts the same label before and "
+                           "after. Fewest changed words first; texts that another model withstands "
+                           "come before those that none does.</p>\n<div class=\"texts\">\n");
             begun |= n > 0;
             for (size_t e = 0; e < n; e++)
                 put_example(r, &r->data[k], i, &p[e], b);
@@ -213,7 +228,8 @@ void html_examples(const report *r, buf *b)
 
 static void put_verdicts(const json_t *o, buf *b)
 {
-    const double certified = num_of(o, "certified"), undecided = num_of(o, "undecided"), broken = num_of(o, "broken"), clean = num_of(o, "clean");
+    const double certified = num_of(o, "certified"), undecided = num_of(o, "undecided"),
+                 broken = num_of(o, "broken"), clean = num_of(o, "clean");
     const struct {
         const char *class, *label;
         double share;
@@ -225,13 +241,15 @@ static void put_verdicts(const json_t *o, buf *b)
     buf_str(b, "<div class=\"verdicts\">");
     for (size_t k = 0; k < PARTS; k++)
         if (part[k].share > 0)
-            buf_printf(b, "<i class=\"%s\" style=\"width:%.2f%%\" title=\"%s: %.1f %%\"></i>", part[k].class, 100 * part[k].share,
-                       part[k].label, 100 * part[k].share);
+            buf_printf(b, "<i class=\"%s\" style=\"width:%.2f%%\" title=\"%s: %.1f %%\"></i>",
+                       part[k].class, 100 * part[k].share, part[k].label, 100 * part[k].share);
     buf_str(b, "</div>\n<p class=\"note\">");
     for (size_t k = 0; k < PARTS; k++)
         if (part[k].share > 0)
-            buf_printf(b, "<span class=\"key %s\"></span>%s %.1f %% &ensp; ", part[k].class, part[k].label, 100 * part[k].share);
-    buf_printf(b, "<br>%.0f texts, %.2g s a text</p>\n", num_of(o, "n"), num_of(o, "seconds") / fmax(1, num_of(o, "n")));
+            buf_printf(b, "<span class=\"key %s\"></span>%s %.1f %% &ensp; ", part[k].class,
+                       part[k].label, 100 * part[k].share);
+    buf_printf(b, "<br>%.0f texts, %.2g s a text</p>\n", num_of(o, "n"),
+               num_of(o, "seconds") / fmax(1, num_of(o, "n")));
 }
 
 static stet_status put_margins(const report *r, const summary *s, buf *b)
@@ -249,7 +267,8 @@ static stet_status put_margins(const report *r, const summary *s, buf *b)
         double edge[MOST_BINS + 1] = {0}, height[MOST_BINS];
         size_t n = 0;
         for (size_t j = 0; j < s->n_cols; j++) {
-            const json_t *m = json_object_get(s->cell[i][j], "margins"), *bins = json_object_get(m, "bins");
+            const json_t *m = json_object_get(s->cell[i][j], "margins"),
+                         *bins = json_object_get(m, "bins");
             if (s->col[j].kind != MEASURE_CERTIFIED || n > 0 || json_array_size(bins) > MOST_BINS)
                 continue;
             const double lo = num_of(m, "lo"), hi = num_of(m, "hi");
@@ -264,8 +283,9 @@ static stet_status put_margins(const report *r, const summary *s, buf *b)
     }
     if (any) {
         buf_str(b, "<div class=\"charts\">");
-        TRY(html_figure(p, "", "Proved margins of the right answers",
-                        "Above zero: no substitution can turn the answer. Further right: by how much.", b));
+        TRY(html_figure(
+            p, "", "Proved margins of the right answers",
+            "Above zero: no substitution can turn the answer. Further right: by how much.", b));
         buf_str(b, "</div>\n");
         return STET_OK;
     }
@@ -281,7 +301,8 @@ static void put_certificate(const json_t *e, buf *b)
     esc(b, str_of(e, "verdict"));
     buf_str(b, "</span>");
     if (isfinite(num_of(e, "margin")))
-        buf_printf(b, "<span>margin %.3f as it is, at least %.3f whatever is swapped</span>", num_of(e, "clean"), num_of(e, "margin"));
+        buf_printf(b, "<span>margin %.3f as it is, at least %.3f whatever is swapped</span>",
+                   num_of(e, "clean"), num_of(e, "margin"));
     if (isfinite(num_of(e, "variants_log10")))
         buf_printf(b, "<span>10<sup>%.0f</sup> variants</span>", num_of(e, "variants_log10"));
     buf_printf(b, "<span>text %.0f</span></p>\n<p class=\"text\">", num_of(e, "index"));
@@ -301,8 +322,10 @@ stet_status html_certificates(const report *r, buf *b)
                 if (!s->cell[i][j] || s->col[j].kind != MEASURE_CERTIFIED)
                     continue;
                 if (!begun)
-                    buf_str(b, "<section id=\"proofs\"><h2>Proofs</h2>\n<p>A proof covers every combination of the allowed substitutes at "
-                               "once, rounding of the program included. Where neither a proof nor a counter-example was found, "
+                    buf_str(b, "<section id=\"proofs\"><h2>Proofs</h2>\n<p>A proof covers every "
+                               "combination of the allowed substitutes at "
+                               "once, rounding of the program included. Where neither a proof nor "
+                               "a counter-example was found, "
                                "nothing is claimed.</p>\n");
                 begun = here = true;
                 buf_str(b, "<h3>");
@@ -312,7 +335,8 @@ stet_status html_certificates(const report *r, buf *b)
                 put_verdicts(s->cell[i][j], b);
                 const json_t *list = json_object_get(s->cell[i][j], "examples");
                 if (json_array_size(list))
-                    buf_str(b, "<details><summary>texts, those with the most variants first</summary><div class=\"texts\">\n");
+                    buf_str(b, "<details><summary>texts, those with the most variants "
+                               "first</summary><div class=\"texts\">\n");
                 for (size_t e = 0; e < json_array_size(list) && e < EACH; e++)
                     put_certificate(json_array_get(list, e), b);
                 buf_str(b, json_array_size(list) ? "</div></details>\n" : "");

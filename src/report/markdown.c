@@ -88,8 +88,9 @@ static void put_models(buf *b, const report *r)
         put_str(b, r->run[i].name);
         buf_str(b, " | ");
         put_str(b, recipe.data ? recipe.data : "");
-        buf_printf(b, " | %.0f | %.0f | %g | %.0f | %.0f |\n", num_of(t, "train_texts"), num_of(t, "best_epoch"),
-                   num_of(t, "rate"), num_of(t, "batch"), num_of(t, "seed"));
+        buf_printf(b, " | %.0f | %.0f | %g | %.0f | %.0f |\n", num_of(t, "train_texts"),
+                   num_of(t, "best_epoch"), num_of(t, "rate"), num_of(t, "batch"),
+                   num_of(t, "seed"));
         if (buf_status(&recipe) != STET_OK)
             b->status = buf_status(&recipe);
         buf_deinit(&recipe);
@@ -129,7 +130,8 @@ static void put_examples(buf *b, const report *r, const summary *s)
     for (size_t i = 0; i < r->n; i++)
         for (size_t j = 0; j < s->n_cols; j++) {
             const json_t *list = json_object_get(s->cell[i][j], "examples");
-            for (size_t k = 0; s->col[j].kind == MEASURE_ATTACK && k < json_array_size(list) && k < EACH; k++) {
+            for (size_t k = 0;
+                 s->col[j].kind == MEASURE_ATTACK && k < json_array_size(list) && k < EACH; k++) {
                 const json_t *e = json_array_get(list, k);
                 buf_str(b, "\n**");
                 put_str(b, r->run[i].name);
@@ -137,7 +139,8 @@ static void put_examples(buf *b, const report *r, const summary *s)
                 put_str(b, s->col[j].label);
                 buf_str(b, ": ");
                 put_str(b, str_of(e, "label"));
-                buf_printf(b, " %.1f %% → %.1f %%\n\n> ", 100 * num_of(e, "before"), 100 * num_of(e, "after"));
+                buf_printf(b, " %.1f %% → %.1f %%\n\n> ", 100 * num_of(e, "before"),
+                           100 * num_of(e, "after"));
                 put_marked(b, e);
                 buf_char(b, '\n');
             }

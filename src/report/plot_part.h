@@ -1,4 +1,5 @@
-/* report/plot_part.h - a plot as a part of a page: without title and legend, in the page's colours. */
+/* report/plot_part.h - a plot as a part of a page: without title and legend, in the page's colours.
+ */
 #ifndef REPORT_PLOT_PART_H
 #define REPORT_PLOT_PART_H
 

@@ -1,5 +1,5 @@
-/* report/report.c - see stet/report.h: reads the folders, puts results beside each other, hands them to
- * a page. */
+/* report/report.c - see stet/report.h: reads the folders, puts results beside each other, hands
+ * them to a page. */
 #include <string.h>
 
 #include "base/file.h"
@@ -32,8 +32,8 @@ static void name_runs(report *r)
             const char *other = last_part(r->run[j].dir, &other_len);
             alone = alone && (i == j || len != other_len || memcmp(part, other, len) != 0);
         }
-        snprintf(r->run[i].name, sizeof r->run[i].name, "%.*s", alone ? (int)len : (int)sizeof r->run[i].name - 1,
-                 alone ? part : r->run[i].dir);
+        snprintf(r->run[i].name, sizeof r->run[i].name, "%.*s",
+                 alone ? (int)len : (int)sizeof r->run[i].name - 1, alone ? part : r->run[i].dir);
     }
 }
 
@@ -45,7 +45,8 @@ static stet_status gather(report *r)
     for (size_t i = 0; i < a->n_dirs; i++) {
         progress("reading", i, a->n_dirs, NULL);
         r->n = i + 1; /* so that a folder that was read in part is released */
-        TRY(run_folder_read(a->dirs[i], !a->no_bounds && a->format != STET_REPORT_MARKDOWN, &r->run[i]));
+        TRY(run_folder_read(a->dirs[i], !a->no_bounds && a->format != STET_REPORT_MARKDOWN,
+                            &r->run[i]));
     }
     progress("reading", a->n_dirs, a->n_dirs, NULL);
     name_runs(r);
@@ -67,7 +68,8 @@ static stet_status write_page(const report *r, buf *b)
 static stet_status make(const stet_report_args *a, buf *b)
 {
     if (a->n_dirs == 0 || a->n_dirs > MAX_RUNS)
-        return error_set(STET_EUSAGE, "a report is about 1 to %d run folders, not %zu", MAX_RUNS, a->n_dirs);
+        return error_set(STET_EUSAGE, "a report is about 1 to %d run folders, not %zu", MAX_RUNS,
+                         a->n_dirs);
     report *r = mem_zalloc(1, sizeof *r);
     if (!r)
         return STET_ENOMEM;
@@ -76,7 +78,8 @@ static stet_status make(const stet_report_args *a, buf *b)
     stet_status st = gather(r);
     if (st == STET_OK)
         st = write_page(r, b);
-    if (st == STET_OK && mem_failures() != failures) /* jansson leaves out what it has no memory for */
+    if (st == STET_OK &&
+        mem_failures() != failures) /* jansson leaves out what it has no memory for */
         st = error_set(STET_ENOMEM, "out of memory for the report");
     for (size_t i = 0; i < r->n; i++)
         run_folder_deinit(&r->run[i]);

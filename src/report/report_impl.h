@@ -1,5 +1,6 @@
-/* report/report_impl.h - what a report is made of: folders that were read, and tables that put their
- * results beside each other. Pages (html_*.c, markdown.c, report_json.c) only write these down. */
+/* report/report_impl.h - what a report is made of: folders that were read, and tables that put
+ * their results beside each other. Pages (html_*.c, markdown.c, report_json.c) only write these
+ * down. */
 #ifndef REPORT_REPORT_IMPL_H
 #define REPORT_REPORT_IMPL_H
 
@@ -11,7 +12,13 @@ enum { MAX_RUNS = 32, MAX_COLUMNS = 24, NAME_MAX_LEN = 96 };
 
 /* ---- a run folder (run_folder.c) ---------------------------------------------------------- */
 
-typedef enum epoch_value { EPOCH_LOSS, EPOCH_VALID_LOSS, EPOCH_ACCURACY, EPOCH_GROWTH, EPOCH_VALUES } epoch_value;
+typedef enum epoch_value {
+    EPOCH_LOSS,
+    EPOCH_VALID_LOSS,
+    EPOCH_ACCURACY,
+    EPOCH_GROWTH,
+    EPOCH_VALUES
+} epoch_value;
 
 typedef struct run_folder {
     const char *dir;

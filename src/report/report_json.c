@@ -19,20 +19,24 @@ static json_t *curve(const double *v, size_t n)
 static json_t *bounds_of(const run_folder *r)
 {
     const stet_gbm *g = &r->gbm;
-    return json_pack("{s:o, s:o, s:s, s:I, s:I, s:{s:o, s:o, s:o, s:o}}", "gbm_sum", number(g->sum), "gbm_logits",
-                     number(g->logit_sum), "boxes", g->boxes, "rows", (json_int_t)g->rows, "cols", (json_int_t)g->cols,
-                     "lipschitz", "inf_inf", number(g->lipschitz.inf_inf), "one_inf", number(g->lipschitz.one_inf),
-                     "one_one", number(g->lipschitz.one_one), "two_two", number(g->lipschitz.two_two));
+    return json_pack("{s:o, s:o, s:s, s:I, s:I, s:{s:o, s:o, s:o, s:o}}", "gbm_sum", number(g->sum),
+                     "gbm_logits", number(g->logit_sum), "boxes", g->boxes, "rows",
+                     (json_int_t)g->rows, "cols", (json_int_t)g->cols, "lipschitz", "inf_inf",
+                     number(g->lipschitz.inf_inf), "one_inf", number(g->lipschitz.one_inf),
+                     "one_one", number(g->lipschitz.one_one), "two_two",
+                     number(g->lipschitz.two_two));
 }
 
 static json_t *model_of(const run_folder *r)
 {
-    static const char *const names[EPOCH_VALUES] = {"train_loss", "valid_loss", "valid_accuracy", "gbm"};
+    static const char *const names[EPOCH_VALUES] = {"train_loss", "valid_loss", "valid_accuracy",
+                                                    "gbm"};
     json_t *curves = json_pack("{s:o}", "epoch", curve(r->epoch, r->n_epochs));
     for (size_t k = 0; k < EPOCH_VALUES; k++)
         json_object_set_new(curves, names[k], curve(r->value[k], r->n_epochs));
-    json_t *o = json_pack("{s:s, s:s, s:O, s:o, s:O}", "name", r->name, "fingerprint", r->fingerprint, "config", r->config,
-                          "training_curves", curves, "results", r->results);
+    json_t *o =
+        json_pack("{s:s, s:s, s:O, s:o, s:O}", "name", r->name, "fingerprint", r->fingerprint,
+                  "config", r->config, "training_curves", curves, "results", r->results);
     if (r->has_gbm)
         json_object_set_new(o, "bounds", bounds_of(r));
     return o;
@@ -42,12 +46,14 @@ static json_t *table_of(const report *r, const summary *s)
 {
     json_t *rows = json_array();
     for (size_t i = 0; i < r->n; i++) {
-        json_t *row = json_pack("{s:s, s:o, s:o, s:o}", "model", r->run[i].name, "clean", number(summary_clean(s, i)),
-                                "worst", number(summary_worst(s, i)), "certified", number(summary_certified(s, i)));
+        json_t *row = json_pack("{s:s, s:o, s:o, s:o}", "model", r->run[i].name, "clean",
+                                number(summary_clean(s, i)), "worst", number(summary_worst(s, i)),
+                                "certified", number(summary_certified(s, i)));
         json_t *attacks = json_object();
         for (size_t j = 0; j < s->n_cols; j++)
             if (s->cell[i][j] && s->col[j].kind == MEASURE_ATTACK)
-                json_object_set_new(attacks, str_of(s->cell[i][j], "attack"), number(measured_share(s->cell[i][j])));
+                json_object_set_new(attacks, str_of(s->cell[i][j], "attack"),
+                                    number(measured_share(s->cell[i][j])));
         json_object_set_new(row, "aua", attacks);
         json_array_append_new(rows, row);
     }
@@ -61,8 +67,9 @@ stet_status report_json(const report *r, buf *out)
         json_array_append_new(models, model_of(&r->run[i]));
     for (size_t k = 0; k < r->n_data; k++)
         json_array_append_new(tables, table_of(r, &r->data[k]));
-    json_t *o = json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:I}", "schema", 1, "version", STET_VERSION, "command", "report",
-                          "title", title_of(r), "summary", tables, "models", models, "stale_results", (json_int_t)r->stale);
+    json_t *o = json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:I}", "schema", 1, "version",
+                          STET_VERSION, "command", "report", "title", title_of(r), "summary",
+                          tables, "models", models, "stale_results", (json_int_t)r->stale);
     if (!o)
         return error_set(STET_ENOMEM, "out of memory for the report");
     json_append_line(out, o);

@@ -59,8 +59,8 @@ stet_status stet_results_write(const char *dir, const char *name, const char *js
     json_t *o = NULL;
     char *folder = NULL, *path = NULL;
     stet_status st = json_read_text(name, json, strlen(json), &o);
-    if (st == STET_OK && (!json_is_object(o) || !good_name(name) ||
-                          (*identity_of(o) && !good_name(identity_of(o)))))
+    if (st == STET_OK &&
+        (!json_is_object(o) || !good_name(name) || (*identity_of(o) && !good_name(identity_of(o)))))
         st = error_set(STET_EFORMAT, "%s: expected a plain name and a JSON object", name);
     if (st == STET_OK)
         st = (folder = path_join(dir, "results")) ? dir_make(folder) : STET_ENOMEM;

@@ -33,8 +33,8 @@ static stet_status add_epoch(run_folder *r, const double v[EPOCH_VALUES], double
     return STET_OK;
 }
 
-/* Steps carry the growth bound; an epoch's value is their mean. A journal that a kill cut short ends
- * in half a line: what is before it counts. */
+/* Steps carry the growth bound; an epoch's value is their mean. A journal that a kill cut short
+ * ends in half a line: what is before it counts. */
 static stet_status read_journal(const char *path, run_folder *r)
 {
     if (!file_exists(path))

@@ -9,9 +9,9 @@
 /* ---- columns ------------------------------------------------------------------------------ */
 
 /* As their authors write them, in the order in which people expect them. */
-static const char *const attack_names[][2] = {
-    {"pwws", "PWWS"},     {"ga", "GA"},         {"pso", "PSO"}, {"textfooler", "TextFooler"},
-    {"greedy", "greedy"}, {"exhaustive", "all"}};
+static const char *const attack_names[][2] = {{"pwws", "PWWS"},     {"ga", "GA"},
+                                              {"pso", "PSO"},       {"textfooler", "TextFooler"},
+                                              {"greedy", "greedy"}, {"exhaustive", "all"}};
 enum { ATTACK_NAMES = sizeof attack_names / sizeof *attack_names };
 
 static size_t attack_rank(const char *name)
@@ -34,7 +34,8 @@ static bool column_of(const json_t *o, column *c)
         const char *name = str_of(o, "attack");
         const size_t rank = attack_rank(name);
         c->kind = MEASURE_ATTACK;
-        snprintf(c->label, sizeof c->label, "%s", rank < ATTACK_NAMES ? attack_names[rank][1] : name);
+        snprintf(c->label, sizeof c->label, "%s",
+                 rank < ATTACK_NAMES ? attack_names[rank][1] : name);
         snprintf(c->note, sizeof c->note, "%s", str_of(o, "profile"));
         snprintf(c->key, sizeof c->key, "%zu %s %s", rank, name, str_of(o, "profile"));
     } else if (strcmp(command, "certify") == 0) {
@@ -42,9 +43,11 @@ static bool column_of(const json_t *o, column *c)
         c->kind = MEASURE_CERTIFIED;
         snprintf(c->label, sizeof c->label, "proved");
         const bool automatic = strcmp(str_of(o, "method"), "auto") == 0;
-        const int n = snprintf(c->note, sizeof c->note, "%.40s%s", automatic ? "" : str_of(o, "method"), automatic ? "" : ", ");
+        const int n = snprintf(c->note, sizeof c->note, "%.40s%s",
+                               automatic ? "" : str_of(o, "method"), automatic ? "" : ", ");
         if (json_is_integer(budget))
-            snprintf(c->note + n, sizeof c->note - (size_t)n, "up to %lld words", (long long)json_integer_value(budget));
+            snprintf(c->note + n, sizeof c->note - (size_t)n, "up to %lld words",
+                     (long long)json_integer_value(budget));
         else
             snprintf(c->note + n, sizeof c->note - (size_t)n, "any words");
         snprintf(c->key, sizeof c->key, "%s", c->note);
@@ -190,7 +193,8 @@ const char *title_of(const report *r)
 }
 
 /* Of many models only the first among them is worth a sentence. */
-static bool worth_telling(const report *r, const summary *s, size_t run, double (*share)(const summary *, size_t))
+static bool worth_telling(const report *r, const summary *s, size_t run,
+                          double (*share)(const summary *, size_t))
 {
     enum { FEW = 3 };
     for (size_t i = 0; r->n > FEW && i < r->n; i++)
@@ -202,7 +206,8 @@ static bool worth_telling(const report *r, const summary *s, size_t run, double 
 void report_lead(const report *r, buf *out)
 {
     if (r->n_data == 0) {
-        buf_str(out, "Nothing has been measured yet: run stet eval, stet attack and stet certify on these folders.");
+        buf_str(out, "Nothing has been measured yet: run stet eval, stet attack and stet certify "
+                     "on these folders.");
         return;
     }
     const summary *s = &r->data[0];
@@ -210,7 +215,10 @@ void report_lead(const report *r, buf *out)
     for (size_t i = 0; i < r->n; i++) {
         if (!worth_telling(r, s, i, summary_worst))
             continue;
-        buf_printf(out, any ? "; %s %.1f %%" : "Under the strongest attack that was tried, %s is right about %.1f %% of the texts",
+        buf_printf(out,
+                   any ? "; %s %.1f %%"
+                       : "Under the strongest attack that was tried, %s is right about %.1f %% of "
+                         "the texts",
                    r->run[i].name, 100 * summary_worst(s, i));
         if (isfinite(summary_clean(s, i)))
             buf_printf(out, " (untouched: %.1f %%)", 100 * summary_clean(s, i));
@@ -221,7 +229,10 @@ void report_lead(const report *r, buf *out)
     for (size_t i = 0; i < r->n; i++) {
         if (!worth_telling(r, s, i, summary_certified))
             continue;
-        buf_printf(out, any ? ", for %.1f %% with %s" : "For %.1f %% of the texts it is proved that no combination of synonyms can turn the right answer of %s",
+        buf_printf(out,
+                   any ? ", for %.1f %% with %s"
+                       : "For %.1f %% of the texts it is proved that no combination of synonyms "
+                         "can turn the right answer of %s",
                    100 * summary_certified(s, i), r->run[i].name);
         any = true;
     }

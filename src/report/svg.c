@@ -109,16 +109,16 @@ static void put_values(buf *out, const cells *m)
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        const double v = (double)m->value[i],
-                     share = m->log ? log(v / m->lo) / log(m->hi / m->lo)
-                                    : (v - m->lo) / (m->hi - m->lo);
+        const double v = (double)m->value[i], share = m->log ? log(v / m->lo) / log(m->hi / m->lo)
+                                                             : (v - m->lo) / (m->hi - m->lo);
         const bool shown = isfinite(v) && (!m->log || v > 0);
         step[i] = shown ? (unsigned char)(1 + lround(254 * fmin(fmax(share, 0), 1))) : 0;
     }
-    buf_printf(out,
-               " data-rows=\"%zu\" data-cols=\"%zu\" data-lo=\"%.6g\" data-hi=\"%.6g\" data-log=\"%d\" "
-               "data-steps=\"",
-               m->rows, m->cols, m->lo, m->hi, m->log);
+    buf_printf(
+        out,
+        " data-rows=\"%zu\" data-cols=\"%zu\" data-lo=\"%.6g\" data-hi=\"%.6g\" data-log=\"%d\" "
+        "data-steps=\"",
+        m->rows, m->cols, m->lo, m->hi, m->log);
     base64(out, step, n);
     buf_char(out, '"');
     mem_free(step);

@@ -1,4 +1,5 @@
-/* Reports of small run folders: what is on the page, what must not be, and what happens to bad folders. */
+/* Reports of small run folders: what is on the page, what must not be, and what happens to bad
+ * folders. */
 #include <jansson.h>
 #include <sys/stat.h>
 
@@ -25,7 +26,8 @@ static void put(const char *path, const char *text)
     CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
 }
 
-/* A model that was never trained, with a training journal of two epochs. Returns its fingerprint. */
+/* A model that was never trained, with a training journal of two epochs. Returns its fingerprint.
+ */
 static const char *make_run(const char *name, uint64_t seed)
 {
     static char print[4][17];
@@ -42,16 +44,24 @@ static const char *make_run(const char *name, uint64_t seed)
     stet_vocab *vocab;
     stet_model *m;
     CHECK_OK(stet_vocab_from_words(words, 3, &vocab));
-    const stet_model_new_args a = {.name = "cnn", .settings = small, .vocab = vocab, .vectors = &v, .max_len = 16, .n_classes = 2,
-                                   .class_names = classes, .seed = seed};
+    const stet_model_new_args a = {.name = "cnn",
+                                   .settings = small,
+                                   .vocab = vocab,
+                                   .vectors = &v,
+                                   .max_len = 16,
+                                   .n_classes = 2,
+                                   .class_names = classes,
+                                   .seed = seed};
     CHECK_OK(stet_model_new(&a, &m));
     mkdir(inside(name), 0777);
     CHECK_OK(stet_model_save(m, inside(name)));
     snprintf(out, sizeof print[0], "%016llx", (unsigned long long)stet_model_fingerprint(m));
     char journal[128];
     snprintf(journal, sizeof journal, "%s/train.jsonl", name);
-    put(inside(journal), "{\"step\":1,\"loss\":0.7,\"gbm\":3}\n{\"epoch\":1,\"train_loss\":0.7,\"valid_accuracy\":0.5,\"valid_loss\":0.6}\n"
-                         "{\"step\":2,\"loss\":0.5,\"gbm\":2}\n{\"epoch\":2,\"train_loss\":0.5,\"valid_accuracy\":0.75,\"valid_loss\":0.4}\n{\"st");
+    put(inside(journal), "{\"step\":1,\"loss\":0.7,\"gbm\":3}\n{\"epoch\":1,\"train_loss\":0.7,"
+                         "\"valid_accuracy\":0.5,\"valid_loss\":0.6}\n"
+                         "{\"step\":2,\"loss\":0.5,\"gbm\":2}\n{\"epoch\":2,\"train_loss\":0.5,"
+                         "\"valid_accuracy\":0.75,\"valid_loss\":0.4}\n{\"st");
     stet_model_free(m);
     stet_vocab_free(vocab);
     return out;
@@ -61,7 +71,8 @@ static void measured(const char *run, const char *print, const char *name, const
 {
     char json[4096];
     snprintf(json, sizeof json,
-             "{\"seed\":1,\"model_fingerprint\":\"%s\",\"data\":{\"name\":\"test.tsv\",\"fingerprint\":\"f1\",\"texts\":100,\"measured\":50},"
+             "{\"seed\":1,\"model_fingerprint\":\"%s\",\"data\":{\"name\":\"test.tsv\","
+             "\"fingerprint\":\"f1\",\"texts\":100,\"measured\":50},"
              "\"synonyms\":{\"name\":\"s.subst\"},%s}",
              print, numbers);
     CHECK_OK(stet_results_write(inside(run), name, json));
@@ -73,21 +84,29 @@ static void make_two(void)
 {
     char attack[2048];
     snprintf(attack, sizeof attack,
-             "\"command\":\"attack\",\"attack\":\"pwws\",\"profile\":\"original\",\"n\":50,\"clean\":0.9,\"aua\":0.25,\"turned\":[3],\"wrong\":[],"
-             "\"examples\":[{\"index\":3,\"label\":\"positive\",\"answer\":\"%s\",\"before\":0.9,\"after\":0.125,\"queries\":7,\"words\":4,"
-             "\"changed\":1,\"text\":\"a good film %s\",\"changes\":[{\"start\":2,\"end\":6,\"from\":\"good\",\"to\":\"%s\"},"
+             "\"command\":\"attack\",\"attack\":\"pwws\",\"profile\":\"original\",\"n\":50,"
+             "\"clean\":0.9,\"aua\":0.25,\"turned\":[3],\"wrong\":[],"
+             "\"examples\":[{\"index\":3,\"label\":\"positive\",\"answer\":\"%s\",\"before\":0.9,"
+             "\"after\":0.125,\"queries\":7,\"words\":4,"
+             "\"changed\":1,\"text\":\"a good film "
+             "%s\",\"changes\":[{\"start\":2,\"end\":6,\"from\":\"good\",\"to\":\"%s\"},"
              "{\"start\":900,\"end\":901,\"to\":\"outside\"}]}]",
              evil, evil, evil);
     const char *a = make_run("alpha", 1), *b = make_run("beta", 2);
     measured("alpha", a, "eval", "\"command\":\"eval\",\"accuracy\":0.875");
     measured("alpha", a, "attack-pwws-original", attack);
     measured("beta", b, "attack-pwws-original",
-             "\"command\":\"attack\",\"attack\":\"pwws\",\"profile\":\"original\",\"n\":50,\"clean\":0.9,\"aua\":0.75,\"turned\":[],\"wrong\":[]");
-    measured("beta", b, "certify-auto",
-             "\"command\":\"certify\",\"method\":\"auto\",\"budget\":null,\"n\":50,\"clean\":0.9,\"certified\":0.625,\"broken\":0.05,"
-             "\"undecided\":0.225,\"seconds\":1,\"margins\":{\"lo\":-1,\"hi\":1,\"bins\":[1,2,3,4]},"
-             "\"examples\":[{\"index\":1,\"label\":\"positive\",\"verdict\":\"certified\",\"clean\":2,\"margin\":0.5,\"text\":\"a film\"}]");
-    measured("beta", "0000000000000000", "eval", "\"command\":\"eval\",\"accuracy\":0.0625"); /* of other weights */
+             "\"command\":\"attack\",\"attack\":\"pwws\",\"profile\":\"original\",\"n\":50,"
+             "\"clean\":0.9,\"aua\":0.75,\"turned\":[],\"wrong\":[]");
+    measured(
+        "beta", b, "certify-auto",
+        "\"command\":\"certify\",\"method\":\"auto\",\"budget\":null,\"n\":50,\"clean\":0.9,"
+        "\"certified\":0.625,\"broken\":0.05,"
+        "\"undecided\":0.225,\"seconds\":1,\"margins\":{\"lo\":-1,\"hi\":1,\"bins\":[1,2,3,4]},"
+        "\"examples\":[{\"index\":1,\"label\":\"positive\",\"verdict\":\"certified\",\"clean\":2,"
+        "\"margin\":0.5,\"text\":\"a film\"}]");
+    measured("beta", "0000000000000000", "eval",
+             "\"command\":\"eval\",\"accuracy\":0.0625"); /* of other weights */
 }
 
 static char *report_of(stet_report_format format, size_t n)
@@ -174,7 +193,8 @@ TEST(markdown_and_json_say_the_same)
     json_t *o = json_loads(page, 0, NULL);
     const json_t *rows = json_object_get(json_array_get(json_object_get(o, "summary"), 0), "rows");
     CHECK_EQ(json_array_size(rows), 2);
-    CHECK(json_number_value(json_object_get(json_object_get(json_array_get(rows, 0), "aua"), "pwws")) == 0.25);
+    CHECK(json_number_value(
+              json_object_get(json_object_get(json_array_get(rows, 0), "aua"), "pwws")) == 0.25);
     CHECK(json_number_value(json_object_get(json_array_get(rows, 1), "certified")) == 0.625);
     CHECK(json_is_null(json_object_get(json_array_get(rows, 0), "certified")));
     CHECK_EQ(json_integer_value(json_object_get(o, "stale_results")), 1);
@@ -194,13 +214,15 @@ TEST(folders_that_are_none_are_named)
     make_run("alpha", 1);
     put(inside("alpha/config.json"), "[]");
     const char *const bad[] = {inside("alpha")};
-    CHECK_FAILS(stet_report(&(stet_report_args){.dirs = bad, .n_dirs = 1}, &page), STET_EFORMAT, "config.json");
+    CHECK_FAILS(stet_report(&(stet_report_args){.dirs = bad, .n_dirs = 1}, &page), STET_EFORMAT,
+                "config.json");
 }
 
 /* Writing only: under want of memory jansson 2.14 may read past its buffer while it parses. */
 static stet_status write_all(void *r)
 {
-    stet_status (*const page[])(const report *, buf *) = {report_html, report_markdown, report_json};
+    stet_status (*const page[])(const report *, buf *) = {report_html, report_markdown,
+                                                          report_json};
     stet_status st = STET_OK;
     for (size_t k = 0; st == STET_OK && k < 3; k++) {
         const size_t failures = mem_failures();

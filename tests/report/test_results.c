@@ -1,4 +1,5 @@
-/* Results in a run folder: written whole, never silently replaced by those of something else, read back in order. */
+/* Results in a run folder: written whole, never silently replaced by those of something else, read
+ * back in order. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,7 +80,8 @@ TEST(names_and_texts_that_are_none_are_refused)
 {
     CHECK_FAILS(stet_results_write(test_dir(), "../up", "{}"), STET_EFORMAT, "plain name");
     CHECK_FAILS(stet_results_write(test_dir(), "", "{}"), STET_EFORMAT, "plain name");
-    CHECK_FAILS(stet_results_write(test_dir(), "x", "{\"identity\":\"a/b\"}"), STET_EFORMAT, "plain name");
+    CHECK_FAILS(stet_results_write(test_dir(), "x", "{\"identity\":\"a/b\"}"), STET_EFORMAT,
+                "plain name");
     CHECK_FAILS(stet_results_write(test_dir(), "x", "[]"), STET_EFORMAT, "JSON object");
     CHECK_FAILS(stet_results_write(test_dir(), "x", "{"), STET_EFORMAT, "x:1");
     CHECK_FAILS(stet_results_write("/proc/nowhere", "x", "{}"), STET_EIO, "/proc/nowhere");
