@@ -132,7 +132,7 @@ bool lstm_adjoint(const lstm_tube *tube, const lstm_text *t, ivals lam, double *
  * state is the better answer. `scratch` holds 12 H + start[n] numbers. */
 bool lstm_back_lines(const lstm_tube *tube, const lstm_text *t, ivals lam, bool all,
                      double *contribution, double *box, double *slack, double *scratch);
-/* From the generators, the same way. */
+/* From the generators, the same way. TUBE_AFFINE only: later tubes have symbols beside them. */
 void lstm_affine(const lstm_tube *tube, const lstm_text *t, ivals lam, double *contribution,
                  double *box, double *slack);
 

@@ -6,6 +6,7 @@
  * middle, and rounding, goes into the box. Where the box of a unit has outgrown what the tube knows
  * of it, its generators are dropped and the box becomes the tube's. Positions whose generators have
  * died down are folded into the box. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -327,6 +328,7 @@ static void fold(lstm_walk *w)
 void lstm_affine(const lstm_tube *tube, const lstm_text *t, ivals lam, double *contribution,
                  double *box, double *slack)
 {
+    assert(tube->level == TUBE_AFFINE);
     const lstm_generators *g = &tube->gen;
     const size_t H = t->cell->H, last = t->n * H;
     const double eps = (double)(H + 32) * ival_step;
