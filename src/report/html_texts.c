@@ -83,6 +83,12 @@ static void put_marked(buf *b, const json_t *example, bool brief)
     size_t done = 0;
     if (!t)
         return;
+    if (brief && json_array_size(changes) == 0) { /* its beginning */
+        const size_t end = context_after(t, 2 * CONTEXT < len ? 2 * CONTEXT : len, len);
+        put_text(b, t, end);
+        buf_str(b, end < len ? " …" : "");
+        return;
+    }
     for (size_t k = 0; k < json_array_size(changes); k++) {
         change c;
         if (!change_at(changes, k, done, len, &c))
@@ -293,6 +299,25 @@ static stet_status put_margins(const report *r, const summary *s, buf *b)
     return STET_OK;
 }
 
+/* The swaps that take most of the margin, as far as the bound knows. */
+static void put_harm(const json_t *e, buf *b)
+{
+    enum { SHOWN = 3 };
+    const json_t *list = json_object_get(e, "harm");
+    if (json_array_size(list))
+        buf_str(b, "<p class=\"note\">Most harm may do ");
+    for (size_t k = 0; k < json_array_size(list) && k < SHOWN; k++) {
+        const json_t *h = json_array_get(list, k);
+        buf_str(b, k ? ", " : "");
+        esc(b, str_of(h, "from"));
+        buf_str(b, " → ");
+        esc(b, str_of(h, "to"));
+        if (isfinite(num_of(h, "drop")))
+            buf_printf(b, " (%.3f)", num_of(h, "drop"));
+    }
+    buf_str(b, json_array_size(list) ? ".</p>" : "");
+}
+
 static void put_certificate(const json_t *e, buf *b)
 {
     buf_str(b, "<article><p class=\"who\"><span><b>");
@@ -307,7 +332,9 @@ static void put_certificate(const json_t *e, buf *b)
         buf_printf(b, "<span>10<sup>%.0f</sup> variants</span>", num_of(e, "variants_log10"));
     buf_printf(b, "<span>text %.0f</span></p>\n<p class=\"text\">", num_of(e, "index"));
     put_marked(b, e, true);
-    buf_str(b, "</p></article>\n");
+    buf_str(b, "</p>");
+    put_harm(e, b);
+    buf_str(b, "</article>\n");
 }
 
 stet_status html_certificates(const report *r, buf *b)

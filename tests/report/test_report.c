@@ -104,7 +104,8 @@ static void make_two(void)
         "\"certified\":0.625,\"broken\":0.05,"
         "\"undecided\":0.225,\"seconds\":1,\"margins\":{\"lo\":-1,\"hi\":1,\"bins\":[1,2,3,4]},"
         "\"examples\":[{\"index\":1,\"label\":\"positive\",\"verdict\":\"certified\",\"clean\":2,"
-        "\"margin\":0.5,\"text\":\"a film\"}]");
+        "\"margin\":0.5,\"text\":\"a proved "
+        "film\",\"harm\":[{\"from\":\"film\",\"to\":\"<i>\",\"drop\":0.5}]}]");
     measured("beta", "0000000000000000", "eval",
              "\"command\":\"eval\",\"accuracy\":0.0625"); /* of other weights */
 }
@@ -133,6 +134,8 @@ TEST(a_page_shows_what_was_measured)
     HAS(page, "beta stands");
     HAS(page, "12.5 % positive");
     HAS(page, "proved to stand 62.5 %");
+    HAS(page, "a proved film");
+    HAS(page, "film → &lt;i&gt; (0.500)");
     HAS(page, "Proved margins");
     HAS(page, "growth bounds of alpha");
     HAS(page, "Validation accuracy");
