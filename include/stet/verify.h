@@ -6,7 +6,7 @@
  *
  * Every claim is derived anew from the model folder and the words that the file states, with small,
  * slow code in double precision that shares nothing with the certifier: own readers, own bounds, no
- * BLAS, no threads. docs/verify.md says what is checked and how. */
+ * BLAS, no threads. docs/certificates.md says what is checked and how. */
 #ifndef STET_VERIFY_H
 #define STET_VERIFY_H
 
@@ -43,13 +43,13 @@ typedef struct stet_verify_result {
     size_t texts;  /* lines about texts */
     size_t failed; /* lines that do not hold, the first line counted too */
     size_t certified, broken, wrong, undecided; /* verdicts that stand */
-    size_t claims; /* bounds derived anew that stand */
-    double least;  /* smallest of them; INFINITY: none */
+    size_t claims;                              /* bounds derived anew that stand */
+    double least;                               /* smallest of them; INFINITY: none */
     double seconds;
 } stet_verify_result;
 
-/* STET_OK means that the file was looked at; whether it holds is r->failed == 0. Other statuses: the file
- * or the model cannot be read. `options` may be NULL. */
+/* STET_OK means that the file was looked at; whether it holds is r->failed == 0. Other statuses:
+ * the file or the model cannot be read. `options` may be NULL. */
 STET_API stet_status stet_verify_file(const char *path, const char *model_dir,
                                       const stet_verify_options *options, stet_verify_result *r);
 

@@ -42,7 +42,8 @@ static double *widened(const model *m, int id, arena *a)
 }
 
 /* The kernels that the program convolves with, in float, D added at lag 0. */
-static stet_status read_kernel(const model *m, int first, const s4_net64 *net, s4_layer64 *l, arena *a)
+static stet_status read_kernel(const model *m, int first, const s4_net64 *net, s4_layer64 *l,
+                               arena *a)
 {
     l->K = arena_new(a, double, net->max_len * net->H);
     if (!l->K)
@@ -53,25 +54,29 @@ static stet_status read_kernel(const model *m, int first, const s4_net64 *net, s
     node *p[MAX_PARAMS];
     stet_status st = model_nodes(m, &t, NULL, p);
     node **w = p + first;
-    const node *k = st == STET_OK ? op_s4_kernel(&t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT], net->max_len)
+    const node *k = st == STET_OK ? op_s4_kernel(&t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C],
+                                                 w[S4_LOG_DT], net->max_len)
                                   : NULL;
     if (st == STET_OK)
         st = tape_status(&t);
     for (size_t h = 0; st == STET_OK && h < net->H; h++)
         for (size_t i = 0; i < net->max_len; i++)
-            l->K[i * net->H + h] = (double)k->value[h * net->max_len + i] + (i ? 0 : (double)model_value(m, first + S4_D)[h]);
+            l->K[i * net->H + h] = (double)k->value[h * net->max_len + i] +
+                                   (i ? 0 : (double)model_value(m, first + S4_D)[h]);
     arena_deinit(&scratch);
     return st;
 }
 
-static stet_status read_layer(const model *m, size_t k, const s4_net64 *net, s4_layer64 *l, arena *a)
+static stet_status read_layer(const model *m, size_t k, const s4_net64 *net, s4_layer64 *l,
+                              arena *a)
 {
     const int first = S4_FIRST_LAYER + (int)k * S4_PER_LAYER;
     l->mix = widened(m, first + S4_MIX_W, a);
     l->mix_b = widened(m, first + S4_MIX_B, a);
     l->gamma = widened(m, first + S4_NORM_W, a);
     l->beta = widened(m, first + S4_NORM_B, a);
-    return l->mix && l->mix_b && l->gamma && l->beta ? read_kernel(m, first, net, l, a) : STET_ENOMEM;
+    return l->mix && l->mix_b && l->gamma && l->beta ? read_kernel(m, first, net, l, a)
+                                                     : STET_ENOMEM;
 }
 
 static stet_status read_net(shared *s)
@@ -79,7 +84,11 @@ static stet_status read_net(shared *s)
     const model *m = s->m;
     const s4_cfg *cfg = m->cfg;
     s4_net64 *net = &s->net;
-    *net = (s4_net64){.D = m->dim, .H = (size_t)cfg->channels, .layers = (size_t)cfg->layers, .max_len = m->max_len, .eps = S4_NORM_EPS};
+    *net = (s4_net64){.D = m->dim,
+                      .H = (size_t)cfg->channels,
+                      .layers = (size_t)cfg->layers,
+                      .max_len = m->max_len,
+                      .eps = S4_NORM_EPS};
     net->enc_t = arena_new(&s->mem, double, net->D * net->H);
     net->enc_b = widened(m, S4_ENC_B, &s->mem);
     net->layer = arena_znew(&s->mem, s4_layer64, net->layers);
@@ -149,7 +158,7 @@ static stet_status open(void *p, const cert_task *t)
     w->clean = arena_new(&w->mem, double, 4 * H);
     w->contribution = arena_new(&w->mem, double, words);
     w->scratch = arena_new(&w->mem, double, t->n);
-    double *vectors = arena_new(&w->mem, double, words * D);
+    double *vectors = arena_new(&w->mem, double, words *D);
     if (!w->clean || !w->contribution || !w->scratch || !vectors)
         return STET_ENOMEM;
     w->pooled = (s4_range){w->clean + H, w->clean + 2 * H};
@@ -169,7 +178,8 @@ static double head_of(work *w, int other, double *bias)
 {
     const model *m = w->s->m;
     const size_t H = w->s->net.H;
-    const real *fc = model_value(m, (int)m->n_params - 2), *b = model_value(m, (int)m->n_params - 1);
+    const real *fc = model_value(m, (int)m->n_params - 2),
+               *b = model_value(m, (int)m->n_params - 1);
     const int label = w->task->label;
     double size = fabs((double)b[label]) + fabs((double)b[other]);
     for (size_t h = 0; h < H; h++) {

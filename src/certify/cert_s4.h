@@ -1,19 +1,21 @@
 /* certify/cert_s4.h - S4 on sets of words: boxes of every layer, and slopes carried backwards.
  *
- *     u = W v + b;  per layer:  y = K * u,  g = gelu(y),  (a, b) = M g + m,  z = a s(b),  r = u + z,
- *                               u' = gamma (r - mean) / sigma + beta;      mean over the text, linear
+ *     u = W v + b;  a layer:  y = K * u,  g = gelu(y),  (a, b) = M g + m,  z = a s(b),
+ *                             r = u + z,  u' = gamma C r / sigma + beta;     mean over the text
  *
- * D is added to K at lag 0. Boxes hold what float32 makes of any choice of words. The adjoint writes the
- * deviation from the clean text, layer by layer, as exact slopes times the deviation before it:
+ * C: less the mean; D is added to K at lag 0. Boxes hold what float32 makes of any choice of words.
+ * The adjoint writes the deviation from the clean text, layer by layer, as exact slopes times the
+ * deviation before it:
  *
- *     n' - n* = (C D - n* (w . D)) / sigma',   w = (C r' + C r*) / (H (sigma' + sigma*))    C: less the mean
+ *     n' - n* = (C D - n* (w . D)) / sigma',   w = (C r' + C r*) / (H (sigma' + sigma*))
  *     z' - z* = s(b') Da + a* S_b Db,          g' - g* = S_y Dy
  *
- * and transposes them. Where sigma' may be so small that this says less than the norm's box does, the
- * box is taken, and the way back ends there for that position. Rounding is an error at each station, felt as often as the margin feels the
- * station. These errors are those of sums in float32 of any order, with a little room in which our own
- * rounding in double, 2^29 times finer, is lost; but of convolutions by block transforms, which are
- * measured to be right to 2e-7 |K|_2 |u|_2, ten times that is assumed (docs/certificates.md). */
+ * and transposes them. Where sigma' may be so small that this says less than the norm's box does,
+ * the box is taken, and the way back ends there for that position. Rounding is an error at each
+ * station, felt as often as the margin feels the station. These errors are those of sums in float32
+ * of any order, with a little room in which our own rounding in double, 2^29 times finer, is lost;
+ * but of convolutions by block transforms, which are measured to be right to 2e-7 |K|_2 |u|_2, ten
+ * times that is assumed (docs/certificates.md). */
 #ifndef CERTIFY_CERT_S4_H
 #define CERTIFY_CERT_S4_H
 
@@ -22,13 +24,13 @@
 
 /* Weights in double. */
 typedef struct s4_layer64 {
-    double *K;             /* (max_len, H) */
-    double *K_norm;        /* (max_len, H) length of the first lags of a channel's kernel, l + 1 of them */
-    double *mix, *mix_t;   /* (2H, H), (H, 2H) */
-    double *abs, *abs_t;   /* their absolute values */
-    double *mix_b;         /* (2H) */
-    double *row, *col;     /* (2H), (H) lengths of rows and columns of mix */
-    double *gamma, *beta;  /* (H) */
+    double *K;      /* (max_len, H) */
+    double *K_norm; /* (max_len, H) length of the first lags of a channel's kernel, l + 1 of them */
+    double *mix, *mix_t;  /* (2H, H), (H, 2H) */
+    double *abs, *abs_t;  /* their absolute values */
+    double *mix_b;        /* (2H) */
+    double *row, *col;    /* (2H), (H) lengths of rows and columns of mix */
+    double *gamma, *beta; /* (H) */
 } s4_layer64;
 
 typedef struct s4_net64 {
@@ -40,7 +42,8 @@ typedef struct s4_net64 {
 /* Everything that follows from K, mix and enc_t. */
 stet_status s4_net64_finish(s4_net64 *net, arena *a);
 
-/* unit: of an operation; act: relative, of GELU and sigmoid; conv: of a convolution. All 0: real arithmetic. */
+/* unit: of an operation; act: relative, of GELU and sigmoid; conv: of a convolution. All 0: real
+ * arithmetic. */
 typedef struct s4_rounding {
     double unit, act, conv;
     bool plain; /* only the steps that the golden vectors know */
@@ -56,10 +59,10 @@ typedef struct s4_range {
 typedef struct s4_station {
     double *y, *ab, *centred, *norm, *sigma; /* clean; ab (n, 2H), sigma (n) */
     s4_range box_y, box_b, box_centred;
-    double *sigma_lo, *sigma_hi;   /* (n) */
-    double *e_y;                   /* (H) */
+    double *sigma_lo, *sigma_hi;      /* (n) */
+    double *e_y;                      /* (H) */
     double *e_g, *e_ab, *e_r, *e_out; /* e_ab (n): times the length of mix's row, plus */
-    double e_bias;                 /* this times |mix_b| */
+    double e_bias;                    /* this times |mix_b| */
 } s4_station;
 
 typedef struct s4_text {
@@ -70,11 +73,11 @@ typedef struct s4_text {
     double *x;             /* (start[n], H) encoded words */
     double *e_x;           /* (n, H) */
     s4_station *layer;
-    double *u;             /* (n, H) clean output of the last layer */
-    s4_range out;          /* (n, H) its box */
-    double *scratch;       /* (8, n, H) */
-    bool *cut;             /* (layers, n) where the last way back ended */
-    s4_range lam;          /* (n, H) */
+    double *u;       /* (n, H) clean output of the last layer */
+    s4_range out;    /* (n, H) its box */
+    double *scratch; /* (8, n, H) */
+    bool *cut;       /* (layers, n) where the last way back ended */
+    s4_range lam;    /* (n, H) */
 } s4_text;
 
 /* Forward: `vectors` (start[n], D) are borrowed for the call. STET_EFORMAT where numbers are not
@@ -86,9 +89,10 @@ stet_status s4_text_read(s4_text *t, const s4_net64 *net, s4_rounding rounding, 
 void s4_pooled(const s4_text *t, double *clean, s4_range box);
 
 /* Backward, for a margin om . mean (H): for every word k of the text the least it contributes; in
- * *loss what is taken whatever the words; in *slack what rounding may take beside it, that of the mean
- * included. false: the numbers ran away. */
-bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double *loss, double *slack);
+ * *loss what is taken whatever the words; in *slack what rounding may take beside it, that of the
+ * mean included. false: the numbers ran away. */
+bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double *loss,
+                double *slack);
 
 /* y (n, H) = K * u on the middles and |K| * rad on the radii; `back` runs against time. */
 void s4_convolve(const s4_layer64 *l, size_t n, size_t H, bool back, s4_range u, s4_range y);

@@ -53,7 +53,8 @@ static ival gelu_slopes(ival x)
 
 /* The least of lam_n . (n' - n*) over the norm's box, or over the ball that holds every n': it is
  * centred and no longer than sqrt(H). */
-static double norm_direct(const s4_text *t, const s4_station *s, size_t p, s4_range lam, ival inverse)
+static double norm_direct(const s4_text *t, const s4_station *s, size_t p, s4_range lam,
+                          ival inverse)
 {
     const size_t H = t->net->H, from = p * H;
     const double limit = sqrt((double)H - 1);
@@ -73,9 +74,10 @@ static double norm_direct(const s4_text *t, const s4_station *s, size_t p, s4_ra
     return greater(sum, ball) - own(H) * size;
 }
 
-/* lam of the layer's output, row p of `lam` (n, H), becomes lam of r: zero where the box says more. */
-static void norm_back(const s4_text *t, const s4_station *s, const s4_layer64 *l, size_t p, s4_range lam, bool *cut, double *loss,
-                      double *slack)
+/* lam of the layer's output, row p of `lam` (n, H), becomes lam of r: zero where the box says more.
+ */
+static void norm_back(const s4_text *t, const s4_station *s, const s4_layer64 *l, size_t p,
+                      s4_range lam, bool *cut, double *loss, double *slack)
 {
     const size_t H = t->net->H, from = p * H;
     const double share = 1 / (double)H;
@@ -93,13 +95,16 @@ static void norm_back(const s4_text *t, const s4_station *s, const s4_layer64 *l
         size += mag(lam, i) * share;
     }
     dot_rad = dot_rad * (1 + outward) + own(H) * dot_size;
-    const ival n_lam = {dot - dot_rad, dot + dot_rad}, inverse = ival_out(1 / s->sigma_hi[p], 1 / s->sigma_lo[p]);
+    const ival n_lam = {dot - dot_rad, dot + dot_rad},
+               inverse = ival_out(1 / s->sigma_hi[p], 1 / s->sigma_lo[p]);
     const double direct = t->rounding.plain ? -INFINITY : norm_direct(t, s, p, lam, inverse);
-    const ival scale = ival_out(share / (s->sigma_hi[p] + s->sigma[p]), share / (s->sigma_lo[p] + s->sigma[p]));
+    const ival scale =
+        ival_out(share / (s->sigma_hi[p] + s->sigma[p]), share / (s->sigma_lo[p] + s->sigma[p]));
     double felt = 0; /* of all that r may do */
     for (size_t h = 0; h < H; h++) {
         const size_t i = from + h;
-        const double rad = (lam.rad[i] * (1 - 2 * share) + rads) * (1 + outward) + own(H) * (size + mag(lam, i));
+        const double rad =
+            (lam.rad[i] * (1 - 2 * share) + rads) * (1 + outward) + own(H) * (size + mag(lam, i));
         const ival centred = ival_widen((ival){lam.mid[i] - mean, lam.mid[i] - mean}, rad);
         const ival w = ival_mul(ival_widen(at(s->box_centred, i), 0), scale);
         const ival w_clean = ival_scale(s->centred[i], scale);
@@ -118,7 +123,8 @@ static void norm_back(const s4_text *t, const s4_station *s, const s4_layer64 *l
 }
 
 /* lam of r to lam of a and b, (n, 2H). */
-static void gate_back(const s4_text *t, const s4_station *s, const s4_layer64 *l, s4_range lam, s4_range ab, double *slack)
+static void gate_back(const s4_text *t, const s4_station *s, const s4_layer64 *l, s4_range lam,
+                      s4_range ab, double *slack)
 {
     const size_t n = t->n, H = t->net->H;
     for (size_t p = 0; p < n; p++)
@@ -135,7 +141,8 @@ static void gate_back(const s4_text *t, const s4_station *s, const s4_layer64 *l
 }
 
 /* lam of a and b to lam of y, (n, H). */
-static void mix_back(const s4_text *t, const s4_station *s, const s4_layer64 *l, s4_range ab, s4_range y, double *slack)
+static void mix_back(const s4_text *t, const s4_station *s, const s4_layer64 *l, s4_range ab,
+                     s4_range y, double *slack)
 {
     const size_t n = t->n, H = t->net->H;
     rows_product(n, H, 2 * H, ab.mid, l->mix, y.mid);
@@ -157,7 +164,8 @@ static void mix_back(const s4_text *t, const s4_station *s, const s4_layer64 *l,
 }
 
 /* lam of y and, through the residual, of r, to lam of u, in `lam`. */
-static void convolution_back(const s4_text *t, const s4_layer64 *l, s4_range y, s4_range through, s4_range lam)
+static void convolution_back(const s4_text *t, const s4_layer64 *l, s4_range y, s4_range through,
+                             s4_range lam)
 {
     const size_t n = t->n, H = t->net->H;
     s4_convolve(l, n, H, true, y, through);
@@ -169,7 +177,8 @@ static void convolution_back(const s4_text *t, const s4_layer64 *l, s4_range y, 
         for (size_t p = 0; p < n; p++) {
             const size_t i = p * H + h;
             lam.mid[i] += through.mid[i];
-            lam.rad[i] = (lam.rad[i] + through.rad[i] + rounding) * (1 + outward) + outward * fabs(lam.mid[i]);
+            lam.rad[i] = (lam.rad[i] + through.rad[i] + rounding) * (1 + outward) +
+                         outward * fabs(lam.mid[i]);
         }
     }
 }
@@ -196,7 +205,8 @@ static void words(const s4_text *t, s4_range lam, double *contribution, double *
     }
 }
 
-bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double *loss, double *slack)
+bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double *loss,
+                double *slack)
 {
     const size_t n = t->n, H = t->net->H;
     const s4_range ab = {t->scratch, t->scratch + 2 * n * H};

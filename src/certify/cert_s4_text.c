@@ -35,7 +35,7 @@ static double length_of(const double *x, size_t n, size_t stride)
 static stet_status finish_layer(const s4_net64 *net, s4_layer64 *l, arena *a)
 {
     const size_t H = net->H;
-    l->K_norm = arena_new(a, double, net->max_len * H);
+    l->K_norm = arena_new(a, double, net->max_len *H);
     l->mix_t = arena_new(a, double, 2 * H * H);
     l->abs = arena_new(a, double, 2 * H * H);
     l->abs_t = arena_new(a, double, 2 * H * H);
@@ -81,8 +81,8 @@ enum { LANES = 8 };
 /* LANES channels of one position stay in registers over all lags. */
 SIMD_CLONES
 static void convolve_lanes(const double *RESTRICT K, size_t n, size_t H, size_t lanes, bool back,
-                           const double *RESTRICT mid, const double *RESTRICT rad, double *RESTRICT y_mid,
-                           double *RESTRICT y_rad)
+                           const double *RESTRICT mid, const double *RESTRICT rad,
+                           double *RESTRICT y_mid, double *RESTRICT y_rad)
 {
     for (size_t t = 0; t < n; t++) {
         const size_t lags = back ? n - t : t + 1;
@@ -159,7 +159,7 @@ static stet_status station_alloc(s4_station *s, size_t n, size_t H, arena *a)
     double **const columns[] = {&s->sigma, &s->sigma_lo, &s->sigma_hi, &s->e_ab};
     bool ok = (s->ab = arena_new(a, double, n * 2 * H)) && (s->e_y = arena_new(a, double, H));
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
-        ok = (*parts[k] = arena_new(a, double, n * H)) && ok;
+        ok = (*parts[k] = arena_new(a, double, n *H)) && ok;
     for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
         ok = (*columns[k] = arena_new(a, double, n)) && ok;
     s->box_y = range_new(a, n * H);
@@ -219,7 +219,8 @@ static void convolution(s4_text *t, s4_station *s, const s4_layer64 *l, double *
 }
 
 /* a and b: clean in s->ab, boxes in `box` (n, 2H). */
-static void mix(s4_text *t, s4_station *s, const s4_layer64 *l, const double *g, s4_range box_g, s4_range box)
+static void mix(s4_text *t, s4_station *s, const s4_layer64 *l, const double *g, s4_range box_g,
+                s4_range box)
 {
     const size_t n = t->n, H = t->net->H;
     const double gamma = gamma_of(&t->rounding, H + 2);
@@ -236,7 +237,8 @@ static void mix(s4_text *t, s4_station *s, const s4_layer64 *l, const double *g,
             const size_t k = p * 2 * H + i;
             s->ab[k] += l->mix_b[i];
             box.mid[k] += l->mix_b[i];
-            box.rad[k] = (box.rad[k] + s->e_ab[p] * l->row[i] + gamma * fabs(l->mix_b[i])) * (1 + outward);
+            box.rad[k] =
+                (box.rad[k] + s->e_ab[p] * l->row[i] + gamma * fabs(l->mix_b[i])) * (1 + outward);
         }
     }
 }
@@ -261,7 +263,8 @@ static void gate(s4_text *t, s4_station *s, s4_range ab)
 }
 
 /* What float32 may get wrong about a normed row: its mean, then the deviation, then products. */
-static void norm_errors(const s4_text *t, s4_station *s, const s4_layer64 *l, size_t p, const double *size)
+static void norm_errors(const s4_text *t, s4_station *s, const s4_layer64 *l, size_t p,
+                        const double *size)
 {
     const size_t H = t->net->H;
     const s4_rounding *r = &t->rounding;
@@ -273,13 +276,16 @@ static void norm_errors(const s4_text *t, s4_station *s, const s4_layer64 *l, si
     const double limit = sqrt((double)H - 1);
     for (size_t h = 0; h < H; h++) {
         const double n = lesser(mag(s->box_centred, p * H + h) / s->sigma_lo[p], limit);
-        s->e_out[p * H + h] = (fabs(l->gamma[h]) * (off + n * e_sigma) + 2 * r->unit * fabs(l->beta[h])) * (1 + 0x1p-10);
+        s->e_out[p * H + h] =
+            (fabs(l->gamma[h]) * (off + n * e_sigma) + 2 * r->unit * fabs(l->beta[h])) *
+            (1 + 0x1p-10);
     }
 }
 
-/* The least deviation of a row from its own mean: the sum of (r_i - m)^2 is least at m = mean, so over a box it is
- * the least over m of f(m) = the sum of squared distances from m to each [lo_i, hi_i]. f is convex:
- * its slope changes sign in a bracket that is halved, and a tangent there bounds it from below. */
+/* The least deviation of a row from its own mean: the sum of (r_i - m)^2 is least at m = mean, so
+ * over a box it is the least over m of f(m) = the sum of squared distances from m to each [lo_i,
+ * hi_i]. f is convex: its slope changes sign in a bracket that is halved, and a tangent there
+ * bounds it from below. */
 static double slope_at(const double *mid, const double *rad, size_t H, double m, double *value)
 {
     double slope = 0, sum = 0;
@@ -317,7 +323,8 @@ static void normalise(s4_text *t, s4_station *s, const s4_layer64 *l, size_t p, 
 {
     const size_t H = t->net->H, from = p * H;
     const double share = 1 / (double)H, limit = sqrt((double)H - 1);
-    double *x = s->centred + from, *mid = s->box_centred.mid + from, *rad = s->box_centred.rad + from;
+    double *x = s->centred + from, *mid = s->box_centred.mid + from,
+           *rad = s->box_centred.rad + from;
     double mean = 0, mid_mean = 0, rads = 0, squares = 0, mids = 0, rad_squares = 0;
     for (size_t h = 0; h < H; h++) {
         size[h] = fabs(mid[h]) + rad[h];
@@ -345,7 +352,8 @@ static void normalise(s4_text *t, s4_station *s, const s4_layer64 *l, size_t p, 
     norm_errors(t, s, l, p, size);
     const ival inverse = ival_out(1 / s->sigma_hi[p], 1 / s->sigma_lo[p]);
     for (size_t h = 0; h < H; h++) {
-        const ival n = ival_cap(ival_mul(at(s->box_centred, from + h), inverse), (ival){-limit, limit});
+        const ival n =
+            ival_cap(ival_mul(at(s->box_centred, from + h), inverse), (ival){-limit, limit});
         s->norm[from + h] = x[h] / s->sigma[p];
         t->u[from + h] = l->gamma[h] * s->norm[from + h] + l->beta[h];
         const ival y = ival_widen(ival_scale(l->gamma[h], n), s->e_out[from + h]);
@@ -359,8 +367,9 @@ static stet_status check_size(const double *x, size_t n)
     double most = 0;
     for (size_t i = 0; i < n; i++)
         most = fabs(x[i]) <= most ? most : fabs(x[i]); /* a NaN stays */
-    return most < largest ? STET_OK
-                          : error_set(STET_EFORMAT, "the model's numbers are not finite or overflow float32");
+    return most < largest
+               ? STET_OK
+               : error_set(STET_EFORMAT, "the model's numbers are not finite or overflow float32");
 }
 
 stet_status s4_text_read(s4_text *t, const s4_net64 *net, s4_rounding rounding, size_t n,
@@ -369,14 +378,15 @@ stet_status s4_text_read(s4_text *t, const s4_net64 *net, s4_rounding rounding, 
     const size_t H = net->H;
     *t = (s4_text){.net = net, .rounding = rounding, .n = n, .start = start};
     t->x = arena_new(a, double, start[n] * H);
-    t->e_x = arena_new(a, double, n * H);
-    t->u = arena_new(a, double, n * H);
+    t->e_x = arena_new(a, double, n *H);
+    t->u = arena_new(a, double, n *H);
     t->out = range_new(a, n * H);
     t->layer = arena_znew(a, s4_station, net->layers);
     t->scratch = arena_new(a, double, 8 * n * H);
-    t->cut = arena_znew(a, bool, net->layers * n);
+    t->cut = arena_znew(a, bool, net->layers *n);
     t->lam = range_new(a, n * H);
-    if (!t->x || !t->e_x || !t->u || !t->out.mid || !t->layer || !t->scratch || !t->cut || !t->lam.mid)
+    if (!t->x || !t->e_x || !t->u || !t->out.mid || !t->layer || !t->scratch || !t->cut ||
+        !t->lam.mid)
         return STET_ENOMEM;
     encode(t, vectors);
     TRY(check_size(t->x, start[n] * H));

@@ -17,12 +17,15 @@ typedef struct verify_cfg {
 static const stet_opt opts[] = {
     STET_OPT_TOPIC("What the certificates are about"),
     STET_OPT_STR("model", verify_cfg, model, NULL, "DIR", "the model folder"),
-    STET_OPT_STR("data", verify_cfg, data, NULL, "FILE", "the texts: words and labels must be theirs"),
+    STET_OPT_STR("data", verify_cfg, data, NULL, "FILE",
+                 "the texts: words and labels must be theirs"),
     STET_OPT_STR("synonyms", verify_cfg, synonyms, NULL, "SET",
-                 "the sets: substitutes must be theirs (with --data; alone, only the fingerprint is compared)"),
+                 "the sets: substitutes must be theirs (with --data; alone, only the fingerprint "
+                 "is compared)"),
     STET_OPT_STR("label", verify_cfg, label, NULL, "COLUMN", "column or field of the label"),
     STET_OPT_STR("text", verify_cfg, text, NULL, "COLUMN,...", "columns or fields of the text"),
-    STET_OPT_FLAG("skip-bad", verify_cfg, skip_bad, "leave out bad lines of the data, as the certifier did"),
+    STET_OPT_FLAG("skip-bad", verify_cfg, skip_bad,
+                  "leave out bad lines of the data, as the certifier did"),
     CLI_COMMON_OPTS(verify_cfg),
     STET_OPT_END,
 };
@@ -73,7 +76,8 @@ static stet_status source_open(source *s)
     if (st == STET_OK && s->cfg->synonyms)
         st = stet_sets_load(s->cfg->synonyms, &s->sets);
     if (st == STET_OK && s->cfg->synonyms)
-        snprintf(s->fingerprint, sizeof s->fingerprint, "%016" PRIx64, stet_sets_fingerprint(&s->sets));
+        snprintf(s->fingerprint, sizeof s->fingerprint, "%016" PRIx64,
+                 stet_sets_fingerprint(&s->sets));
     return st;
 }
 
@@ -101,7 +105,8 @@ static const char *match_sets(source *s, const stet_verify_text *t, stet_str tex
         const size_t n = s->choices.start[p + 1] - s->choices.start[p];
         bool same = n == t->start[p + 1] - t->start[p];
         for (size_t k = 0; same && k < n; k++)
-            same = strcmp(s->choices.text[s->choices.start[p] + k], t->substitute[t->start[p] + k]) == 0;
+            same = strcmp(s->choices.text[s->choices.start[p] + k],
+                          t->substitute[t->start[p] + k]) == 0;
         if (!same)
             return differ(s, "position %zu: not the substitutes that --synonyms has", p);
     }
@@ -143,7 +148,8 @@ static void failed(void *user, size_t line, const char *why)
 {
     job *j = user;
     if (j->lines)
-        json_array_append_new(j->lines, json_pack("{s:I, s:s}", "line", (json_int_t)line, "why", why));
+        json_array_append_new(j->lines,
+                              json_pack("{s:I, s:s}", "line", (json_int_t)line, "why", why));
     else
         printf("line %zu: %s\n", line, why);
 }
@@ -167,9 +173,10 @@ static stet_status print_json(const verify_cfg *cfg, const stet_verify_result *r
 
 static void print_text(const stet_verify_result *r)
 {
-    printf("%zu claims of %zu texts stand: %zu certified, %zu broken, %zu wrong as they are, %zu undecided (%.1f s)\n",
-           r->claims, r->certified + r->broken + r->wrong + r->undecided, r->certified, r->broken, r->wrong,
-           r->undecided, r->seconds);
+    printf("%zu claims of %zu texts stand: %zu certified, %zu broken, %zu wrong as they are, %zu "
+           "undecided (%.1f s)\n",
+           r->claims, r->certified + r->broken + r->wrong + r->undecided, r->certified, r->broken,
+           r->wrong, r->undecided, r->seconds);
     if (r->claims)
         printf("smallest bound derived: %.6g\n", r->least);
 }
@@ -206,11 +213,15 @@ const cli_command cmd_verify = {
     .name = "verify",
     .args = "FILE",
     .summary = "check a certificate file with code that shares nothing with the certifier",
-    .details = "Every bound is derived anew from the model folder, in double precision with outward rounding; every\n"
-               "counter-example is evaluated. Each line that does not hold is named, and the program exits with 3.\n"
-               "With --data and --synonyms the words, labels and substitutes are compared with their source as well.",
-    .examples = "  stet verify cert.jsonl --model runs/cnn\n"
-                "  stet verify cert.jsonl --model runs/cnn --data test.tsv.xz --synonyms jia.subst\n",
+    .details = "Every bound is derived anew from the model folder, in double precision with "
+               "outward rounding; every\n"
+               "counter-example is evaluated. Each line that does not hold is named, and the "
+               "program exits with 3.\n"
+               "With --data and --synonyms the words, labels and substitutes are compared with "
+               "their source as well.",
+    .examples =
+        "  stet verify cert.jsonl --model runs/cnn\n"
+        "  stet verify cert.jsonl --model runs/cnn --data test.tsv.xz --synonyms jia.subst\n",
     .opts = opts,
     .cfg_size = sizeof(verify_cfg),
     .min_args = 1,

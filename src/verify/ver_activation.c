@@ -1,5 +1,5 @@
-/* verify/ver_activation.c - sigmoid and tanh over an interval, in double and rounded outward. */
-#include "verify/ver_lstm.h"
+/* verify/ver_activation.c - see ver_activation.h. */
+#include "verify/ver_activation.h"
 
 static const double LIBM = 0x1p-50; /* exp and tanh, and a product or two after them */
 
@@ -27,12 +27,14 @@ iv ver_derivatives(bool is_tanh, iv x)
     const double lo = ver_derivative(is_tanh, ver_activation(is_tanh, x.lo));
     const double hi = ver_derivative(is_tanh, ver_activation(is_tanh, x.hi));
     const double top = is_tanh ? 1 : 0.25;
-    return (iv){fmax(0, fmin(lo, hi) - LIBM), fmin(top, (x.lo <= 0 && x.hi >= 0 ? top : fmax(lo, hi)) + LIBM)};
+    return (iv){fmax(0, fmin(lo, hi) - LIBM),
+                fmin(top, (x.lo <= 0 && x.hi >= 0 ? top : fmax(lo, hi)) + LIBM)};
 }
 
-/* Slopes (phi(y) - phi(m)) / (y - m) for y in x, which holds m: they rise, then fall, along x. So the least
- * is that of an end or phi'(m); the most is that of an end where the slope still rises towards the end, or at
- * most the largest derivative. Next to m an end says nothing but the derivatives. */
+/* Slopes (phi(y) - phi(m)) / (y - m) for y in x, which holds m: they rise, then fall, along x. So
+ * the least is that of an end or phi'(m); the most is that of an end where the slope still rises
+ * towards the end, or at most the largest derivative. Next to m an end says nothing but the
+ * derivatives. */
 iv ver_slopes(bool is_tanh, double m, iv x)
 {
     const iv all = ver_derivatives(is_tanh, x);
@@ -53,8 +55,9 @@ iv ver_slopes(bool is_tanh, double m, iv x)
     return (iv){fmax(s.lo, all.lo), s.hi};
 }
 
-/* The chord's slope, or the derivative where the ends are close. phi(x) - slope (x - m) is extreme at the
- * ends and where the derivative is the slope: there tanh is +-root, the sigmoid (1 +- root) / 2. */
+/* The chord's slope, or the derivative where the ends are close. phi(x) - slope (x - m) is extreme
+ * at the ends and where the derivative is the slope: there tanh is +-root, the sigmoid (1 +- root)
+ * / 2. */
 ver_act_line ver_line_over(bool is_tanh, double m, iv x)
 {
     const double a = ver_activation(is_tanh, x.lo), b = ver_activation(is_tanh, x.hi);

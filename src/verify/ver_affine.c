@@ -1,7 +1,8 @@
-/* verify/ver_affine.c - deviations of an LSTM's states as sums over positions. A word's generators are what it
- * adds to the deviations along the steps' lines; how far the truth is from the lines, rounding, and what is known
- * better from the boxes, is in e. In VER_LINEAR e becomes symbols after each step: they go on with
- * the signs of the coefficients, where a box would go on with their sizes. */
+/* verify/ver_affine.c - deviations of an LSTM's states as sums over positions. A word's generators
+ * are what it adds to the deviations along the steps' lines; how far the truth is from the lines,
+ * rounding, and what is known better from the boxes, is in e. In VER_LINEAR e becomes symbols after
+ * each step: they go on with the signs of the coefficients, where a box would go on with their
+ * sizes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,20 +19,32 @@ stet_status ver_affine_new(const ver_read *r, arena *a, ver_affine *out)
     const struct {
         double **part;
         size_t n;
-    } parts[] = {{&out->h, words * H},       {&out->c, words * H},       {&out->T, words * GATES * H},
-                 {&out->sym_h, symbols * H}, {&out->sym_c, symbols * H}, {&out->sym_T, symbols * GATES * H},
-                 {&out->m_h, H},             {&out->m_c, H},             {&out->m_T, GATES * H},
-                 {&out->e_h, H},             {&out->e_c, H},             {&out->lo, GATES * H},
-                 {&out->hi, GATES * H},      {&out->size, GATES * H},    {&out->hull, GATES * H},
-                 {&out->rest, H},            {&out->B, H * H}};
+    } parts[] = {{&out->h, words * H},
+                 {&out->c, words * H},
+                 {&out->T, words * GATES * H},
+                 {&out->sym_h, symbols * H},
+                 {&out->sym_c, symbols * H},
+                 {&out->sym_T, symbols * GATES * H},
+                 {&out->m_h, H},
+                 {&out->m_c, H},
+                 {&out->m_T, GATES * H},
+                 {&out->e_h, H},
+                 {&out->e_c, H},
+                 {&out->lo, GATES * H},
+                 {&out->hi, GATES * H},
+                 {&out->size, GATES * H},
+                 {&out->hull, GATES * H},
+                 {&out->rest, H},
+                 {&out->B, H * H}};
     bool ok = (out->plain = arena_znew(a, bool, H)) != NULL;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         ok = (*parts[i].part = arena_znew(a, double, parts[i].n)) && ok;
     return ok ? STET_OK : STET_ENOMEM;
 }
 
-/* Range of the sum over positions of v (words, width), of which each position takes one word's row (the
- * reference's is 0), and the size of all symbols' rows s (symbols, width). Widened by the rounding of these sums. */
+/* Range of the sum over positions of v (words, width), of which each position takes one word's row
+ * (the reference's is 0), and the size of all symbols' rows s (symbols, width). Widened by the
+ * rounding of these sums. */
 static void total(const ver_read *r, ver_affine *f, const double *v, const double *s, size_t width)
 {
     const double out = 1 + ver_gamma64(r->n + f->symbols + 2);
@@ -40,8 +53,8 @@ static void total(const ver_read *r, ver_affine *f, const double *v, const doubl
         for (size_t p = 0; p < r->n; p++) {
             double least = 0, most = 0;
             for (size_t k = r->t->start[p] + 1; k < r->t->start[p + 1]; k++) {
-                least = fmin(least, v[k * width + q]);
-                most = fmax(most, v[k * width + q]);
+                least = iv_min(least, v[k * width + q]);
+                most = iv_max(most, v[k * width + q]);
             }
             lo += least;
             hi += most;
@@ -66,8 +79,8 @@ static double times(const float *u, const double *h, size_t H, double *size)
     return sum;
 }
 
-/* T = U h for words read before and symbols, x_s - x_0 for the words of this step. size: rounding of all of it, no
- * word of a position having more than the largest of its rows. */
+/* T = U h for words read before and symbols, x_s - x_0 for the words of this step. size: rounding
+ * of all of it, no word of a position having more than the largest of its rows. */
 void ver_affine_gates(const ver_read *r, ver_tube *t, size_t step)
 {
     ver_affine *f = &t->a;
@@ -88,7 +101,7 @@ void ver_affine_gates(const ver_read *r, ver_tube *t, size_t step)
                     sum = times(u, f->h + k * H, H, &size);
                 }
                 f->T[k * H4 + q] = sum;
-                largest = fmax(largest, size);
+                largest = iv_max(largest, size);
             }
             all += largest;
         }
@@ -104,15 +117,17 @@ void ver_affine_gates(const ver_read *r, ver_tube *t, size_t step)
         double e = e_T[q] + f->size[q] + f->hull[q];
         for (size_t j = 0; j < H; j++)
             e += fabs((double)r->p->w_hh[q * H + j]) * f->e_h[j];
-        const iv d = iv_widen((iv){f->m_T[q] + f->lo[q], f->m_T[q] + f->hi[q]}, e * (1 + ver_gamma64(H + 8)));
+        const iv d = iv_widen((iv){f->m_T[q] + f->lo[q], f->m_T[q] + f->hi[q]},
+                              e * (1 + ver_gamma64(H + 8)));
         t->T[q] = iv_with(iv_cap(t->T[q], iv_less(d, -clean[q])), clean[q]);
     }
 }
 
-/* What a unit's box allows and its form says: box becomes both; true where the box says more than the
- * form's error, and then the form is the box. col: the unit's column in generators and symbols. */
-static bool meet(const ver_read *r, const ver_tube *t, size_t i, double clean, iv *box, double *gens, double *syms,
-                 double *m, double *e)
+/* What a unit's box allows and its form says: box becomes both; true where the box says more than
+ * the form's error, and then the form is the box. col: the unit's column in generators and symbols.
+ */
+static bool meet(const ver_read *r, const ver_tube *t, size_t i, double clean, iv *box,
+                 double *gens, double *syms, double *m, double *e)
 {
     const ver_affine *f = &t->a;
     const size_t H = r->H;
@@ -140,7 +155,8 @@ static void cell_unit(const ver_read *r, ver_tube *t, size_t step, size_t i)
     const ver_lines *l = &t->lines;
     const size_t H = r->H, at = step * H;
     const double F = l->F[at + i], *e_T = r->e_T + step * GATES * H;
-    double P[GATE_O], rest = t->e_c[at + i] + l->d_c[at + i] + fabs(F) * f->e_c[i], all, through = 0;
+    double P[GATE_O], rest = t->e_c[at + i] + l->d_c[at + i] + fabs(F) * f->e_c[i], all,
+                      through = 0;
     double m = l->k_c[at + i] + F * f->m_c[i];
     all = fabs(l->k_c[at + i]) + fabs(F * f->m_c[i]);
     for (size_t q = 0; q < GATE_O; q++) {
@@ -163,7 +179,8 @@ static void cell_unit(const ver_read *r, ver_tube *t, size_t step, size_t i)
     for (size_t p = 0; p < r->n + f->symbols; p++) { /* positions, then symbols */
         double largest = 0;
         const bool symbol = p >= r->n;
-        const size_t from = symbol ? p - r->n : r->t->start[p] + 1, to = symbol ? from + 1 : r->t->start[p + 1];
+        const size_t from = symbol ? p - r->n : r->t->start[p] + 1,
+                     to = symbol ? from + 1 : r->t->start[p + 1];
         double *c = symbol ? f->sym_c : f->c;
         const double *T = symbol ? f->sym_T : f->T;
         for (size_t k = from; k < to; k++) {
@@ -173,7 +190,7 @@ static void cell_unit(const ver_read *r, ver_tube *t, size_t step, size_t i)
                 size += fabs(P[q] * T[k * GATES * H + q * H + i]);
             }
             c[k * H + i] = g;
-            largest = fmax(largest, size);
+            largest = iv_max(largest, size);
         }
         all += largest;
     }
@@ -189,7 +206,8 @@ void ver_affine_cell(const ver_read *r, ver_tube *t, size_t step)
         cell_unit(r, t, step, i);
     total(r, f, f->c, f->sym_c, r->H);
     for (size_t i = 0; i < r->H; i++)
-        f->plain[i] = meet(r, t, i, r->c[(step + 1) * r->H + i], &t->c_next[i], f->c, f->sym_c, f->m_c, f->e_c);
+        f->plain[i] = meet(r, t, i, r->c[(step + 1) * r->H + i], &t->c_next[i], f->c, f->sym_c,
+                           f->m_c, f->e_c);
 }
 
 /* One unit of the hidden state; *e takes what its box becomes. */
@@ -203,18 +221,20 @@ static void hidden_unit(const ver_read *r, ver_tube *t, size_t step, size_t i, d
                  fabs(G) * (f->plain[i] ? f->e_c[i] : f->rest[i]);
     double all = fabs(E * f->m_T[o]) + fabs(G * f->m_c[i]) + fabs(l->k_h[at + i]);
     for (size_t j = 0; j < H; j++) {
-        const double direct = E * r->p->w_hh[o * H + j], cell = f->plain[i] ? 0 : G * f->B[i * H + j];
+        const double direct = E * r->p->w_hh[o * H + j],
+                     cell = f->plain[i] ? 0 : G * f->B[i * H + j];
         sum += (fabs(direct + cell) + ver_gamma64(8) * (fabs(direct) + fabs(cell))) * f->e_h[j];
     }
     for (size_t p = 0; p < r->n + f->symbols; p++) {
         double largest = 0;
         const bool symbol = p >= r->n;
-        const size_t from = symbol ? p - r->n : r->t->start[p] + 1, to = symbol ? from + 1 : r->t->start[p + 1];
+        const size_t from = symbol ? p - r->n : r->t->start[p] + 1,
+                     to = symbol ? from + 1 : r->t->start[p + 1];
         for (size_t k = from; k < to; k++) {
             const double direct = E * (symbol ? f->sym_T : f->T)[k * GATES * H + o];
             const double cell = G * (symbol ? f->sym_c : f->c)[k * H + i];
             (symbol ? f->sym_h : f->h)[k * H + i] = direct + cell;
-            largest = fmax(largest, fabs(direct) + fabs(cell));
+            largest = iv_max(largest, fabs(direct) + fabs(cell));
         }
         all += largest;
     }
@@ -229,7 +249,7 @@ static double spread_of(const ver_affine *f, size_t k, size_t H)
     double sum = 0, largest = 0;
     for (size_t i = k * H; i < (k + 1) * H; i++) {
         sum += fabs(f->sym_h[i]) + fabs(f->sym_c[i]);
-        largest = fmax(largest, fmax(fabs(f->sym_h[i]), fabs(f->sym_c[i])));
+        largest = iv_max(largest, iv_max(fabs(f->sym_h[i]), fabs(f->sym_c[i])));
     }
     return sum - largest;
 }
@@ -245,7 +265,8 @@ static void remove_symbol(ver_affine *f, size_t k, size_t H)
     memmove(f->sym_c + k * H, f->sym_c + f->symbols * H, H * sizeof *f->sym_c);
 }
 
-/* The smallest ones join the box until there is room; then the box becomes symbols, one an entry. */
+/* The smallest ones join the box until there is room; then the box becomes symbols, one an entry.
+ */
 static void renew_symbols(const ver_read *r, ver_affine *f)
 {
     const size_t H = r->H;
@@ -277,7 +298,8 @@ void ver_affine_hidden(const ver_read *r, ver_tube *t, size_t step)
         hidden_unit(r, t, step, i, &next[i]);
     memcpy(f->e_h, next, H * sizeof *next);
     for (size_t i = 0; i < H; i++)
-        f->m_h[i] = l->E[step * H + i] * f->m_T[GATE_O * H + i] + l->G[step * H + i] * f->m_c[i] + l->k_h[step * H + i];
+        f->m_h[i] = l->E[step * H + i] * f->m_T[GATE_O * H + i] + l->G[step * H + i] * f->m_c[i] +
+                    l->k_h[step * H + i];
     total(r, f, f->h, f->sym_h, H);
     for (size_t i = 0; i < H; i++)
         meet(r, t, i, r->h[(step + 1) * H + i], &t->h[i], f->h, f->sym_h, f->m_h, f->e_h);

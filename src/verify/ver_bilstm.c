@@ -1,5 +1,6 @@
-/* verify/ver_bilstm.c - margins of the bidirectional LSTM from tubes around its states: from the boxes at the
- * ends, from the transposed recurrence of deviations, from generators. The best of them counts. */
+/* verify/ver_bilstm.c - margins of the bidirectional LSTM from tubes around its states: from the
+ * boxes at the ends, from the transposed recurrence of deviations, from generators. The best of
+ * them counts. */
 #include <string.h>
 
 #include "verify/ver_lstm.h"
@@ -10,9 +11,9 @@ typedef struct state {
     ver_read read[2];
     ver_tube tube[VER_LEVELS][2];
     bool built[VER_LEVELS];
-    double *take;       /* (words) least that a word contributes, over both directions */
-    double *drop;       /* (positions) */
-    double *size;       /* (2H) largest features */
+    double *take; /* (words) least that a word contributes, over both directions */
+    double *drop; /* (positions) */
+    double *size; /* (2H) largest features */
     iv *lam, *lam_c, *lam_E, *kap, *next; /* (H) */
 } state;
 
@@ -39,9 +40,15 @@ static stet_status open(ver_work *w)
     return STET_OK;
 }
 
+static bool bounded(iv x)
+{
+    return x.lo > -RUNAWAY && x.hi < RUNAWAY; /* false for NaN */
+}
+
 static double weight_of(const ver_model *m, int label, int other, size_t f)
 {
-    return (double)m->fc_w[(size_t)label * m->features + f] - m->fc_w[(size_t)other * m->features + f];
+    return (double)m->fc_w[(size_t)label * m->features + f] -
+           m->fc_w[(size_t)other * m->features + f];
 }
 
 /* Biases of both classes and the rounding of the last layer. */
@@ -77,7 +84,10 @@ static double sum_bound(const ver_work *w, int label, int other, ver_level level
     const ver_task *t = w->t;
     ver_sum sum = head(w, label, other, level);
     for (size_t f = 0; f < m->features; f++)
-        ver_add(&sum, weight_of(m, label, other, f) * s->read[f / m->hidden].h[t->n * m->hidden + f % m->hidden], 0);
+        ver_add(&sum,
+                weight_of(m, label, other, f) *
+                    s->read[f / m->hidden].h[t->n * m->hidden + f % m->hidden],
+                0);
     for (size_t p = 0; p < t->n; p++) {
         s->drop[p] = 0;
         for (size_t k = t->start[p] + 1; k < t->start[p + 1]; k++)
@@ -120,7 +130,8 @@ static double rounding_back(const state *s, const ver_read *r, const ver_tube *t
         double cell = t->e_c[step * H + i];
         for (size_t q = 0; q < GATE_O; q++)
             cell += iv_mag(P[q * H + i]) * e_T[q * H + i];
-        loss += iv_mag(s->kap[i]) * cell + iv_mag(s->lam_E[i]) * e_T[GATE_O * H + i] + iv_mag(s->lam[i]) * t->e_h;
+        loss += iv_mag(s->kap[i]) * cell + iv_mag(s->lam_E[i]) * e_T[GATE_O * H + i] +
+                iv_mag(s->lam[i]) * t->e_h;
     }
     return loss * (1 + ver_gamma64(6 * H + 8));
 }
@@ -143,12 +154,12 @@ static bool states_back(state *s, const ver_read *r, const ver_tube *t, size_t s
             two = iv_add(two, iv_add(iv_scale(u_o, s->lam_E[i]), iv_mul(s->kap[i], B)));
         }
         s->next[j] = iv_cap(one, two);
-        fine = fine && iv_mag(one) < RUNAWAY && iv_mag(two) < RUNAWAY;
+        fine = fine && bounded(one) && bounded(two);
     }
     memcpy(s->lam, s->next, H * sizeof *s->lam);
     for (size_t i = 0; i < H; i++) {
         s->lam_c[i] = iv_mul(s->kap[i], t->F[step * H + i]);
-        fine = fine && iv_mag(s->lam_c[i]) < RUNAWAY;
+        fine = fine && bounded(s->lam_c[i]);
     }
     return fine;
 }
@@ -193,7 +204,9 @@ static double affine_bound(const ver_work *w, int label, int other)
     for (size_t k = 0; k < words; k++) {
         ver_sum sum = {0};
         for (size_t f = 0; f < 2 * H; f++)
-            ver_add(&sum, weight_of(m, label, other, f) * s->tube[VER_AFFINE][f / H].a.h[k * H + f % H], 0);
+            ver_add(&sum,
+                    weight_of(m, label, other, f) * s->tube[VER_AFFINE][f / H].a.h[k * H + f % H],
+                    0);
         s->take[k] = ver_lower(&sum);
     }
     for (size_t f = 0; f < 2 * H; f++) {
@@ -218,7 +231,8 @@ static stet_status lines_bound(ver_work *w, int label, int other, bool all, doub
     for (int d = 0; d < 2; d++) {
         for (size_t i = 0; i < H; i++)
             row[i] = weight_of(w->m, label, other, (size_t)d * H + i);
-        TRY(ver_lines_back(&s->read[d], &s->tube[VER_LINEAR][d], row, all, &w->mem, s->take, &loss[d]));
+        TRY(ver_lines_back(&s->read[d], &s->tube[VER_LINEAR][d], row, all, &w->mem, s->take,
+                           &loss[d]));
     }
     *out = sum_bound(w, label, other, VER_LINEAR, ver_up(loss[0] + loss[1]));
     return STET_OK;
@@ -228,9 +242,11 @@ static stet_status lines_bound(ver_work *w, int label, int other, bool all, doub
 
 static const char *const methods[] = {"ibp", "gbm", "slope", "adjoint", "affine", "linear", NULL};
 
-static stet_status bound(ver_work *w, int label, int other, const char *method, const json_t *witness, double *out)
+static stet_status bound(ver_work *w, int label, int other, const char *method,
+                         const json_t *witness, double *out)
 {
-    static const ver_level levels[] = {VER_BOX, VER_DERIVATIVE, VER_SLOPE, VER_SLOPE, VER_AFFINE, VER_LINEAR};
+    static const ver_level levels[] = {VER_BOX,   VER_DERIVATIVE, VER_SLOPE,
+                                       VER_SLOPE, VER_AFFINE,     VER_LINEAR};
     state *s = w->state;
     size_t k = 0;
     while (strcmp(methods[k], method) != 0)

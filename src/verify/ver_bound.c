@@ -28,7 +28,8 @@ double ver_within_budget(const ver_task *t, const size_t *p, double *drop, size_
 
 double ver_head_error(const ver_model *m, int label, int other, const double *size)
 {
-    const float *w[2] = {m->fc_w + (size_t)label * m->features, m->fc_w + (size_t)other * m->features};
+    const float *w[2] = {m->fc_w + (size_t)label * m->features,
+                         m->fc_w + (size_t)other * m->features};
     ver_sum s = {0};
     ver_add(&s, fabs((double)m->fc_b[label]) + fabs((double)m->fc_b[other]), 0);
     for (size_t f = 0; f < m->features; f++)

@@ -25,7 +25,8 @@ static stet_status value_bound(ver_work *w, int label, int other, double *out)
     return w->m->kind->bound(w, label, other, w->m->kind->value, NULL, out);
 }
 
-static stet_status open_words(ver_work *w, const ver_line *l, const uint32_t *id, arena *a, ver_task *t)
+static stet_status open_words(ver_work *w, const ver_line *l, const uint32_t *id, arena *a,
+                              ver_task *t)
 {
     uint32_t *start = arena_new(a, uint32_t, l->task.n + 1);
     if (!start)
@@ -69,9 +70,11 @@ static stet_status check_clean(ver_work *w, const ver_line *l, arena *a)
     }
     const double slack = tolerance(l->clean);
     if (!(l->clean >= lo - slack && l->clean <= hi + slack))
-        return error_set(STET_EFORMAT, "\"clean\" is %.9g, but lies between %.9g and %.9g", l->clean, lo, hi);
+        return error_set(STET_EFORMAT, "\"clean\" is %.9g, but lies between %.9g and %.9g",
+                         l->clean, lo, hi);
     if ((l->answer == label) != (l->verdict != VER_WRONG))
-        return error_set(STET_EFORMAT, "label %d, answer %d do not fit the verdict", label, l->answer);
+        return error_set(STET_EFORMAT, "label %d, answer %d do not fit the verdict", label,
+                         l->answer);
     return STET_OK;
 }
 
@@ -82,7 +85,8 @@ static stet_status apply_edit(const ver_line *l, const json_t *edit, size_t *nex
     const json_t *at = json_array_get(edit, 0);
     const char *word = json_string_value(json_array_get(edit, 1));
     const json_int_t p = json_integer_value(at);
-    if (json_array_size(edit) != 2 || !json_is_integer(at) || !word || p < 0 || (size_t)p >= l->text.n)
+    if (json_array_size(edit) != 2 || !json_is_integer(at) || !word || p < 0 ||
+        (size_t)p >= l->text.n)
         return error_set(STET_EFORMAT, "\"edits\": expected [position, word]");
     if ((size_t)p < *next)
         return error_set(STET_EFORMAT, "\"edits\": positions are not ascending");
@@ -92,7 +96,8 @@ static stet_status apply_edit(const ver_line *l, const json_t *edit, size_t *nex
             id[p] = l->task.word[l->task.start[p] + 1 + i - l->text.start[p]];
             return STET_OK;
         }
-    return error_set(STET_EFORMAT, "\"edits\": '%.40s' may not stand at position %lld", word, (long long)p);
+    return error_set(STET_EFORMAT, "\"edits\": '%.40s' may not stand at position %lld", word,
+                     (long long)p);
 }
 
 static stet_status check_edits(ver_work *w, const ver_line *l, size_t needed, arena *a)
@@ -115,7 +120,8 @@ static stet_status check_edits(ver_work *w, const ver_line *l, size_t needed, ar
             continue;
         TRY(value_bound(w, l->after, c, &above));
         if (!(above > 0))
-            return error_set(STET_EFORMAT, "the edited text is not sure to give class %d", l->after);
+            return error_set(STET_EFORMAT, "the edited text is not sure to give class %d",
+                             l->after);
     }
     return STET_OK;
 }
@@ -140,22 +146,23 @@ static stet_status check_claim(ver_work *w, int label, const json_t *claim, bool
     if (!*known)
         return error_set(STET_EFORMAT, "claim: unknown method \"%.40s\"", method);
     if (other == label || seen[other])
-        return error_set(STET_EFORMAT, "claim: class %d a second time, or the label itself", (int)other);
+        return error_set(STET_EFORMAT, "claim: class %d a second time, or the label itself",
+                         (int)other);
     if (!(bound > 0) || !(slack >= 0 && slack < INFINITY))
         return error_set(STET_EFORMAT, "claim: expected a bound above 0 and a slack of at least 0");
     seen[other] = true;
     TRY(w->m->kind->bound(w, label, (int)other, method, json_object_get(claim, "witness"), &own));
     if (!(own > 0) || !(own >= bound - tolerance(bound)))
-        return error_set(STET_EFORMAT, "class %d: claimed %.9g by %s, derived %.9g", (int)other, bound,
-                         method, own);
+        return error_set(STET_EFORMAT, "class %d: claimed %.9g by %s, derived %.9g", (int)other,
+                         bound, method, own);
     r->claims++;
     r->least = own < r->least ? own : r->least;
     return STET_OK;
 }
 
 /* One claim for every other class. */
-static stet_status check_claims(ver_work *w, const ver_task *t, int label, const json_t *claims, arena *a,
-                                stet_verify_result *r)
+static stet_status check_claims(ver_work *w, const ver_task *t, int label, const json_t *claims,
+                                arena *a, stet_verify_result *r)
 {
     const size_t n = w->m->classes;
     if (!json_is_array(claims) || json_array_size(claims) != n - 1)
@@ -177,9 +184,9 @@ typedef struct part {
     bool *out; /* (all words) not in this part */
 } part;
 
-/* The part as a task: the first word left is the reference. Where the text's own word is gone a change is
- * certain: it has been paid for, and any further one there is free. false: more changes than the budget
- * allows, so that no text is in this part. */
+/* The part as a task: the first word left is the reference. Where the text's own word is gone a
+ * change is certain: it has been paid for, and any further one there is free. false: more changes
+ * than the budget allows, so that no text is in this part. */
 static bool task_of(const part *p, uint32_t *start, uint32_t *word, bool *unpaid, ver_task *t)
 {
     const ver_task *all = &p->line->task;
@@ -256,7 +263,8 @@ static stet_status read_split(const part *p, size_t at, const json_t *words, boo
 }
 
 /* Both parts together are the set that was cut, so that the leaves cover all texts. */
-static stet_status check_tree(ver_work *w, part *p, const json_t *tree, arena *a, stet_verify_result *r)
+static stet_status check_tree(ver_work *w, part *p, const json_t *tree, arena *a,
+                              stet_verify_result *r)
 {
     static const char *const keys[] = {"at", "words", "first", "second", NULL};
     if (!json_is_object(tree))

@@ -94,8 +94,8 @@ void ver_model_deinit(ver_model *m);
 /* ---- tasks and bounds --------------------------------------------------------------------- */
 
 #define VER_ANY SIZE_MAX
-/* Position p holds one of word[start[p]] .. word[start[p + 1] - 1], the first being the reference. At
- * most `budget` of the positions that are not `unpaid` leave their reference. */
+/* Position p holds one of word[start[p]] .. word[start[p + 1] - 1], the first being the reference.
+ * At most `budget` of the positions that are not `unpaid` leave their reference. */
 typedef struct ver_task {
     size_t n;
     const uint32_t *start, *word;
@@ -119,15 +119,16 @@ typedef struct ver_kind {
     const char *value;          /* the one for a text without choices: its margin, less rounding */
     stet_status (*open)(ver_work *w);
     /* A number that logit[label] - logit[other] of no float32 evaluation goes below, as tight as
-     * `method` promises; `witness` may be NULL. STET_EFORMAT: the witness is no good, message set. */
+     * `method` promises; `witness` may be NULL. STET_EFORMAT: the witness is no good, message set.
+     */
     stet_status (*bound)(ver_work *w, int label, int other, const char *method,
                          const json_t *witness, double *out);
 } ver_kind;
 extern const ver_kind ver_cnn, ver_bilstm, ver_s4_kind;
 
-/* Sum of what positions take from a bound (drop[p] <= 0) if at most t->budget of those that count may
- * change: the lowest ones, and all that are unpaid. Positions are p[0 .. n), or 0 .. n - 1 if p is
- * NULL. Reorders `drop`. */
+/* Sum of what positions take from a bound (drop[p] <= 0) if at most t->budget of those that count
+ * may change: the lowest ones, and all that are unpaid. Positions are p[0 .. n), or 0 .. n - 1 if p
+ * is NULL. Reorders `drop`. */
 double ver_within_budget(const ver_task *t, const size_t *p, double *drop, size_t n);
 
 /* Rounding of the last linear layer in float32, for features of at most `size`: both logits. */

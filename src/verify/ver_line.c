@@ -11,7 +11,8 @@ stet_status ver_only_keys(const json_t *o, const char *what, const char *const *
 {
     const char *key;
     json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)o, key, v) {
+    json_object_foreach((json_t *)(uintptr_t)o, key, v)
+    {
         size_t i = 0;
         while (keys[i] && strcmp(keys[i], key) != 0)
             i++;
@@ -80,7 +81,8 @@ static stet_status read_sets(const ver_model *m, const json_t *o, arena *a, ver_
     const size_t n = l->text.n, positions = n ? n : 1; /* no word reads as one unknown word */
     size_t *start = arena_new(a, size_t, n + 1);
     const char **substitute = arena_new(a, const char *, total + 1);
-    uint32_t *first = arena_new(a, uint32_t, positions + 1), *id = arena_new(a, uint32_t, positions + total);
+    uint32_t *first = arena_new(a, uint32_t, positions + 1),
+             *id = arena_new(a, uint32_t, positions + total);
     bool *unpaid = arena_znew(a, bool, positions);
     if (!start || !substitute || !first || !id || !unpaid)
         return STET_ENOMEM;
@@ -146,7 +148,8 @@ static stet_status read_proof(const ver_model *m, const json_t *o, ver_line *l)
         return error_set(STET_EFORMAT, "claims about a text that is read wrongly as it stands");
     const bool broken = l->verdict == VER_BROKEN;
     if (broken != (l->edits != NULL) || broken != (json_object_get(o, "after") != NULL))
-        return error_set(STET_EFORMAT, "\"edits\" and \"after\" belong to a broken text and to no other");
+        return error_set(STET_EFORMAT,
+                         "\"edits\" and \"after\" belong to a broken text and to no other");
     int64_t after = 0;
     if (broken)
         TRY(json_get_int(o, "line", "after", 0, (int64_t)m->classes - 1, &after));
@@ -156,8 +159,9 @@ static stet_status read_proof(const ver_model *m, const json_t *o, ver_line *l)
 
 stet_status ver_line_read(const ver_model *m, const json_t *o, arena *a, ver_line *out)
 {
-    static const char *const keys[] = {"text", "label", "answer", "verdict", "budget", "clean", "words",
-                                       "sets", "claims", "tree", "edits", "after", "sum", NULL};
+    static const char *const keys[] = {"text",  "label", "answer", "verdict", "budget",
+                                       "clean", "words", "sets",   "claims",  "tree",
+                                       "edits", "after", "sum",    NULL};
     *out = (ver_line){0};
     int64_t index, label, answer;
     TRY(json_get_int(o, "line", "text", 0, INT64_MAX, &index));

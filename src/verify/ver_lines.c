@@ -1,8 +1,8 @@
 /* verify/ver_lines.c - an LSTM's steps as lines, and back along them.
  *
- * A product of x in [xm +- xr] and y in [ym +- yr] is xm y + ym x - xm ym +- xr yr. With a line for each
- * activation that makes a line of every unit. The alternative is the middle of its slopes' coefficients;
- * whichever leaves less is taken. */
+ * A product of x in [xm +- xr] and y in [ym +- yr] is xm y + ym x - xm ym +- xr yr. With a line for
+ * each activation that makes a line of every unit. The alternative is the middle of its slopes'
+ * coefficients; whichever leaves less is taken. */
 #include <string.h>
 
 #include "verify/ver_lstm.h"
@@ -28,8 +28,9 @@ static ver_act_line gate_line(const ver_read *r, const ver_tube *t, size_t step,
 
 stet_status ver_lines_new(const ver_read *r, arena *a, ver_lines *out)
 {
-    double **const parts[] = {&out->F, &out->k_c, &out->d_c, &out->E, &out->G, &out->k_h, &out->d_h};
-    bool ok = (out->P = arena_new(a, double, r->n * GATE_O * r->H)) != NULL;
+    double **const parts[] = {&out->F, &out->k_c, &out->d_c, &out->E,
+                              &out->G, &out->k_h, &out->d_h};
+    bool ok = (out->P = arena_new(a, double, r->n *GATE_O * r->H)) != NULL;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         ok = (*parts[i] = arena_new(a, double, r->n * r->H)) && ok;
     return ok ? STET_OK : STET_ENOMEM;
@@ -55,10 +56,11 @@ void ver_lines_cell(const ver_read *r, ver_tube *t, size_t step)
         if (t->level < VER_LINEAR)
             continue;
         const double clean = r->c[at + H + i];
-        const product fc = product_of(t->act[GATE_F * H + i], gate_line(r, t, step, GATE_F * H + i), t->c[i],
-                                      (ver_act_line){1, r->c[at + i], 0});
-        const product ig = product_of(t->act[GATE_I * H + i], gate_line(r, t, step, GATE_I * H + i),
-                                      t->act[GATE_G * H + i], gate_line(r, t, step, GATE_G * H + i));
+        const product fc = product_of(t->act[GATE_F * H + i], gate_line(r, t, step, GATE_F * H + i),
+                                      t->c[i], (ver_act_line){1, r->c[at + i], 0});
+        const product ig =
+            product_of(t->act[GATE_I * H + i], gate_line(r, t, step, GATE_I * H + i),
+                       t->act[GATE_G * H + i], gate_line(r, t, step, GATE_G * H + i));
         off = fc.off + ig.off + OURS * (fabs(fc.constant) + fabs(ig.constant) + fabs(clean));
         if (off < l->d_c[at + i]) {
             *P[GATE_I] = ig.x;
@@ -81,7 +83,9 @@ void ver_lines_hidden(const ver_read *r, ver_tube *t, size_t step)
         l->E[at + i] = iv_mid(E);
         l->G[at + i] = iv_mid(G);
         l->k_h[at + i] = 0;
-        l->d_h[at + i] = (iv_rad(E) * iv_mag(t->dT[GATE_O * H + i]) + iv_rad(G) * iv_mag(iv_less(c, clean_c))) * (1 + OURS);
+        l->d_h[at + i] =
+            (iv_rad(E) * iv_mag(t->dT[GATE_O * H + i]) + iv_rad(G) * iv_mag(iv_less(c, clean_c))) *
+            (1 + OURS);
         if (t->level < VER_LINEAR)
             continue;
         const product o = product_of(t->act[GATE_O * H + i], gate_line(r, t, step, GATE_O * H + i),
@@ -123,10 +127,12 @@ static void step_back(const ver_read *r, const ver_tube *t, size_t step, back *b
     for (size_t i = 0; i < H; i++) {
         const double lam = b->lam_h[i], kap = lam * l->G[at + i] + b->lam_c[i];
         const double size = fabs(lam * l->G[at + i]) + fabs(b->lam_c[i]);
-        lost += fabs(lam) * (l->d_h[at + i] + t->e_h) + fabs(kap) * (l->d_c[at + i] + t->e_c[at + i]);
+        lost +=
+            fabs(lam) * (l->d_h[at + i] + t->e_h) + fabs(kap) * (l->d_c[at + i] + t->e_c[at + i]);
         lost -= lam * l->k_h[at + i] + kap * l->k_c[at + i];
-        ours += fabs(lam * l->k_h[at + i]) + size * (iv_mag(iv_less(t->c_at[at + H + i], r->c[at + H + i])) +
-                                                     fabs(l->k_c[at + i]) + iv_mag(iv_less(t->c_at[at + i], r->c[at + i])));
+        ours += fabs(lam * l->k_h[at + i]) +
+                size * (iv_mag(iv_less(t->c_at[at + H + i], r->c[at + H + i])) +
+                        fabs(l->k_c[at + i]) + iv_mag(iv_less(t->c_at[at + i], r->c[at + i])));
         for (size_t q = 0; q < GATE_O; q++)
             b->lam_T[q * H + i] = kap * l->P[step * GATE_O * H + q * H + i];
         b->lam_T[GATE_O * H + i] = lam * l->E[at + i];
@@ -162,8 +168,8 @@ static void step_words(const ver_read *r, size_t step, back *b, double *add)
     b->words += least;
 }
 
-stet_status ver_lines_back(const ver_read *r, const ver_tube *t, const double *om, bool all, arena *a, double *take,
-                           double *loss)
+stet_status ver_lines_back(const ver_read *r, const ver_tube *t, const double *om, bool all,
+                           arena *a, double *take, double *loss)
 {
     const size_t H = r->H;
     double *add = arena_znew(a, double, r->t->start[r->n]), *room = arena_znew(a, double, 6 * H);

@@ -65,23 +65,26 @@ static void clean_step(ver_read *r, size_t step)
     }
     for (size_t i = 0; i < H; i++) {
         double *c = &r->c[(step + 1) * H + i];
-        *c = gate[GATE_F * H + i] * r->c[step * H + i] + gate[GATE_I * H + i] * gate[GATE_G * H + i];
+        *c =
+            gate[GATE_F * H + i] * r->c[step * H + i] + gate[GATE_I * H + i] * gate[GATE_G * H + i];
         r->h[(step + 1) * H + i] = gate[GATE_O * H + i] * tanh(*c);
     }
 }
 
-stet_status ver_read_text(ver_read *r, const ver_model *m, const ver_task *t, bool reverse, arena *a)
+stet_status ver_read_text(ver_read *r, const ver_model *m, const ver_task *t, bool reverse,
+                          arena *a)
 {
     const size_t H = m->hidden, words = t->start[t->n];
-    *r = (ver_read){.p = &m->lstm[reverse], .t = t, .n = t->n, .H = H, .D = m->dim, .reverse = reverse};
-    r->x = arena_new(a, double, words * GATES * H);
-    r->T = arena_new(a, double, r->n * GATES * H);
-    r->gate = arena_new(a, double, r->n * GATES * H);
-    r->e_T = arena_new(a, double, r->n * GATES * H);
+    *r = (ver_read){
+        .p = &m->lstm[reverse], .t = t, .n = t->n, .H = H, .D = m->dim, .reverse = reverse};
+    r->x = arena_new(a, double, words *GATES *H);
+    r->T = arena_new(a, double, r->n *GATES *H);
+    r->gate = arena_new(a, double, r->n *GATES *H);
+    r->e_T = arena_new(a, double, r->n *GATES *H);
     r->h = arena_znew(a, double, (r->n + 1) * H);
     r->c = arena_znew(a, double, (r->n + 1) * H);
     const arena_mark mark = arena_save(a);
-    double *size = arena_new(a, double, words * GATES * H);
+    double *size = arena_new(a, double, words *GATES *H);
     if (!r->x || !r->T || !r->gate || !r->e_T || !r->h || !r->c || !size)
         return STET_ENOMEM;
     project(r, m, size);
@@ -161,7 +164,8 @@ static iv cell_deviation(const ver_read *r, const ver_tube *t, size_t step, size
             B = iv_add(B, iv_scale(r->p->w_hh[(q * H + i) * H + j], P[q * H + i]));
         state = iv_add(state, iv_mul(B, iv_less(t->h[j], r->h[step * H + j])));
     }
-    return iv_cap(iv_widen(gate, t->e_c[step * H + i]), iv_widen(iv_add(word, state), error * (1 + 0x1p-40)));
+    return iv_cap(iv_widen(gate, t->e_c[step * H + i]),
+                  iv_widen(iv_add(word, state), error * (1 + 0x1p-40)));
 }
 
 static void next_cell(const ver_read *r, ver_tube *t, size_t step)
@@ -171,7 +175,8 @@ static void next_cell(const ver_read *r, ver_tube *t, size_t step)
     for (size_t i = 0; i < H; i++) {
         P[GATE_I * H + i] = iv_mul(t->slope[GATE_I * H + i], t->act[GATE_G * H + i]);
         P[GATE_F * H + i] = iv_mul(t->slope[GATE_F * H + i], t->c[i]);
-        P[GATE_G * H + i] = iv_mul(t->slope[GATE_G * H + i], gate_or_range(r, t, step, GATE_I * H + i));
+        P[GATE_G * H + i] =
+            iv_mul(t->slope[GATE_G * H + i], gate_or_range(r, t, step, GATE_I * H + i));
         t->F[at + i] = gate_or_range(r, t, step, GATE_F * H + i);
         t->e_c[at + i] = ((ACT + 4 * UNIT) * (1 + iv_mag(t->c[i])) + ACT) * (1 + 0x1p-10);
         iv box = iv_add(iv_mul(t->act[GATE_F * H + i], t->c[i]),
@@ -191,7 +196,8 @@ static iv hidden_deviation(const ver_read *r, const ver_tube *t, size_t step, si
     const size_t H = r->H, p = ver_place(r, step);
     const iv *P = t->P + step * GATE_O * H, E = t->E[step * H + i], G = t->G[step * H + i];
     const double *e_T = r->e_T + step * GATES * H, *x = r->x, *x0 = x + r->t->start[p] * GATES * H;
-    const iv gate = iv_add(iv_mul(E, t->dT[GATE_O * H + i]), iv_mul(G, iv_less(t->c_next[i], r->c[(step + 1) * H + i])));
+    const iv gate = iv_add(iv_mul(E, t->dT[GATE_O * H + i]),
+                           iv_mul(G, iv_less(t->c_next[i], r->c[(step + 1) * H + i])));
     iv word = {0, 0};
     iv state = iv_mul(iv_mul(G, t->F[step * H + i]), iv_less(t->c[i], r->c[step * H + i]));
     double error = t->e_c[step * H + i];
@@ -241,13 +247,14 @@ stet_status ver_tube_build(const ver_read *r, ver_level level, arena *a, ver_tub
     t->E = arena_new(a, iv, n * H);
     t->G = arena_new(a, iv, n * H);
     t->F = arena_new(a, iv, n * H);
-    t->e_c = arena_new(a, double, n * H);
+    t->e_c = arena_new(a, double, n *H);
     t->T = arena_new(a, iv, 4 * GATES * H);
     t->h = arena_znew(a, iv, 4 * H);
     t->h_at = arena_znew(a, iv, (n + 1) * H);
     t->c_at = arena_znew(a, iv, (n + 1) * H);
-    t->far_T = arena_new(a, double, n * GATES * H);
-    if (!t->P || !t->E || !t->G || !t->F || !t->e_c || !t->T || !t->h || !t->h_at || !t->c_at || !t->far_T)
+    t->far_T = arena_new(a, double, n *GATES *H);
+    if (!t->P || !t->E || !t->G || !t->F || !t->e_c || !t->T || !t->h || !t->h_at || !t->c_at ||
+        !t->far_T)
         return STET_ENOMEM;
     t->slope = t->T + GATES * H;
     t->act = t->slope + GATES * H;

@@ -71,8 +71,9 @@ static const float *tensor(reader *r, const size_t dim[3], const char *fmt, ...)
                      end = json_integer_value(json_array_get(at, 1));
     const char *type = json_string_value(json_object_get(t, "dtype"));
     if (!type || strcmp(type, "F32") != 0 || !has_shape(t, dim, rank)) {
-        r->status = error_set(STET_EFORMAT, "%s: expected tensor '%s' as F32 of shape (%zu, %zu, %zu)",
-                              r->path, name, dim[0], rank > 1 ? dim[1] : 1, rank > 2 ? dim[2] : 1);
+        r->status =
+            error_set(STET_EFORMAT, "%s: expected tensor '%s' as F32 of shape (%zu, %zu, %zu)",
+                      r->path, name, dim[0], rank > 1 ? dim[1] : 1, rank > 2 ? dim[2] : 1);
         return NULL;
     }
     if (!fits || first < 0 || end < first || (uint64_t)end > r->size || count > r->cap - r->used ||
@@ -85,8 +86,8 @@ static const float *tensor(reader *r, const size_t dim[3], const char *fmt, ...)
     r->used += count;
     for (size_t i = 0; i < count; i++)
         if (!isfinite(v[i])) {
-            r->status = error_set(STET_EFORMAT, "%s: tensor '%s': element %zu is not finite", r->path,
-                                  name, i);
+            r->status = error_set(STET_EFORMAT, "%s: tensor '%s': element %zu is not finite",
+                                  r->path, name, i);
             return NULL;
         }
     return v;
@@ -212,8 +213,10 @@ static stet_status read_vocab(ver_model *m, const char *path)
                            stream_line_number(s));
     }
     stream_close(s);
-    if (st == STET_OK && (m->vocab.n != m->n_words || strmap_find(&m->vocab, "<unk>", 5) != VER_UNK))
-        st = error_set(STET_EFORMAT, "%s: expected %zu words, the second one <unk>", path, m->n_words);
+    if (st == STET_OK &&
+        (m->vocab.n != m->n_words || strmap_find(&m->vocab, "<unk>", 5) != VER_UNK))
+        st = error_set(STET_EFORMAT, "%s: expected %zu words, the second one <unk>", path,
+                       m->n_words);
     uint64_t h = m->vocab.n;
     for (uint32_t i = 0; st == STET_OK && i < m->vocab.n; i++)
         h = hash_bytes(strmap_text(&m->vocab, i), strmap_len(&m->vocab, i), h);

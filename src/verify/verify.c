@@ -1,8 +1,9 @@
 /* verify/verify.c - a file of certificates, line by line (docs/formats.md).
  *
- * Line 1 is about the run, every other line about one text, in the order of the data. A line ends with the
- * SHA-256 of all that stands before: not to stop a forger, who can compute it too, but so that no
- * slip of a hand or a disk passes. What stops the forger is that every claim is derived anew. */
+ * Line 1 is about the run, every other line about one text, in the order of the data. A line ends
+ * with the SHA-256 of all that stands before: not to stop a forger, who can compute it too, but so
+ * that no slip of a hand or a disk passes. What stops the forger is that every claim is derived
+ * anew. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,18 +19,23 @@ typedef struct checker {
     stet_verify_result *r;
     ver_model model;
     ver_work work;
-    arena mem; /* of one line */
+    arena mem;                  /* of one line */
     size_t budget, texts, next; /* stated by line 1; least index that the next text may have */
 } checker;
 
 static const char sum_key[] = ",\"sum\":\"";
-enum { SUM_KEY = sizeof sum_key - 1, SUM_DIGITS = SHA256_HEX - 1, SUM_TAIL = SUM_KEY + SUM_DIGITS + 2 };
+enum {
+    SUM_KEY = sizeof sum_key - 1,
+    SUM_DIGITS = SHA256_HEX - 1,
+    SUM_TAIL = SUM_KEY + SUM_DIGITS + 2
+};
 
 /* ...,"sum":"<64 digits>"} */
 static stet_status check_sum(const char *line, size_t len)
 {
     const char *tail = line + len - SUM_TAIL;
-    if (len < SUM_TAIL || memcmp(tail, sum_key, SUM_KEY) != 0 || memcmp(line + len - 2, "\"}", 2) != 0)
+    if (len < SUM_TAIL || memcmp(tail, sum_key, SUM_KEY) != 0 ||
+        memcmp(line + len - 2, "\"}", 2) != 0)
         return error_set(STET_EFORMAT, "does not end with its \"sum\" (cut off?)");
     char hex[SHA256_HEX];
     sha256 h;
@@ -52,9 +58,19 @@ static stet_status expect_text(const json_t *o, const char *key, const char *exp
 
 static stet_status check_header(checker *c, const json_t *o)
 {
-    static const char *const keys[] = {"stet_certificates", "model", "kind", "model_fingerprint",
-                                       "synonyms_fingerprint", "arithmetic", "method", "budget",
-                                       "complete", "refine", "texts", "sum", NULL};
+    static const char *const keys[] = {"stet_certificates",
+                                       "model",
+                                       "kind",
+                                       "model_fingerprint",
+                                       "synonyms_fingerprint",
+                                       "arithmetic",
+                                       "method",
+                                       "budget",
+                                       "complete",
+                                       "refine",
+                                       "texts",
+                                       "sum",
+                                       NULL};
     char fingerprint[17];
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, c->model.fingerprint);
     int64_t version, texts, refine;
@@ -78,7 +94,8 @@ static stet_status check_text(checker *c, const json_t *o)
     ver_line l;
     TRY(ver_line_read(&c->model, o, &c->mem, &l));
     if (l.text.index < c->next)
-        return error_set(STET_EFORMAT, "text %zu: texts are not in the order of the data, each once",
+        return error_set(STET_EFORMAT,
+                         "text %zu: texts are not in the order of the data, each once",
                          l.text.index);
     c->next = l.text.index + 1;
     const char *problem = c->how->match ? c->how->match(c->how->user, &l.text) : NULL;
@@ -87,8 +104,10 @@ static stet_status check_text(checker *c, const json_t *o)
     const stet_status st = ver_line_check(&c->work, &l, c->budget, &c->mem, c->r);
     if (st != STET_OK)
         return error_prefix(st, "text %zu", l.text.index);
-    size_t *const count[] = {[VER_WRONG] = &c->r->wrong, [VER_CERTIFIED] = &c->r->certified,
-                             [VER_BROKEN] = &c->r->broken, [VER_UNDECIDED] = &c->r->undecided};
+    size_t *const count[] = {[VER_WRONG] = &c->r->wrong,
+                             [VER_CERTIFIED] = &c->r->certified,
+                             [VER_BROKEN] = &c->r->broken,
+                             [VER_UNDECIDED] = &c->r->undecided};
     ++*count[l.verdict];
     return STET_OK;
 }
@@ -100,8 +119,8 @@ static void report(checker *c, size_t line)
         c->how->failed(c->how->user, line, stet_last_error());
 }
 
-/* A line that does not hold is reported, and the next one looked at; only what is no fault of the line ends
- * the work. */
+/* A line that does not hold is reported, and the next one looked at; only what is no fault of the
+ * line ends the work. */
 static stet_status check_line(checker *c, size_t number, const char *line, size_t len)
 {
     json_t *o = NULL;
@@ -142,8 +161,8 @@ static stet_status check_lines(checker *c, stream *s)
     return st;
 }
 
-stet_status stet_verify_file(const char *path, const char *model_dir, const stet_verify_options *options,
-                             stet_verify_result *r)
+stet_status stet_verify_file(const char *path, const char *model_dir,
+                             const stet_verify_options *options, stet_verify_result *r)
 {
     static const stet_verify_options plain = {0};
     struct timespec from, to;

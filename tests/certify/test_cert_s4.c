@@ -58,8 +58,16 @@ static void read_problem(problem *p)
     }
     for (uint32_t i = 0; i <= N; i++)
         p->start[i] = i * S;
-    p->layer = (s4_layer64){.K = p->K, .mix = p->O, .mix_b = p->ob, .gamma = p->gam, .beta = p->bet};
-    p->net = (s4_net64){.D = D, .H = H, .layers = 1, .max_len = N, .enc_t = p->W_t, .enc_b = p->b, .layer = &p->layer, .eps = 1e-5};
+    p->layer =
+        (s4_layer64){.K = p->K, .mix = p->O, .mix_b = p->ob, .gamma = p->gam, .beta = p->bet};
+    p->net = (s4_net64){.D = D,
+                        .H = H,
+                        .layers = 1,
+                        .max_len = N,
+                        .enc_t = p->W_t,
+                        .enc_b = p->b,
+                        .layer = &p->layer,
+                        .eps = 1e-5};
     CHECK_OK(s4_net64_finish(&p->net, &p->mem));
     CHECK_OK(s4_text_read(&p->text, &p->net, s4_exact, N, p->start, p->E, &p->mem));
 }
@@ -89,7 +97,8 @@ TEST(clean_values_and_boxes_are_the_golden_ones)
 {
     problem p;
     read_problem(&p);
-    const json_t *clean = json_object_get(p.file, "clean_forward"), *boxes = json_object_get(p.file, "boxes");
+    const json_t *clean = json_object_get(p.file, "clean_forward"),
+                 *boxes = json_object_get(p.file, "boxes");
     const s4_station *s = &p.text.layer[0];
     check_values("y", json_object_get(clean, "y"), s->y);
     check_values("ab", json_object_get(clean, "ab"), s->ab);
@@ -152,7 +161,8 @@ static void move_close(model *m, const cert_case *c, double noise, rng *r)
     CHECK_OK(stet_model_compile(m));
 }
 
-static harness_tally try_cases(const char *const *settings, size_t cases, double noise, double raise)
+static harness_tally try_cases(const char *const *settings, size_t cases, double noise,
+                               double raise)
 {
     harness_tally tally = {0};
     for (size_t i = 0; i < cases; i++) {
@@ -178,12 +188,15 @@ TEST(no_bound_exceeds_the_least_of_all_combinations)
     size_t cases = 0;
     const double noise[] = {0.02, 0.1, 0.5};
     for (int k = 0; k < 3; k++) {
-        const harness_tally one = try_cases(one_layer, 600, noise[k], 0), two = try_cases(two_layers, 200, noise[k], 0);
+        const harness_tally one = try_cases(one_layer, 600, noise[k], 0),
+                            two = try_cases(two_layers, 200, noise[k], 0);
         CHECK_EQ(one.violations, 0);
         CHECK_EQ(two.violations, 0);
         cases += one.cases + two.cases;
-        printf("noise %.2f: true drop / bound drop: box %.2f, adjoint %.2f; two layers %.2f, %.2f\n", noise[k],
-               one.true_drop / one.drop[0], one.true_drop / one.drop[1], two.true_drop / two.drop[0], two.true_drop / two.drop[1]);
+        printf(
+            "noise %.2f: true drop / bound drop: box %.2f, adjoint %.2f; two layers %.2f, %.2f\n",
+            noise[k], one.true_drop / one.drop[0], one.true_drop / one.drop[1],
+            two.true_drop / two.drop[0], two.true_drop / two.drop[1]);
     }
     CHECK_LE(2000, cases);
 }
@@ -211,7 +224,13 @@ TEST(samples_of_long_texts_stay_within_their_bounds)
     for (size_t i = 0; i < sizeof data / sizeof *data; i++) /* words 2k and 2k + 1 are close */
         data[i] = i / 8 % 2 ? data[i - 8] + (float)(0.01 * rng_normal(&r)) : (float)rng_normal(&r);
     const stet_vectors t = {.n = WORDS + STET_FIRST_WORD, .dim = 8, .data = data};
-    const stet_model_new_args how = {.name = "s4", .settings = wide, .vocab = v, .vectors = &t, .max_len = LONG, .n_classes = 2, .seed = 3};
+    const stet_model_new_args how = {.name = "s4",
+                                     .settings = wide,
+                                     .vocab = v,
+                                     .vectors = &t,
+                                     .max_len = LONG,
+                                     .n_classes = 2,
+                                     .seed = 3};
     model *m;
     CHECK_OK(stet_model_new(&how, &m));
     CHECK_OK(stet_model_compile(m));
@@ -222,7 +241,8 @@ TEST(samples_of_long_texts_stay_within_their_bounds)
         word[2 * p + 1] = word[2 * p] + 1;
     }
     start[LONG] = 2 * LONG;
-    const cert_task task = {.n = LONG, .start = start, .word = word, .budget = STET_ANY, .label = 0};
+    const cert_task task = {
+        .n = LONG, .start = start, .word = word, .budget = STET_ANY, .label = 0};
     harness h;
     double drop[LONG], margin[2];
     uint32_t worst[LONG];
@@ -239,7 +259,12 @@ TEST(samples_of_long_texts_stay_within_their_bounds)
             ids[p] = word[start[p] + (i == 0 ? worst[p] : rng_below(&r, 2))];
         int32_t label = 0;
         uint64_t ends[] = {0, LONG};
-        const stet_corpus c = {.n_texts = 1, .n_tokens = LONG, .n_classes = 2, .ids = ids, .start = ends, .label = &label};
+        const stet_corpus c = {.n_texts = 1,
+                               .n_tokens = LONG,
+                               .n_classes = 2,
+                               .ids = ids,
+                               .start = ends,
+                               .label = &label};
         float logits[2];
         CHECK_OK(stet_model_logits(m, &c, logits));
         least = fmin(least, (double)logits[0] - (double)logits[1]);

@@ -1,5 +1,5 @@
-/* The checker's own bounds against the truth and against the certifier's: never above what the float32
- * program does on any combination of words, never below what the certifier claims. */
+/* The checker's own bounds against the truth and against the certifier's: never above what the
+ * float32 program does on any combination of words, never below what the certifier claims. */
 #include "../certify/harness.h"
 #include "base/mem.h"
 #include "verify/ver_impl.h"
@@ -45,8 +45,8 @@ static void open_task(pair *p, const ver_task *t)
     CHECK_OK(p->v.kind->open(&p->w));
 }
 
-/* Synonyms close to their word, so that bounds mean something: word i differs from word 0 of its set by
- * noise. */
+/* Synonyms close to their word, so that bounds mean something: word i differs from word 0 of its
+ * set by noise. */
 static void make_close(model *m, const cert_case *c, double noise, rng *r)
 {
     for (size_t p = 0; p < c->task.n; p++)
@@ -57,8 +57,8 @@ static void make_close(model *m, const cert_case *c, double noise, rng *r)
 }
 
 /* Own bounds of every method against the minimum over all combinations. */
-static size_t compare_with_truth(const char *kind, const char *const *settings, size_t n, size_t cases,
-                                 double noise)
+static size_t compare_with_truth(const char *kind, const char *const *settings, size_t n,
+                                 size_t cases, double noise)
 {
     size_t positive = 0;
     for (size_t i = 0; i < cases; i++) {
@@ -79,7 +79,8 @@ static size_t compare_with_truth(const char *kind, const char *const *settings, 
         const ver_task t = task_of(&p, &c.task);
         open_task(&p, &t);
         for (int other = 0; other < 3; other++)
-            for (const char *const *method = p.v.kind->methods; *method && other != c.task.label; method++) {
+            for (const char *const *method = p.v.kind->methods; *method && other != c.task.label;
+                 method++) {
                 double own;
                 CHECK_OK(p.v.kind->bound(&p.w, c.task.label, other, *method, NULL, &own));
                 CHECK_LE(own, least[other]);
@@ -150,8 +151,8 @@ TEST(an_s4_without_choices_is_evaluated)
 }
 
 /* Whatever the certifier proves, with its witness, the checker can follow. */
-static size_t follow(const cert_family *f, const char *skip, const char *kind, const char *const *settings,
-                     size_t n, size_t cases, double noise)
+static size_t follow(const cert_family *f, const char *skip, const char *kind,
+                     const char *const *settings, size_t n, size_t cases, double noise)
 {
     size_t followed = 0;
     for (size_t i = 0; i < cases; i++) {
@@ -181,7 +182,8 @@ static size_t follow(const cert_family *f, const char *skip, const char *kind, c
                 CHECK_OK(f->bound(h.work, method, other, 30, &b));
                 json_t *witness = f->witness ? f->witness(h.work, method, other) : NULL;
                 double own;
-                CHECK_OK(p.v.kind->bound(&p.w, c.task.label, other, f->methods[method], witness, &own));
+                CHECK_OK(
+                    p.v.kind->bound(&p.w, c.task.label, other, f->methods[method], witness, &own));
                 json_decref(witness);
                 if (isfinite(b.margin) && !(own >= b.margin - 1e-6 * (1 + fabs(b.margin))))
                     test_fail(__FILE__, __LINE__, "case %zu, %s: claimed %.9g, derived %.9g", i,

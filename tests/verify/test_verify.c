@@ -1,5 +1,6 @@
-/* Files of certificates: true ones stand, and whatever is changed in them is noticed. The claims here are
- * written by hand from the checker's own bounds, so that they are exactly as strong as can be derived. */
+/* Files of certificates: true ones stand, and whatever is changed in them is noticed. The claims
+ * here are written by hand from the checker's own bounds, so that they are exactly as strong as can
+ * be derived. */
 #include <ctype.h>
 #include <inttypes.h>
 
@@ -108,7 +109,8 @@ static ver_model v;
 static ver_work w;
 static const bool none[8];
 
-static void open_words(const uint32_t *start, const uint32_t *word, size_t n, size_t budget, ver_task *t)
+static void open_words(const uint32_t *start, const uint32_t *word, size_t n, size_t budget,
+                       ver_task *t)
 {
     *t = (ver_task){n, start, word, budget, none};
     arena_restore(&w.mem, (arena_mark){0});
@@ -134,7 +136,8 @@ static json_t *witness_for(int label, int other)
     for (size_t i = 0; i < 3; i++) {
         const size_t at = (size_t)use[i].f, n = v.features;
         const bool down = v.fc_w[(size_t)label * n + at] < v.fc_w[(size_t)other * n + at];
-        json_array_append_new(down ? cap : low, json_pack("[i, f, i]", use[i].f, use[i].weight, use[i].t));
+        json_array_append_new(down ? cap : low,
+                              json_pack("[i, f, i]", use[i].f, use[i].weight, use[i].t));
     }
     return json_pack("{s:o, s:[], s:o, s:[]}", "low", low, "over", "cap", cap, "split");
 }
@@ -149,8 +152,8 @@ static bool put_claims(buf *b, int label, const char *method)
         json_t *witness = strcmp(method, "joint") == 0 ? witness_for(label, other) : NULL;
         const double bound = bound_of(label, other, method, witness);
         good = good && bound > 0;
-        buf_printf(b, "%s{\"other\":%d,\"bound\":%.17g,\"slack\":1e-05,\"method\":\"%s\"", first ? "" : ",", other,
-                   bound, method);
+        buf_printf(b, "%s{\"other\":%d,\"bound\":%.17g,\"slack\":1e-05,\"method\":\"%s\"",
+                   first ? "" : ",", other, bound, method);
         if (witness) {
             char *text = json_dumps(witness, JSON_COMPACT);
             buf_printf(b, ",\"witness\":%s", text);
@@ -164,7 +167,8 @@ static bool put_claims(buf *b, int label, const char *method)
 }
 
 /* The text of words a, b, ...; its answer and margin from the checker's evaluation. */
-static int put_start(buf *b, size_t index, const int *word, size_t n, int label, const char *verdict, const char *budget)
+static int put_start(buf *b, size_t index, const int *word, size_t n, int label,
+                     const char *verdict, const char *budget)
 {
     uint32_t start[9], id[8];
     for (size_t i = 0; i <= n; i++)
@@ -180,7 +184,9 @@ static int put_start(buf *b, size_t index, const int *word, size_t n, int label,
     double clean = INFINITY;
     for (int c = 0; c < 3; c++)
         clean = c == label ? clean : fmin(clean, bound_of(label, c, "ibp", NULL));
-    buf_printf(b, "{\"text\":%zu,\"label\":%d,\"answer\":%d,\"verdict\":\"%s\",\"budget\":%s,\"clean\":%.17g,\"words\":[",
+    buf_printf(b,
+               "{\"text\":%zu,\"label\":%d,\"answer\":%d,\"verdict\":\"%s\",\"budget\":%s,"
+               "\"clean\":%.17g,\"words\":[",
                index, label, answer, verdict, budget, clean);
     for (size_t i = 0; i < n; i++)
         buf_printf(b, "%s\"w%d\"", i ? "," : "", word[i]);
@@ -206,7 +212,8 @@ static void put_sets(buf *b, const int *word)
     buf_printf(b, "\"sets\":{\"0\":[\"w%d\"],\"2\":[\"w%d\"]},", NEAR + word[0], NEAR + word[2]);
 }
 
-static bool certified_line(buf *b, size_t index, const int *word, const char *method, const char *budget)
+static bool certified_line(buf *b, size_t index, const int *word, const char *method,
+                           const char *budget)
 {
     uint32_t start[5], id[8];
     ver_task t;
@@ -260,7 +267,8 @@ static bool broken_line(buf *b, size_t index, const int *word)
                 sure = sure && (c == after || bound_of(after, c, "ibp", NULL) > 0);
             if (!sure)
                 continue;
-            buf_printf(b, "\"sets\":{\"1\":[\"w%d\"]},\"edits\":[[1,\"w%d\"]],\"after\":%d", other, other, after);
+            buf_printf(b, "\"sets\":{\"1\":[\"w%d\"]},\"edits\":[[1,\"w%d\"]],\"after\":%d", other,
+                       other, after);
             return true;
         }
     }
@@ -298,8 +306,9 @@ static void make_file(file *f)
     *f = (file){0};
     buf head = {0};
     buf_printf(&head,
-               "{\"stet_certificates\":1,\"model\":\"m\",\"kind\":\"cnn\",\"model_fingerprint\":\"%016" PRIx64
-               "\",\"synonyms_fingerprint\":\"00000000000000aa\",\"arithmetic\":\"float32\",\"method\":\"auto\",\"budget\":1,"
+               "{\"stet_certificates\":1,\"model\":\"m\",\"kind\":\"cnn\",\"model_fingerprint\":\"%"
+               "016" PRIx64 "\",\"synonyms_fingerprint\":\"00000000000000aa\",\"arithmetic\":"
+                            "\"float32\",\"method\":\"auto\",\"budget\":1,"
                "\"complete\":false,\"refine\":30,\"texts\":%d",
                v.fingerprint, TEXTS);
     keep_line(f, &head);
@@ -380,13 +389,14 @@ static char *with_number(const char *line, size_t at, size_t len, double x, bool
     return buf_take(&b);
 }
 
-/* Every number, moved up and down. With the old sum each change is noticed. With a fresh one, those that make
- * a line say more than is true, or something else than the model: bounds raised, answers, classes, margins,
- * positions of edits and splits. Not among them: which text of the data it is, the rounding
- * included in a bound, how many steps refined it, and weaker claims. */
+/* Every number, moved up and down. With the old sum each change is noticed. With a fresh one, those
+ * that make a line say more than is true, or something else than the model: bounds raised, answers,
+ * classes, margins, positions of edits and splits. Not among them: which text of the data it is,
+ * the rounding included in a bound, how many steps refined it, and weaker claims. */
 TEST(every_number_changed_by_hand_is_noticed)
 {
-    static const char *const truths[] = {"label", "answer", "clean", "other", "at", "after", "texts", "stet_certificates"};
+    static const char *const truths[] = {"label", "answer", "clean", "other",
+                                         "at",    "after",  "texts", "stet_certificates"};
     file f;
     failures bad;
     size_t numbers = 0, strong = 0;
@@ -398,18 +408,21 @@ TEST(every_number_changed_by_hand_is_noticed)
             const double x = strtod(line + at, NULL);
             const bool whole = !strpbrk(line + at, ".e") || strcspn(line + at, ".e") >= len;
             for (int up = 0; up < 2; up++) {
-                const double y = whole ? x + (up ? 1 : -1) : x + (up ? 1e-3 : -1e-3) * (1 + fabs(x));
+                const double y =
+                    whole ? x + (up ? 1 : -1) : x + (up ? 1e-3 : -1e-3) * (1 + fabs(x));
                 file original = f;
                 f.line[i] = with_number(line, at, len, y, whole);
                 numbers++;
                 if (failed_lines(&f, &original, &bad) == 0)
-                    test_fail(__FILE__, __LINE__, "old sum: line %zu, byte %zu: %s", i + 1, at, f.line[i]);
+                    test_fail(__FILE__, __LINE__, "old sum: line %zu, byte %zu: %s", i + 1, at,
+                              f.line[i]);
                 bool must = up && has_key(line, at, "bound");
                 for (size_t k = 0; k < sizeof truths / sizeof *truths; k++)
                     must = must || has_key(line, at, truths[k]);
                 strong += must;
                 if (failed_lines(&f, NULL, &bad) == 0 && must)
-                    test_fail(__FILE__, __LINE__, "fresh sum: line %zu, byte %zu: %s", i + 1, at, f.line[i]);
+                    test_fail(__FILE__, __LINE__, "fresh sum: line %zu, byte %zu: %s", i + 1, at,
+                              f.line[i]);
                 mem_free(f.line[i]);
                 f.line[i] = line;
             }
@@ -432,8 +445,10 @@ static void expect_failure(file *f, size_t line, const char *from, const char *t
     buf_str(&b, to);
     buf_str(&b, at + strlen(from));
     f->line[line] = buf_take(&b);
-    if (failed_lines(f, NULL, &bad) != 1 || !strstr(bad.why, part) || (bad.line != line + 1 && line > 0))
-        test_fail(__FILE__, __LINE__, "%zu failures, line %zu: '%s', expected '%s'", bad.n, bad.line, bad.why, part);
+    if (failed_lines(f, NULL, &bad) != 1 || !strstr(bad.why, part) ||
+        (bad.line != line + 1 && line > 0))
+        test_fail(__FILE__, __LINE__, "%zu failures, line %zu: '%s', expected '%s'", bad.n,
+                  bad.line, bad.why, part);
     mem_free(f->line[line]);
     f->line[line] = old;
 }
@@ -443,7 +458,8 @@ TEST(what_is_changed_is_named)
     file f;
     make_file(&f);
     expect_failure(&f, 0, "\"kind\":\"cnn\"", "\"kind\":\"s4\"", "\"kind\" is 's4'");
-    expect_failure(&f, 0, "\"model_fingerprint\":\"", "\"model_fingerprint\":\"0", "model_fingerprint");
+    expect_failure(&f, 0, "\"model_fingerprint\":\"", "\"model_fingerprint\":\"0",
+                   "model_fingerprint");
     expect_failure(&f, 0, "float32", "float64", "arithmetic");
     expect_failure(&f, 0, "\"budget\":1", "\"budget\":-1", "budget");
     expect_failure(&f, 0, "\"budget\":1", "\"budget\":2", "certified for 1 changed words only");
@@ -463,7 +479,8 @@ TEST(what_is_changed_is_named)
     expect_failure(&f, 2, "[0,1.0,0]", "[0,1.0]", "bad entry");
     expect_failure(&f, 2, "\"low\"", "\"cap\"", "");
     expect_failure(&f, 4, "\"first\"", "\"third\"", "third");
-    expect_failure(&f, 4, "\"words\":[", "\"words\":[\"w59\",", ""); /* the text's words come first */
+    expect_failure(&f, 4, "\"words\":[", "\"words\":[\"w59\",",
+                   ""); /* the text's words come first */
     expect_failure(&f, 4, "\"at\":0", "\"at\":1", "not cut into two parts");
     expect_failure(&f, 4, "\"at\":0", "\"at\":2", "not left at position 2");
     expect_failure(&f, 5, "\"edits\":[[1,", "\"edits\":[[0,", "may not stand at position 0");
@@ -558,7 +575,8 @@ TEST(texts_are_compared_where_asked)
     make_file(&f);
     write_file(&f, NULL);
     size_t asked = 0;
-    stet_verify_options how = {.match = refuse, .user = &asked, .synonyms_fingerprint = "00000000000000aa"};
+    stet_verify_options how = {
+        .match = refuse, .user = &asked, .synonyms_fingerprint = "00000000000000aa"};
     stet_verify_result r;
     CHECK_OK(stet_verify_file(path_of("cert.jsonl"), test_dir(), &how, &r));
     CHECK_EQ(asked, TEXTS);
@@ -579,28 +597,34 @@ TEST(a_bad_model_folder_is_an_error)
     make_file(&f);
     write_file(&f, NULL);
     CHECK_FAILS(stet_verify_file(path_of("none"), test_dir(), NULL, &r), STET_EIO, "none");
-    CHECK_FAILS(stet_verify_file(path_of("cert.jsonl"), "/nowhere", NULL, &r), STET_EIO, "config.json");
+    CHECK_FAILS(stet_verify_file(path_of("cert.jsonl"), "/nowhere", NULL, &r), STET_EIO,
+                "config.json");
     char *data;
     size_t size;
     CHECK_OK(file_read_all(path_of("model.safetensors"), 1 << 20, &data, &size));
     for (size_t cut = 0; cut < size; cut += 97) {
         CHECK_OK(file_write_all(path_of("model.safetensors"), data, cut));
-        CHECK_FAILS(stet_verify_file(path_of("cert.jsonl"), test_dir(), NULL, &r), STET_EFORMAT, "");
+        CHECK_FAILS(stet_verify_file(path_of("cert.jsonl"), test_dir(), NULL, &r), STET_EFORMAT,
+                    "");
     }
     float nan = NAN;
     memcpy(data + size - sizeof nan, &nan, sizeof nan);
     CHECK_OK(file_write_all(path_of("model.safetensors"), data, size));
-    CHECK_FAILS(stet_verify_file(path_of("cert.jsonl"), test_dir(), NULL, &r), STET_EFORMAT, "not finite");
+    CHECK_FAILS(stet_verify_file(path_of("cert.jsonl"), test_dir(), NULL, &r), STET_EFORMAT,
+                "not finite");
     mem_free(data);
     CHECK_OK(file_write_all(path_of("cert.jsonl"), "", 0));
     make_model(0.02, 3);
-    CHECK_FAILS(stet_verify_file(path_of("cert.jsonl"), test_dir(), NULL, &r), STET_EFORMAT, "empty");
+    CHECK_FAILS(stet_verify_file(path_of("cert.jsonl"), test_dir(), NULL, &r), STET_EFORMAT,
+                "empty");
     CHECK_OK(file_write_all(path_of("vocab.txt"), "<pad>\n<unk>\n", 12));
-    CHECK_FAILS(stet_verify_file(path_of("cert.jsonl"), test_dir(), NULL, &r), STET_EFORMAT, "vocab.txt");
+    CHECK_FAILS(stet_verify_file(path_of("cert.jsonl"), test_dir(), NULL, &r), STET_EFORMAT,
+                "vocab.txt");
     drop_file(&f);
 }
 
-/* Lines are parsed beforehand: jansson 2.14 ends the program when memory runs out inside a string. */
+/* Lines are parsed beforehand: jansson 2.14 ends the program when memory runs out inside a string.
+ */
 static stet_status check_lines(void *lines)
 {
     ver_work fresh = {.m = &v};

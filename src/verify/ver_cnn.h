@@ -1,0 +1,34 @@
+/* verify/ver_cnn.h - between ver_cnn.c and ver_cnn_joint.c. */
+#ifndef VERIFY_VER_CNN_H
+#define VERIFY_VER_CNN_H
+
+#include "verify/ver_impl.h"
+
+/* Products of a word: p[first[kernel] + l * filters + f], and q. */
+typedef struct cnn_products {
+    double *p, *q;
+} cnn_products;
+
+/* Windows of a kernel: ranges of the float32 values, (windows, filters). */
+typedef struct cnn_windows {
+    size_t n, first;
+    double g;
+    double *lo, *hi;
+} cnn_windows;
+
+typedef struct cnn_state {
+    cnn_windows w[VER_CNN_KERNELS];
+    size_t width;
+    double *y_lo, *y_hi; /* (features) after ReLU and maximum */
+    double *drop;        /* scratch, (positions) */
+} cnn_state;
+
+const cnn_products *ver_cnn_word(const ver_work *w, size_t i); /* of word i of the task */
+double ver_cnn_weight(const ver_model *m, int label, int other, size_t f); /* om_f */
+ver_sum ver_cnn_head(const ver_work *w, int label,
+                     int other); /* biases, rounding of the last layer */
+
+/* The bound that a witness leads to. */
+stet_status ver_cnn_joint(ver_work *w, int label, int other, const json_t *witness, double *out);
+
+#endif
