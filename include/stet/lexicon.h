@@ -162,12 +162,13 @@ STET_API void stet_subst_texts_align(const stet_subst_texts *s, size_t i, const 
                                      size_t len, const stet_tokens *tokens, size_t *position);
 STET_API void stet_subst_texts_free(stet_subst_texts *s);
 
-/* Synonym-smoothed vectors: (I + lambda L) E' = E, the minimum of |E' - E|^2 + lambda times the sum
- * of |e'_u - e'_v|^2 over the pairs of S between words of `v` that have vectors (a pair in both
- * directions counts twice); all other words keep theirs. In place, by conjugate gradients;
+/* Synonym-smoothed vectors: (W + lambda L) E' = W E, the minimum of the sum of w_u |e'_u - e_u|^2 +
+ * lambda times the sum of |e'_u - e'_v|^2 over the pairs of S between words of `v` that have vectors
+ * (a pair in both directions counts twice); all other words keep theirs. `weight` (t->n) says how
+ * firmly each word holds on to its own vector; NULL: all alike, 1. In place, by conjugate gradients;
  * *residual is the largest relative residual of a column, aimed at 1e-6. */
 STET_API stet_status stet_vectors_smooth(stet_vectors *t, const stet_vocab *v, const stet_subst *s,
-                                         double lambda, double *residual);
+                                         double lambda, const double *weight, double *residual);
 
 /* ---- the built-in corpus ------------------------------------------------------------------ */
 

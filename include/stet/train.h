@@ -30,6 +30,7 @@ typedef struct stet_train_args {
     size_t n_vectors;
     const char *synonyms;     /* substitution sets: their words join the vocabulary; NULL: none */
     double smooth;            /* lambda of synonym-smoothed vectors; 0: as loaded */
+    double smooth_frequency;  /* frequent words hold on to their vectors: weight (count / geometric mean) to this power; 0: all alike */
     stet_tokenizer tokenizer;
     size_t max_len, max_words;
     uint64_t min_count;

@@ -14,7 +14,7 @@ typedef struct train_cfg {
     stet_strings vectors;
     int model, schedule, tokenizer;
     bool resume, skip_bad;
-    double smooth, rate, state_rate, decay, dropout, clip;
+    double smooth, smooth_frequency, rate, state_rate, decay, dropout, clip;
     int64_t max_len, max_words, min_count, batch, length_pool, epochs, patience, save_every;
     const char *setting[MAX_SETTINGS]; /* options of models and defences, as given */
     int64_t steps;    /* stet bench train */
@@ -28,6 +28,8 @@ static const stet_opt own_opts[] = {
     STET_OPT_LIST("vectors", train_cfg, vectors, "FILE", "word vectors (GloVe, word2vec, fastText); repeat for several files"),
     STET_OPT_STR("synonyms", train_cfg, synonyms, NULL, "SET", "substitution sets: their words join the vocabulary"),
     STET_OPT_REAL("smooth", train_cfg, smooth, "0", 0, 1e9, "LAMBDA", "smooth the vectors over the substitution graph"),
+    STET_OPT_REAL("smooth-frequency", train_cfg, smooth_frequency, "0", 0, 2, "P",
+                  "frequent words hold on to their vectors: by their count to the power P"),
     STET_OPT_STR("label", train_cfg, label, NULL, "COLUMN", "column or field of the label, by name or number"),
     STET_OPT_STR("text", train_cfg, text, NULL, "COLUMN,...", "columns or fields of the text"),
     STET_OPT_FLAG("skip-bad", train_cfg, skip_bad, "count bad lines instead of failing"),
@@ -196,7 +198,7 @@ static stet_status fill_args(const train_cfg *cfg, run_args *r)
         .vectors = cfg->vectors.v,
         .n_vectors = cfg->vectors.n,
         .synonyms = cfg->synonyms,
-        .smooth = cfg->smooth,
+        .smooth = cfg->smooth, .smooth_frequency = cfg->smooth_frequency,
         .tokenizer = (stet_tokenizer)cfg->tokenizer,
         .max_len = (size_t)cfg->max_len,
         .max_words = (size_t)cfg->max_words,

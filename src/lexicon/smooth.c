@@ -1,11 +1,11 @@
 /* lexicon/smooth.c - synonym-smoothed vectors: the table E' that minimises
  *
- *     |E' - E|^2 + lambda * sum over the pairs (u, v) of S of |e'_u - e'_v|^2
+ *     sum of w_u |e'_u - e_u|^2 + lambda * sum over the pairs (u, v) of S of |e'_u - e'_v|^2
  *
- * is the solution of (I + lambda L) E' = E with L the Laplacian of the synonym graph, in which two
- * words that may replace each other are joined by two edges. The matrix is symmetric and positive
- * definite, and the columns of E are independent right-hand sides: they are solved PANEL at a time
- * by conjugate gradients with the diagonal as preconditioner, each column with its own scalars. A
+ * is the solution of (W + lambda L) E' = W E with W the diagonal of the weights and L the Laplacian
+ * of the synonym graph, in which two words that may replace each other are joined by two edges. The
+ * matrix is symmetric and positive definite, and the columns of E are independent right-hand sides:
+ * they are solved PANEL at a time by conjugate gradients with the diagonal as preconditioner, each column with its own scalars. A
  * panel is one piece of work and one cache line wide: gathering a neighbour's part of a row costs
  * one line, and results do not depend on the number of threads. */
 #include "lexicon/subst.h"
@@ -32,6 +32,7 @@ typedef struct graph {
     uint32_t *row;   /* (n) row of the table */
     uint32_t *start; /* (n + 1) where the neighbours of each word begin */
     uint32_t *other; /* (2 * pairs) */
+    double *hold;    /* (n) w: how firmly a word holds on to its own vector */
 } graph;
 
 typedef struct equations {
@@ -80,9 +81,11 @@ static void graph_deinit(graph *g)
     mem_free(g->row);
     mem_free(g->start);
     mem_free(g->other);
+    mem_free(g->hold);
 }
 
-static stet_status graph_init(graph *g, const stet_subst *s, const vector_owner *o)
+static stet_status graph_init(graph *g, const stet_subst *s, const vector_owner *o,
+                              const double *weight)
 {
     if (s->n_pairs > UINT32_MAX / 2)
         return error_set(STET_ENOTSUP, "%zu synonym pairs are too many to smooth", s->n_pairs);
@@ -90,12 +93,14 @@ static stet_status graph_init(graph *g, const stet_subst *s, const vector_owner 
     g->row = mem_alloc(g->n, sizeof *g->row);
     g->start = mem_zalloc(g->n + 2, sizeof *g->start);
     g->other = mem_alloc(2 * s->n_pairs, sizeof *g->other);
-    if (!g->row || !g->start || !g->other) {
+    g->hold = mem_alloc(g->n, sizeof *g->hold);
+    if (!g->row || !g->start || !g->other || !g->hold) {
         graph_deinit(g);
         return STET_ENOMEM;
     }
     for (uint32_t u = 0; u < g->n; u++) {
         g->row[u] = row_of(o, stet_subst_word(s, u));
+        g->hold[u] = weight ? weight[g->row[u]] : 1;
         g->start[u + 2] += s->start[u + 1] - s->start[u];
         for (uint32_t e = s->start[u]; e < s->start[u + 1]; e++)
             g->start[s->subs[e] + 2]++;
@@ -112,7 +117,12 @@ static stet_status graph_init(graph *g, const stet_subst *s, const vector_owner 
 
 /* ---- one panel ---------------------------------------------------------------------------- */
 
-/* q = (I + lambda L) p; pq gets the products of their columns. */
+static inline double diagonal_of(const graph *g, double lambda, size_t u)
+{
+    return g->hold[u] + lambda * (g->start[u + 1] - g->start[u]);
+}
+
+/* q = (W + lambda L) p; pq gets the products of their columns. */
 SIMD_CLONES static void apply(const graph *g, double lambda, const double *RESTRICT p,
                               double *RESTRICT q, double pq[PANEL])
 {
@@ -122,7 +132,7 @@ SIMD_CLONES static void apply(const graph *g, double lambda, const double *RESTR
         for (uint32_t e = g->start[u]; e < g->start[u + 1]; e++)
             for (int c = 0; c < PANEL; c++)
                 sum[c] += p[(size_t)g->other[e] * PANEL + c];
-        const double diagonal = 1 + lambda * (g->start[u + 1] - g->start[u]);
+        const double diagonal = diagonal_of(g, lambda, u);
         for (int c = 0; c < PANEL; c++) {
             const double pu = p[u * PANEL + c], qu = diagonal * pu - lambda * sum[c];
             q[u * PANEL + c] = qu;
@@ -140,7 +150,7 @@ SIMD_CLONES static void advance(const graph *g, double lambda, const double alph
 {
     double plain[PANEL] = {0}, scaled[PANEL] = {0};
     for (size_t u = 0; u < g->n; u++) {
-        const double inverse = 1 / (1 + lambda * (g->start[u + 1] - g->start[u]));
+        const double inverse = 1 / diagonal_of(g, lambda, u);
         for (int c = 0; c < PANEL; c++) {
             x[u * PANEL + c] += alpha[c] * p[u * PANEL + c];
             const double ru = r[u * PANEL + c] - alpha[c] * q[u * PANEL + c];
@@ -158,22 +168,30 @@ SIMD_CLONES static void turn(const graph *g, double lambda, const double beta[PA
                              const double *RESTRICT r, double *RESTRICT p)
 {
     for (size_t u = 0; u < g->n; u++) {
-        const double inverse = 1 / (1 + lambda * (g->start[u + 1] - g->start[u]));
+        const double inverse = 1 / diagonal_of(g, lambda, u);
         for (int c = 0; c < PANEL; c++)
             p[u * PANEL + c] = r[u * PANEL + c] * inverse + beta[c] * p[u * PANEL + c];
     }
 }
 
-/* Columns [first, first + PANEL) of the table, zero beyond the last; bb: their squares. */
-static void load_panel(const equations *s, size_t first, double *b, double bb[PANEL])
+/* Columns [first, first + PANEL) of the table, zero beyond the last. */
+static void load_panel(const equations *s, size_t first, double *e)
 {
+    for (size_t u = 0; u < s->g.n; u++)
+        for (size_t c = 0; c < PANEL; c++)
+            e[u * PANEL + c] =
+                first + c < s->t->dim ? s->t->data[s->g.row[u] * s->t->dim + first + c] : 0;
+}
+
+/* The right-hand side of those columns, W E; bb: its squares. */
+static void load_sides(const equations *s, size_t first, double *b, double bb[PANEL])
+{
+    load_panel(s, first, b);
     memset(bb, 0, PANEL * sizeof *bb);
     for (size_t u = 0; u < s->g.n; u++)
         for (size_t c = 0; c < PANEL; c++) {
-            const bool in = first + c < s->t->dim;
-            const double v = in ? s->t->data[s->g.row[u] * s->t->dim + first + c] : 0;
-            b[u * PANEL + c] = v;
-            bb[c] += v * v;
+            b[u * PANEL + c] *= s->g.hold[u];
+            bb[c] += b[u * PANEL + c] * b[u * PANEL + c];
         }
 }
 
@@ -218,9 +236,9 @@ static void solve_panel(const equations *s, size_t first, double *work, outcome 
     double bb[PANEL], pq[PANEL], rr[PANEL], rz[PANEL], next[PANEL], alpha[PANEL], beta[PANEL];
     const double zero[PANEL] = {0}, one[PANEL] = {1, 1, 1, 1, 1, 1, 1, 1};
 
-    load_panel(s, first, p, bb); /* the start x = b, by a step of length 1 from x = 0 */
+    load_panel(s, first, p); /* the start x = E, by a step of length 1 from x = 0 */
+    load_sides(s, first, r, bb);
     memset(x, 0, size * sizeof *x);
-    memcpy(r, p, size * sizeof *r);
     apply(g, s->lambda, p, q, pq);
     advance(g, s->lambda, one, p, q, x, r, rr, rz);
     turn(g, s->lambda, zero, r, p);
@@ -235,7 +253,7 @@ static void solve_panel(const equations *s, size_t first, double *work, outcome 
         result->steps++;
     }
     /* The residual that is reported is computed afresh: the one carried along drifts. */
-    load_panel(s, first, r, bb);
+    load_sides(s, first, r, bb);
     apply(g, s->lambda, x, q, pq);
     difference(r, q, size, rr);
     result->residual = largest_ratio(rr, bb);
@@ -274,7 +292,7 @@ static stet_status solve(equations *s, double *residual)
 }
 
 stet_status stet_vectors_smooth(stet_vectors *t, const stet_vocab *v, const stet_subst *s,
-                                double lambda, double *residual)
+                                double lambda, const double *weight, double *residual)
 {
     *residual = 0;
     if (!(lambda >= 0 && lambda <= 1e12))
@@ -282,13 +300,17 @@ stet_status stet_vectors_smooth(stet_vectors *t, const stet_vocab *v, const stet
     if (stet_vocab_size(v) != t->n)
         return error_set(STET_EUSAGE, "%zu vectors for a vocabulary of %zu words", t->n,
                          stet_vocab_size(v));
+    for (size_t i = 0; weight && i < t->n; i++)
+        if (!(weight[i] > 0 && weight[i] <= 1e12))
+            return error_set(STET_EUSAGE, "weight %g of word %zu: expected a positive number",
+                             weight[i], i);
     if (lambda == 0)
         return STET_OK;
     const vector_owner owner = {t, v};
     stet_subst *pairs;
     TRY(restrict_pairs(s, &owner, &pairs));
     equations e = {.t = t, .lambda = lambda};
-    stet_status st = graph_init(&e.g, pairs, &owner);
+    stet_status st = graph_init(&e.g, pairs, &owner, weight);
     stet_subst_free(pairs);
     if (st != STET_OK)
         return st;

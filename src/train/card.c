@@ -28,12 +28,12 @@ json_t *training_json(const run_state *r, bool complete)
     const stet_train_args *a = r->a;
     char print[17];
     snprintf(print, sizeof print, "%016" PRIx64, r->p.fingerprint);
-    json_t *o = json_pack("{s:s, s:s, s:o, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s, s:I, s:f, s:s, s:o, s:I, s:I, s:I}",
+    json_t *o = json_pack("{s:s, s:s, s:o, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s, s:I, s:f, s:f, s:s, s:o, s:I, s:I, s:I}",
                           "run", print, "data", base_name(a->data), "vectors", strings(a->vectors, a->n_vectors), "defense",
                           a->defense, "batch", (json_int_t)a->batch, "epochs", (json_int_t)a->epochs, "patience",
                           (json_int_t)a->patience, "rate", r->groups[0].rate, "decay", r->groups[0].decay, "dropout", r->dropout,
                           "clip", a->clip, "optimizer", r->opt.how.kind == OPTIM_ADAM ? "adam" : "adamw", "seed",
-                          (json_int_t)a->seed, "smooth", a->smooth, "synonyms", a->synonyms ? base_name(a->synonyms) : "",
+                          (json_int_t)a->seed, "smooth", a->smooth, "smooth_frequency", a->smooth_frequency, "synonyms", a->synonyms ? base_name(a->synonyms) : "",
                           "defense_settings", strings(a->defense_settings, 64), "train_texts", (json_int_t)r->p.train.n_texts,
                           "valid_texts", (json_int_t)r->p.valid.n_texts, "parameters", (json_int_t)r->p.m->n_values);
     if (o && r->p.subst) {
@@ -69,6 +69,8 @@ stet_status card_write(const run_state *r)
         buf_printf(&b, ", %s", base_name(a->vectors[i]));
     if (a->smooth > 0)
         buf_printf(&b, ", smoothed over %s with lambda %g", base_name(a->synonyms), a->smooth);
+    if (a->smooth > 0 && a->smooth_frequency != 0)
+        buf_printf(&b, ", weights by frequency to the power %g", a->smooth_frequency);
     buf_printf(&b, " |\n| defence | %s", a->defense);
     for (const char *const *s = a->defense_settings; s && *s; s++)
         buf_printf(&b, ", %s", *s);

@@ -2,6 +2,7 @@
  * substitution sets are given, of their words, as far as the vector files have them; the validation part adds none. */
 #include "train/prepare.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,17 +63,12 @@ static stet_status load_data(const stet_train_args *a, stet_dataset **train, ste
 
 /* ---- vocabulary and vectors --------------------------------------------------------------- */
 
-static stet_status candidate_vocab(const stet_train_args *a, const stet_dataset *train, const stet_subst *s, stet_vocab **out)
+static stet_status count_words(const stet_train_args *a, const stet_dataset *train, const stet_subst *s, stet_counter *c)
 {
-    stet_counter *c;
-    TRY(stet_counter_new(&c));
-    stet_status st = stet_counter_add_dataset(c, train, a->tokenizer);
-    for (size_t i = 0; s && st == STET_OK && i < stet_subst_words(s); i++)
-        st = stet_counter_add_word(c, stet_subst_word(s, (uint32_t)i), 0);
-    if (st == STET_OK)
-        st = stet_vocab_build(c, a->min_count, a->max_words, out);
-    stet_counter_free(c);
-    return st;
+    TRY(stet_counter_add_dataset(c, train, a->tokenizer));
+    for (size_t i = 0; s && i < stet_subst_words(s); i++)
+        TRY(stet_counter_add_word(c, stet_subst_word(s, (uint32_t)i), 0));
+    return STET_OK;
 }
 
 /* Keep the words that have a vector; the rest are read as <unk>. */
@@ -99,17 +95,57 @@ static stet_status keep_known(stet_vocab **vocab, stet_vectors *t)
     return STET_OK;
 }
 
-static stet_status load_words(const stet_train_args *a, const stet_dataset *train, const stet_subst *s, stet_vocab **vocab,
-                              stet_vectors *t, double *residual)
+/* How firmly each word holds on to its vector: ((1 + count) / geometric mean of that) to the power asked for. */
+static stet_status word_weights(const stet_counter *c, const stet_vocab *v, double power, double **out)
 {
-    TRY(candidate_vocab(a, train, s, vocab));
+    const size_t n = stet_vocab_size(v), n_words = n - STET_FIRST_WORD;
+    double *weight = *out = mem_zalloc(n, sizeof *weight);
+    if (!weight)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < stet_counter_size(c); i++) {
+        const char *word = stet_counter_word(c, i);
+        weight[stet_vocab_id(v, word, strlen(word))] = (double)stet_counter_count(c, i);
+    }
+    double mean = 0;
+    for (size_t i = STET_FIRST_WORD; i < n; i++)
+        mean += log(1 + weight[i]) / (double)n_words;
+    for (size_t i = 0; i < n; i++)
+        weight[i] = i < STET_FIRST_WORD ? 1 : exp(power * (log(1 + weight[i]) - mean));
+    return STET_OK;
+}
+
+static stet_status smooth_words(const stet_train_args *a, const stet_counter *c, const stet_subst *s, const stet_vocab *v,
+                                stet_vectors *t, double *residual)
+{
+    double *weight = NULL;
+    stet_status st = a->smooth_frequency != 0 ? word_weights(c, v, a->smooth_frequency, &weight) : STET_OK;
+    if (st == STET_OK)
+        st = stet_vectors_smooth(t, v, s, a->smooth, weight, residual);
+    mem_free(weight);
+    return st;
+}
+
+static stet_status choose_words(const stet_train_args *a, const stet_counter *c, const stet_subst *s, stet_vocab **vocab,
+                                stet_vectors *t, double *residual)
+{
+    TRY(stet_vocab_build(c, a->min_count, a->max_words, vocab));
     TRY(stet_vectors_load(a->vectors, a->n_vectors, *vocab, t));
     if (t->n_known == 0)
         return error_set(STET_EFORMAT, "%s: has no vector for any word of %s", a->vectors[0], a->data);
     TRY(keep_known(vocab, t));
-    if (a->smooth > 0)
-        TRY(stet_vectors_smooth(t, *vocab, s, a->smooth, residual));
-    return STET_OK;
+    return a->smooth > 0 ? smooth_words(a, c, s, *vocab, t, residual) : STET_OK;
+}
+
+static stet_status load_words(const stet_train_args *a, const stet_dataset *train, const stet_subst *s, stet_vocab **vocab,
+                              stet_vectors *t, double *residual)
+{
+    stet_counter *c;
+    TRY(stet_counter_new(&c));
+    stet_status st = count_words(a, train, s, c);
+    if (st == STET_OK)
+        st = choose_words(a, c, s, vocab, t, residual);
+    stet_counter_free(c);
+    return st;
 }
 
 /* ---- all of it ---------------------------------------------------------------------------- */

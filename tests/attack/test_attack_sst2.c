@@ -31,7 +31,7 @@ static stet_model *random_model(const stet_dataset *d, const stet_sets *sets)
     memset(known, 1, n);
     stet_vectors t = {.n = n, .dim = DIM, .data = data, .known = known, .n_known = n};
     double residual; /* substitutes are nearer than other words, so that not every text breaks */
-    CHECK_OK(stet_vectors_smooth(&t, v, sets->words, 2, &residual));
+    CHECK_OK(stet_vectors_smooth(&t, v, sets->words, 2, NULL, &residual));
     static const char *const settings[] = {"filters=8", "kernels=1,2,3", NULL};
     const stet_model_new_args how = {.name = "cnn",
                                      .settings = settings,

@@ -40,18 +40,20 @@ static const int pairs[][2] = {{2, 3}, {3, 2}, {2, 4}, {5, 4}};
 
 TEST(the_solution_satisfies_the_equation)
 {
-    static const double lambdas[] = {0.1, 1, 10, 1000};
-    for (size_t l = 0; l < 4; l++) {
+    static const double lambdas[] = {0.1, 1, 10, 1000, 1, 10}, even[N] = {1, 1, 1, 1, 1, 1, 1, 1},
+                        uneven[N] = {1, 1, 3, 0.2, 1, 0.01, 7, 1};
+    for (size_t l = 0; l < 6; l++) {
+        const double *weight = l < 4 ? even : uneven;
         problem *p = small_problem();
         float before[N * DIM];
         memcpy(before, p->data, sizeof before);
         double residual;
-        CHECK_OK(stet_vectors_smooth(&p->t, p->v, p->s, lambdas[l], &residual));
+        CHECK_OK(stet_vectors_smooth(&p->t, p->v, p->s, lambdas[l], l < 4 ? NULL : weight, &residual));
         CHECK_LE(residual, 1e-6);
         for (int c = 0; c < DIM; c++) {
             double left[N];
             for (int i = 0; i < N; i++)
-                left[i] = p->data[i * DIM + c];
+                left[i] = weight[i] * p->data[i * DIM + c];
             for (size_t e = 0; e < 4; e++) {
                 const int u = pairs[e][0], w = pairs[e][1];
                 const double d = lambdas[l] * ((double)p->data[u * DIM + c] - p->data[w * DIM + c]);
@@ -59,7 +61,7 @@ TEST(the_solution_satisfies_the_equation)
                 left[w] -= d;
             }
             for (int i = 0; i < N; i++) /* also: rows without synonyms are unchanged */
-                CHECK_NEAR(left[i], before[i * DIM + c], 3e-6 * (1 + lambdas[l]));
+                CHECK_NEAR(left[i], weight[i] * before[i * DIM + c], 3e-6 * (1 + lambdas[l]));
         }
         release(p);
     }
@@ -71,9 +73,9 @@ TEST(lambda_zero_changes_nothing_and_a_large_one_gives_the_mean)
     float before[N * DIM];
     memcpy(before, p->data, sizeof before);
     double residual;
-    CHECK_OK(stet_vectors_smooth(&p->t, p->v, p->s, 0, &residual));
+    CHECK_OK(stet_vectors_smooth(&p->t, p->v, p->s, 0, NULL, &residual));
     CHECK(memcmp(before, p->data, sizeof before) == 0);
-    CHECK_OK(stet_vectors_smooth(&p->t, p->v, p->s, 1e7, &residual));
+    CHECK_OK(stet_vectors_smooth(&p->t, p->v, p->s, 1e7, NULL, &residual));
     for (int c = 0; c < DIM; c++) {
         double mean = 0;
         for (int i = 2; i <= 5; i++)
@@ -96,7 +98,7 @@ TEST(a_pair_given_in_both_directions_counts_twice)
         float data[] = {0, 0, 0, 3};
         stet_vectors t = {.n = 4, .dim = 1, .data = data, .known = known, .n_known = 2};
         double residual;
-        CHECK_OK(stet_vectors_smooth(&t, v, s, 1, &residual));
+        CHECK_OK(stet_vectors_smooth(&t, v, s, 1, NULL, &residual));
         /* a + k (a - b) = 0, b + k (b - a) = 3 with k = 1 or 2 */
         CHECK_NEAR(data[2], both ? 1.2 : 1, 1e-5);
         CHECK_NEAR(data[3], both ? 1.8 : 2, 1e-5);
@@ -109,10 +111,10 @@ TEST(bad_arguments_are_refused)
 {
     problem *p = small_problem();
     double residual;
-    CHECK_FAILS(stet_vectors_smooth(&p->t, p->v, p->s, -1, &residual), STET_EUSAGE, "lambda");
-    CHECK_FAILS(stet_vectors_smooth(&p->t, p->v, p->s, NAN, &residual), STET_EUSAGE, "lambda");
+    CHECK_FAILS(stet_vectors_smooth(&p->t, p->v, p->s, -1, NULL, &residual), STET_EUSAGE, "lambda");
+    CHECK_FAILS(stet_vectors_smooth(&p->t, p->v, p->s, NAN, NULL, &residual), STET_EUSAGE, "lambda");
     p->t.n--;
-    CHECK_FAILS(stet_vectors_smooth(&p->t, p->v, p->s, 1, &residual), STET_EUSAGE,
+    CHECK_FAILS(stet_vectors_smooth(&p->t, p->v, p->s, 1, NULL, &residual), STET_EUSAGE,
                 "vocabulary of 8");
     release(p);
 }
@@ -122,7 +124,7 @@ static stet_status smooth_copy(void *ctx)
     problem p = *(problem *)ctx;
     p.t.data = p.data;
     double residual;
-    return stet_vectors_smooth(&p.t, p.v, p.s, 1, &residual);
+    return stet_vectors_smooth(&p.t, p.v, p.s, 1, NULL, &residual);
 }
 
 TEST(smoothing_survives_every_failed_allocation)
@@ -201,7 +203,7 @@ TEST(synonym_boxes_of_glove_shrink_as_measured)
     for (size_t i = 0; i < 4; i++) {
         memcpy(raw.data, copy, raw.n * raw.dim * sizeof *copy);
         double residual;
-        CHECK_OK(stet_vectors_smooth(&raw, v, s, measured[i].lambda, &residual));
+        CHECK_OK(stet_vectors_smooth(&raw, v, s, measured[i].lambda, NULL, &residual));
         CHECK_LE(residual, 1e-6);
         CHECK_NEAR(mean_half_width(&raw, v, s), measured[i].width, 0.05 * measured[i].width);
     }
