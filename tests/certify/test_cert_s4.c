@@ -1,4 +1,5 @@
 /* Bounds of S4: golden vectors, every combination of words of short texts, samples of long ones. */
+#include "../alloc_fail.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "certify/cert_s4.h"
@@ -305,5 +306,36 @@ TEST(numbers_that_are_not_finite_are_an_error)
             }
             m->value[i] = old;
         }
+    stet_model_free(m);
+}
+
+typedef struct use {
+    const model *m;
+    const cert_case *c;
+} use;
+
+static stet_status bound_once(void *ctx)
+{
+    const use *u = ctx;
+    harness h = {0};
+    double drop[HARNESS_POSITIONS];
+    uint32_t worst[HARNESS_POSITIONS];
+    cert_bound b = {.drop = drop, .worst = worst};
+    stet_status st = harness_init(&h, &cert_s4, u->m);
+    if (st == STET_OK)
+        st = h.family->open(h.work, &u->c->task);
+    if (st == STET_OK)
+        st = h.family->bound(h.work, 1, 1 - u->c->task.label, 0, &b);
+    harness_deinit(&h);
+    return st;
+}
+
+TEST(running_out_of_memory_is_an_answer)
+{
+    model *m = harness_model("s4", two_layers, 4, 2, 1, 1);
+    rng r = rng_stream(1, STREAM_TEST, 14);
+    cert_case c;
+    harness_case(m, 5, 3, STET_ANY, &r, &c);
+    CHECK_LE(4, ALLOC_FAIL_LOOP(bound_once, (&(use){m, &c})));
     stet_model_free(m);
 }
