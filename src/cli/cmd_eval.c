@@ -2,9 +2,9 @@
 #include <stdlib.h>
 
 #include "cli/commands.h"
-#include "cli/numbers.h"
 #include "cli/measured.h"
-#include "stet/model.h"
+#include "cli/numbers.h"
+#include "cli/source.h"
 
 typedef struct eval_cfg {
     cli_common common;
@@ -29,23 +29,6 @@ static const stet_opt opts[] = {
     STET_OPT_END,
 };
 
-/* ---- loading ------------------------------------------------------------------------------ */
-
-/* Classes in the model's order, so that a test set with a class missing still has the right labels.
- */
-static stet_status model_classes(const stet_model *m, stet_dataset **out)
-{
-    const size_t k = stet_model_classes(m);
-    const char **names = malloc(k * sizeof *names);
-    if (!names)
-        return cli_fail(STET_ENOMEM, "out of memory");
-    for (size_t c = 0; c < k; c++)
-        names[c] = stet_model_class_name(m, c);
-    const stet_status st = stet_dataset_new(NULL, NULL, 0, names, k, out);
-    free(names);
-    return st;
-}
-
 static stet_status sample(const stet_dataset *all, size_t limit, uint64_t seed, stet_dataset **out)
 {
     const size_t n = limit && limit < stet_dataset_size(all) ? limit : stet_dataset_size(all);
@@ -55,21 +38,6 @@ static stet_status sample(const stet_dataset *all, size_t limit, uint64_t seed, 
     const stet_status st =
         stet_dataset_pick(all, index, stet_dataset_sample(all, n, seed, index), out);
     free(index);
-    return st;
-}
-
-static stet_status load(const eval_cfg *cfg, const stet_model *m, stet_dataset **out)
-{
-    stet_dataset *like = NULL;
-    stet_status st = model_classes(m, &like);
-    stet_data_options how = STET_DATA_DEFAULTS;
-    how.label = cfg->label;
-    how.text = cfg->text;
-    how.skip_bad = cfg->skip_bad;
-    how.like = like;
-    if (st == STET_OK)
-        st = stet_dataset_load(cfg->data, &how, out);
-    stet_dataset_free(like);
     return st;
 }
 
@@ -162,7 +130,11 @@ static stet_status run(void *config, const stet_rest *rest)
     stet_dataset *d = NULL;
     stet_status st = stet_model_load(rest->v[0], &m);
     if (st == STET_OK)
-        st = load(cfg, m, &d);
+        st = cli_data_load(&(cli_source){.data = cfg->data,
+                                         .label = cfg->label,
+                                         .text = cfg->text,
+                                         .skip_bad = cfg->skip_bad},
+                           m, &d);
     if (st == STET_OK)
         st = score(cfg, rest->v[0], m, d);
     stet_dataset_free(d);

@@ -1,11 +1,9 @@
 /* cli/cmd_verify.c - stet verify: derive every claim of a certificate file anew. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
-#include "stet/choices.h"
-#include "stet/model.h"
+#include "cli/source.h"
 #include "stet/verify.h"
 
 typedef struct verify_cfg {
@@ -44,35 +42,17 @@ typedef struct source {
     char fingerprint[17];
 } source;
 
-static stet_status load_data(source *s)
-{
-    const size_t k = stet_model_classes(s->model);
-    const char **names = malloc(k * sizeof *names);
-    if (!names)
-        return cli_fail(STET_ENOMEM, "out of memory");
-    for (size_t c = 0; c < k; c++)
-        names[c] = stet_model_class_name(s->model, c);
-    stet_data_options how = STET_DATA_DEFAULTS;
-    stet_dataset *like = NULL; /* classes in the model's order */
-    stet_status st = stet_dataset_new(NULL, NULL, 0, names, k, &like);
-    free(names);
-    how.label = s->cfg->label;
-    how.text = s->cfg->text;
-    how.skip_bad = s->cfg->skip_bad;
-    how.like = like;
-    if (st == STET_OK)
-        st = stet_dataset_load(s->cfg->data, &how, &s->data);
-    stet_dataset_free(like);
-    return st;
-}
-
 static stet_status source_open(source *s)
 {
     stet_status st = STET_OK;
     if (s->cfg->data)
         st = stet_model_load(s->cfg->model, &s->model);
     if (st == STET_OK && s->cfg->data)
-        st = load_data(s);
+        st = cli_data_load(&(cli_source){.data = s->cfg->data,
+                                         .label = s->cfg->label,
+                                         .text = s->cfg->text,
+                                         .skip_bad = s->cfg->skip_bad},
+                           s->model, &s->data);
     if (st == STET_OK && s->cfg->synonyms)
         st = stet_sets_load(s->cfg->synonyms, &s->sets);
     if (st == STET_OK && s->cfg->synonyms)

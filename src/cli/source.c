@@ -17,17 +17,17 @@ static stet_status classes_of(const stet_model *m, stet_dataset **out)
     return st;
 }
 
-static stet_status load_data(const cli_source *s, cli_texts *out)
+stet_status cli_data_load(const cli_source *s, const stet_model *m, stet_dataset **out)
 {
     stet_dataset *like = NULL;
-    stet_status st = out->model ? classes_of(out->model, &like) : STET_OK;
+    stet_status st = m ? classes_of(m, &like) : STET_OK;
     stet_data_options how = STET_DATA_DEFAULTS;
     how.label = s->label;
     how.text = s->text;
     how.skip_bad = s->skip_bad;
     how.like = like;
     if (st == STET_OK)
-        st = stet_dataset_load(s->data, &how, &out->data);
+        st = stet_dataset_load(s->data, &how, out);
     stet_dataset_free(like);
     return st;
 }
@@ -51,7 +51,7 @@ stet_status cli_texts_load(const cli_source *s, const char *dir, uint64_t seed, 
         return cli_usage("expected --data FILE and --synonyms SET");
     stet_status st = dir ? stet_model_load(dir, &out->model) : STET_OK;
     if (st == STET_OK)
-        st = load_data(s, out);
+        st = cli_data_load(s, out->model, &out->data);
     if (st == STET_OK)
         st = stet_sets_load(s->synonyms, &out->sets);
     if (st == STET_OK)

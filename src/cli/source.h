@@ -39,6 +39,8 @@ typedef struct cli_texts {
     size_t *index, n_index; /* the sample, ascending */
 } cli_texts;
 
+/* The texts alone, with the model's classes; `m` NULL: classes as the data has them. */
+stet_status cli_data_load(const cli_source *s, const stet_model *m, stet_dataset **out);
 /* `dir` may be NULL: no model, and classes as the data has them. */
 stet_status cli_texts_load(const cli_source *s, const char *dir, uint64_t seed, cli_texts *out);
 void cli_texts_free(cli_texts *t);
