@@ -64,6 +64,7 @@ typedef struct cli_table {
     size_t rows, cols, n, cap;
 } cli_table;
 void cli_row(cli_table *t, const char *first, ...) __attribute__((sentinel));
+void cli_row_of(cli_table *t, const char *const *cell, size_t n); /* where columns come and go */
 void cli_table_print(cli_table *t); /* and empties it */
 void cli_table_drop(cli_table *t);  /* empties it unprinted */
 /* printf into one of a few rotating buffers: for the arguments of one cli_row. */

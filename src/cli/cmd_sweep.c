@@ -1,5 +1,5 @@
-/* cli/cmd_sweep.c - stet sweep: a grid over the weight of the growth bound and the smoothing of the
- * vectors, with several seeds. */
+/* cli/cmd_sweep.c - stet sweep: a grid over the weights of the defences and the smoothing of the
+ * vectors, with several seeds; what was measured as a table, JSON and plots. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,25 +9,39 @@
 
 #include "cli/commands.h"
 #include "cli/sweep_jobs.h"
+#include "stet/attack.h"
 #include "stet/plot.h"
 
 enum { MOST = 32 }; /* values of one list */
 
 typedef struct sweep_cfg {
     cli_common common;
-    const char *out, *betas, *smooths, *seeds, *test;
+    cli_source source;
+    const char *out, *attack, *values[SWEEP_AXES];
     int64_t jobs;
+    bool certify;
 } sweep_cfg;
 
 static const stet_opt opts[] = {
     STET_OPT_TOPIC("Grid"),
-    STET_OPT_STR("betas", sweep_cfg, betas, NULL, "B,B,...",
+    STET_OPT_STR("betas", sweep_cfg, values[SWEEP_BETA], NULL, "B,B,...",
                  "weights of the growth bound; 0 is standard training"),
-    STET_OPT_STR("smooths", sweep_cfg, smooths, NULL, "L,L,...",
+    STET_OPT_STR("kappas", sweep_cfg, values[SWEEP_KAPPA], NULL, "K,K,...",
+                 "weights of the worst case in --defense certified"),
+    STET_OPT_STR("smooths", sweep_cfg, values[SWEEP_SMOOTH], NULL, "L,L,...",
                  "lambdas of synonym-smoothed vectors; 0: as loaded"),
-    STET_OPT_STR("seeds", sweep_cfg, seeds, "1", "N,N,...", "a run for each"),
-    STET_OPT_STR("test", sweep_cfg, test, NULL, "FILE",
+    STET_OPT_STR("seeds", sweep_cfg, values[SWEEP_SEED], "1", "N,N,...", "a run for each"),
+    STET_OPT_TOPIC("Measuring"),
+    STET_OPT_STR("test", sweep_cfg, source.data, NULL, "FILE",
                  "texts to measure accuracy on that took no part in training"),
+    STET_OPT_STR("attack", sweep_cfg, attack, NULL, "NAME",
+                 "accuracy under this attack, with its usual settings (greedy, pwws, ...)"),
+    STET_OPT_FLAG("certify", sweep_cfg, certify, "the share that is proved"),
+    STET_OPT_STR("synonyms", sweep_cfg, source.synonyms, NULL, "SET",
+                 "for --attack and --certify: " CLI_SYNONYMS_HELP),
+    STET_OPT_INT("limit", sweep_cfg, source.limit, "0", 0, 1e12, "N",
+                 "for --attack and --certify: a random sample of N texts, drawn by --seed and the "
+                 "same for every run; 0: all"),
     STET_OPT_TOPIC("Running"),
     STET_OPT_OUT(sweep_cfg, out, NULL, "folder: a run folder for each point, plots"),
     STET_OPT_INT("jobs", sweep_cfg, jobs, "1", 1, 1024, "N",
@@ -68,65 +82,87 @@ static stet_status parse(const char *name, const char *text, list *out)
     return STET_OK;
 }
 
+/* Points in the order of the axes, the last one fastest; those of one cell differ in their seed. */
 typedef struct grid {
-    list beta, smooth, seed;
-    sweep_point *point; /* (smooths, betas, seeds) */
-    size_t n;
+    list axis[SWEEP_AXES];
+    sweep_point *point;
+    size_t n, cells;
 } grid;
 
-static stet_status make_points(const sweep_cfg *cfg, grid *g)
+/* "smooth-2_beta-1e-3_seed-1" in the output folder. */
+static stet_status name_point(const char *out, sweep_point *p)
 {
-    g->n = g->smooth.n * g->beta.n * g->seed.n;
-    g->point = calloc(g->n, sizeof *g->point);
+    size_t at = (size_t)snprintf(p->dir, sizeof p->dir, "%s", out);
+    const char *before = "/";
+    for (size_t x = 0; x < SWEEP_AXES && at < sizeof p->dir; x++)
+        if (p->value[x]) {
+            at += (size_t)snprintf(p->dir + at, sizeof p->dir - at, "%s%s-%s", before,
+                                   sweep_axes[x].key, p->value[x]);
+            before = "_";
+        }
+    return at < sizeof p->dir ? STET_OK : cli_usage("-o %s: the name is too long", out);
+}
+
+static stet_status make_grid(const sweep_cfg *cfg, grid *g)
+{
+    stet_status st = STET_OK;
+    size_t n = 1;
+    for (size_t x = 0; x < SWEEP_AXES; x++) {
+        st = parse(sweep_axes[x].option, cfg->values[x], &g->axis[x]);
+        if (st != STET_OK)
+            return st;
+        n *= g->axis[x].n;
+    }
+    g->point = calloc(n, sizeof *g->point);
     if (!g->point)
         return cli_fail(STET_ENOMEM, "out of memory");
-    for (size_t i = 0; i < g->n; i++) {
-        sweep_point *p = &g->point[i];
-        p->seed = g->seed.v[i % g->seed.n];
-        p->beta = g->beta.v[i / g->seed.n % g->beta.n];
-        p->smooth = g->smooth.v[i / g->seed.n / g->beta.n];
-        snprintf(p->dir, sizeof p->dir, "%s/%s%s%s%s%s%sseed-%s", cfg->out,
-                 p->smooth ? "smooth-" : "", p->smooth ? p->smooth : "", p->smooth ? "_" : "",
-                 p->beta ? "beta-" : "", p->beta ? p->beta : "", p->beta ? "_" : "", p->seed);
+    g->n = n;
+    g->cells = n / g->axis[SWEEP_SEED].n;
+    for (size_t i = 0; st == STET_OK && i < g->n; i++) {
+        size_t rest = i;
+        for (size_t x = SWEEP_AXES; x-- > 0; rest /= g->axis[x].n)
+            g->point[i].value[x] = g->axis[x].v[rest % g->axis[x].n];
+        st = name_point(cfg->out, &g->point[i]);
     }
-    return STET_OK;
+    return st;
+}
+
+/* A point of the cell, for the values that all of them share. */
+static const sweep_point *point_of(const grid *g, size_t cell)
+{
+    return &g->point[cell * g->axis[SWEEP_SEED].n];
 }
 
 /* ---- results ------------------------------------------------------------------------------ */
 
-typedef enum measure { VALID, TEST, GBM, LOGITS, LIPSCHITZ, MEASURES } measure;
-static const char *const measure_key[MEASURES] = {"valid_accuracy", "accuracy", "gbm_sum",
-                                                  "gbm_logits", "lipschitz"};
+typedef enum measure { VALID, TEST, AUA, CERTIFIED, GBM, LOGITS, LIPSCHITZ, MEASURES } measure;
 
-typedef struct result {
-    double v[MEASURES]; /* NAN: not known */
-} result;
+/* Where a number is found among a point's records, and what it is called. */
+static const struct {
+    sweep_stage stage;
+    const char *part, *field; /* of the record; part NULL: the record itself */
+    const char *key;          /* in JSON */
+    const char *heading, *line;
+    bool share;
+} measures[MEASURES] = {
+    [VALID] = {SWEEP_TRAIN, "training", "valid_accuracy", "valid_accuracy", "validation %",
+               "validation", true},
+    [TEST] = {SWEEP_EVAL, NULL, "accuracy", "accuracy", "test %", "test", true},
+    [AUA] = {SWEEP_ATTACK, NULL, "aua", "aua", "AUA %", "under attack", true},
+    [CERTIFIED] = {SWEEP_CERTIFY, NULL, "certified", "certified", "certified %", "certified", true},
+    [GBM] = {SWEEP_INSPECT, NULL, "gbm_sum", "gbm_sum", "sum of M", "layer", false},
+    [LOGITS] = {SWEEP_INSPECT, NULL, "gbm_logits", "gbm_logits", "logits", "logits", false},
+    [LIPSCHITZ] = {SWEEP_INSPECT, "lipschitz", "inf_inf", "lipschitz", "Lipschitz", "Lipschitz",
+                   false},
+};
 
-static json_t *read_json(const sweep_point *p, const char *name)
+/* NAN: not known. */
+static double value_of(const sweep_point *p, measure m)
 {
-    char path[1100];
-    snprintf(path, sizeof path, "%s/%s", p->dir, name);
-    return json_load_file(path, 0, NULL);
-}
-
-static double number_at(const json_t *o, const char *key)
-{
-    const json_t *v = json_object_get(o, key);
+    const json_t *o = p->record[measures[m].stage];
+    const json_t *v = json_object_get(measures[m].part ? json_object_get(o, measures[m].part) : o,
+                                      measures[m].field);
     return json_is_number(v) ? json_number_value(v) : NAN;
-}
-
-static result read_result(const sweep_point *p)
-{
-    json_t *config = read_json(p, "config.json"), *eval = read_json(p, "eval.json"),
-           *inspect = read_json(p, "inspect.json");
-    const result r = {{number_at(json_object_get(config, "training"), "valid_accuracy"),
-                       number_at(eval, "accuracy"), number_at(inspect, "gbm_sum"),
-                       number_at(inspect, "gbm_logits"),
-                       number_at(json_object_get(inspect, "lipschitz"), "inf_inf")}};
-    json_decref(config);
-    json_decref(eval);
-    json_decref(inspect);
-    return r;
 }
 
 /* Mean and sample deviation over the seeds of one cell. */
@@ -135,22 +171,20 @@ typedef struct cell {
     double mean[MEASURES], spread[MEASURES];
 } cell;
 
-static cell cell_of(const grid *g, size_t smooth, size_t beta)
+static cell cell_of(const grid *g, size_t index)
 {
     cell c = {0};
-    result r[MOST];
-    for (size_t s = 0; s < g->seed.n; s++) {
-        const sweep_point *p = &g->point[(smooth * g->beta.n + beta) * g->seed.n + s];
-        if (p->stage == SWEEP_DONE)
-            r[c.seeds++] = read_result(p);
-    }
-    for (int m = 0; m < MEASURES; m++) {
+    const sweep_point *done[MOST], *p = point_of(g, index);
+    for (size_t k = 0; k < g->axis[SWEEP_SEED].n; k++)
+        if (p[k].stage == SWEEP_DONE)
+            done[c.seeds++] = &p[k];
+    for (measure m = 0; m < MEASURES; m++) {
         double sum = 0, squares = 0;
-        for (size_t s = 0; s < c.seeds; s++)
-            sum += r[s].v[m];
+        for (size_t k = 0; k < c.seeds; k++)
+            sum += value_of(done[k], m);
         c.mean[m] = c.seeds ? sum / (double)c.seeds : NAN;
-        for (size_t s = 0; s < c.seeds; s++)
-            squares += (r[s].v[m] - c.mean[m]) * (r[s].v[m] - c.mean[m]);
+        for (size_t k = 0; k < c.seeds; k++)
+            squares += pow(value_of(done[k], m) - c.mean[m], 2);
         c.spread[m] = c.seeds > 1 ? sqrt(squares / (double)(c.seeds - 1)) : 0;
     }
     return c;
@@ -158,110 +192,126 @@ static cell cell_of(const grid *g, size_t smooth, size_t beta)
 
 static void on_done(const sweep *s, const sweep_point *p)
 {
-    const result r = read_result(p);
     size_t done = 0;
     for (size_t i = 0; i < s->n; i++)
         done += s->point[i].stage == SWEEP_DONE;
-    char test[48] = "";
-    if (s->test)
-        snprintf(test, sizeof test, ", test %.2f %%", 100 * r.v[TEST]);
-    cli_note("%s: validation %.2f %%%s, sum of M %.4g (%zu of %zu)", p->dir, 100 * r.v[VALID], test,
-             r.v[GBM], done, s->n);
+    char shares[160] = "";
+    for (measure m = 0; m < MEASURES; m++)
+        if (measures[m].share && !isnan(value_of(p, m)))
+            snprintf(shares + strlen(shares), sizeof shares - strlen(shares), "%s %.2f %%, ",
+                     measures[m].line, 100 * value_of(p, m));
+    cli_note("%s: %ssum of M %.4g (%zu of %zu)", p->dir, shares, value_of(p, GBM), done, s->n);
 }
 
 /* ---- output ------------------------------------------------------------------------------- */
 
-static const char *percent(double mean, double spread, size_t seeds)
+static const char *number(const cell *c, measure m)
 {
-    return isnan(mean) ? "-"
-           : seeds > 1 ? cli_fmt("%.2f ± %.2f", 100 * mean, 100 * spread)
-                       : cli_fmt("%.2f", 100 * mean);
+    return isnan(c->mean[m])    ? "-"
+           : !measures[m].share ? cli_fmt("%.5g", c->mean[m])
+           : c->seeds > 1       ? cli_fmt("%.2f ± %.2f", 100 * c->mean[m], 100 * c->spread[m])
+                                : cli_fmt("%.2f", 100 * c->mean[m]);
 }
 
-static const char *plain(double mean)
-{
-    return isnan(mean) ? "-" : cli_fmt("%.5g", mean);
-}
-
-static void print_table(const grid *g)
+/* A column for everything that was swept over and everything that was to be measured. */
+static void print_table(const sweep *s, const grid *g)
 {
     cli_table t = {0};
-    cli_row(&t, "lambda", "beta", "seeds", "validation %", "test %", "sum of M", "logits",
-            "Lipschitz", NULL);
-    for (size_t l = 0; l < g->smooth.n; l++)
-        for (size_t b = 0; b < g->beta.n; b++) {
-            const cell c = cell_of(g, l, b);
-            cli_row(&t, g->smooth.v[l] ? g->smooth.v[l] : "-", g->beta.v[b] ? g->beta.v[b] : "-",
-                    cli_fmt("%zu", c.seeds), percent(c.mean[VALID], c.spread[VALID], c.seeds),
-                    percent(c.mean[TEST], c.spread[TEST], c.seeds), plain(c.mean[GBM]),
-                    plain(c.mean[LOGITS]), plain(c.mean[LIPSCHITZ]), NULL);
-        }
+    for (size_t row = 0; row <= g->cells; row++) { /* the first is the heading */
+        const char *column[SWEEP_AXES + MEASURES];
+        size_t n = 0;
+        const cell c = row ? cell_of(g, row - 1) : (cell){0};
+        for (size_t x = 0; x < SWEEP_SEED; x++)
+            if (g->axis[x].v[0])
+                column[n++] = row ? point_of(g, row - 1)->value[x] : sweep_axes[x].name;
+        column[n++] = row ? cli_fmt("%zu", c.seeds) : "seeds";
+        for (measure m = 0; m < MEASURES; m++)
+            if (sweep_wants(s, measures[m].stage))
+                column[n++] = row ? number(&c, m) : measures[m].heading;
+        cli_row_of(&t, column, n);
+    }
     cli_table_print(&t);
+}
+
+static json_t *real_or_null(double v)
+{
+    return isfinite(v) ? json_real(v) : json_null();
 }
 
 static stet_status print_json(const sweep_cfg *cfg, const grid *g)
 {
     stet_status st = STET_OK;
-    for (size_t l = 0; l < g->smooth.n; l++)
-        for (size_t b = 0; st == STET_OK && b < g->beta.n; b++) {
-            const cell c = cell_of(g, l, b);
-            json_t *o = cli_json_start(&cmd_sweep, cfg);
-            json_object_set_new(o, "smooth",
-                                g->smooth.v[l] ? json_real(atof(g->smooth.v[l])) : json_null());
-            json_object_set_new(o, "beta",
-                                g->beta.v[b] ? json_real(atof(g->beta.v[b])) : json_null());
-            json_object_set_new(o, "seeds", json_integer((json_int_t)c.seeds));
-            for (int m = 0; m < MEASURES; m++) {
-                char key[48];
-                snprintf(key, sizeof key, "%s_spread", measure_key[m]);
-                json_object_set_new(o, measure_key[m],
-                                    isfinite(c.mean[m]) ? json_real(c.mean[m]) : json_null());
-                json_object_set_new(o, key,
-                                    isfinite(c.spread[m]) ? json_real(c.spread[m]) : json_null());
-            }
-            st = cli_json_print(o);
+    for (size_t i = 0; st == STET_OK && i < g->cells; i++) {
+        const cell c = cell_of(g, i);
+        const sweep_point *p = point_of(g, i);
+        json_t *o = cli_json_start(&cmd_sweep, cfg);
+        for (size_t x = 0; x < SWEEP_SEED; x++)
+            json_object_set_new(o, sweep_axes[x].key,
+                                p->value[x] ? json_real(atof(p->value[x])) : json_null());
+        json_object_set_new(o, "seeds", json_integer((json_int_t)c.seeds));
+        for (measure m = 0; m < MEASURES; m++) {
+            char key[48];
+            snprintf(key, sizeof key, "%s_spread", measures[m].key);
+            json_object_set_new(o, measures[m].key, real_or_null(c.mean[m]));
+            json_object_set_new(o, key, real_or_null(c.spread[m]));
         }
+        st = cli_json_print(o);
+    }
     return st;
 }
 
-/* One line a lambda over the betas; where only lambdas were swept over, over these. */
-static stet_status plot(const sweep_cfg *cfg, const grid *g, const char *name, const char *label,
-                        const measure *which, size_t n_which, bool percents)
+/* "test, lambda 2": the measure, and the values of the axes before the one that is drawn over. */
+static void name_line(const sweep_point *p, size_t over, measure m, char *out, size_t size)
 {
-    static const char *const measure_name[MEASURES] = {"validation", "test", "layer", "logits",
-                                                       "Lipschitz"};
-    const bool over_beta = g->beta.v[0] != NULL;
-    const list *x = over_beta ? &g->beta : &g->smooth;
-    const size_t lines = over_beta ? g->smooth.n : 1;
+    size_t at = (size_t)snprintf(out, size, "%s", measures[m].line);
+    for (size_t x = 0; x < over && at < size; x++)
+        if (p->value[x])
+            at += (size_t)snprintf(out + at, size - at, ", %s %s", sweep_axes[x].name, p->value[x]);
+}
+
+/* Measures `from` to `to` over the last axis swept over, a line for each combination of the others:
+ * as this axis is the fastest, a line is a stretch of cells. */
+static void add_lines(stet_plot *p, const grid *g, size_t over, measure from, measure to)
+{
+    const size_t n = g->axis[over].n;
+    for (measure m = from; m <= to; m++)
+        for (size_t first = 0; first < g->cells; first += n) {
+            const double unit = measures[m].share ? 100 : 1;
+            double at[MOST], y[MOST], spread[MOST];
+            bool any = false;
+            for (size_t i = 0; i < n; i++) {
+                const cell c = cell_of(g, first + i);
+                at[i] = (double)i;
+                y[i] = unit * c.mean[m];
+                spread[i] = unit * c.spread[m];
+                any |= isfinite(y[i]);
+            }
+            char name[128];
+            name_line(point_of(g, first), over, m, name, sizeof name);
+            if (any)
+                stet_plot_line(p, name, at, y, spread, n);
+        }
+}
+
+static stet_status plot(const sweep_cfg *cfg, const grid *g, const char *name, const char *title,
+                        measure from, measure to)
+{
+    size_t over = SWEEP_SEED - 1;
+    while (!g->axis[over].v[0])
+        over--;
+    const bool shares = measures[from].share;
     stet_plot *p;
     stet_status st =
-        stet_plot_new(&(stet_plot_options){.title = label,
-                                           .x_label = over_beta ? "beta" : "lambda",
-                                           .y_label = percents ? "accuracy (%)" : "sum of M",
-                                           .y_scale = percents ? STET_LINEAR : STET_LOG,
-                                           .x_names = x->v,
-                                           .n_x_names = x->n},
+        stet_plot_new(&(stet_plot_options){.title = title,
+                                           .x_label = sweep_axes[over].name,
+                                           .y_label = shares ? "accuracy (%)" : "sum of M",
+                                           .y_scale = shares ? STET_LINEAR : STET_LOG,
+                                           .x_names = g->axis[over].v,
+                                           .n_x_names = g->axis[over].n},
                       &p);
     if (st != STET_OK)
         return st;
-    for (size_t w = 0; w < n_which; w++)
-        for (size_t l = 0; l < lines; l++) {
-            double at[MOST], y[MOST], spread[MOST];
-            bool any = false;
-            for (size_t i = 0; i < x->n; i++) {
-                const cell c = over_beta ? cell_of(g, l, i) : cell_of(g, i, 0);
-                at[i] = (double)i;
-                y[i] = c.mean[which[w]] * (percents ? 100 : 1);
-                spread[i] = c.spread[which[w]] * (percents ? 100 : 1);
-                any |= isfinite(y[i]);
-            }
-            char text[96];
-            snprintf(text, sizeof text, "%s%s%s", measure_name[which[w]],
-                     over_beta && g->smooth.v[l] ? ", lambda " : "",
-                     over_beta && g->smooth.v[l] ? g->smooth.v[l] : "");
-            if (any)
-                stet_plot_line(p, text, at, y, spread, x->n);
-        }
+    add_lines(p, g, over, from, to);
     static const char *const ending[] = {"svg", "png"};
     for (int k = 0; st == STET_OK && k < 2; k++) {
         char path[1100];
@@ -272,58 +322,75 @@ static stet_status plot(const sweep_cfg *cfg, const grid *g, const char *name, c
     return st;
 }
 
-static stet_status show(const sweep_cfg *cfg, const grid *g)
+static stet_status show(const sweep_cfg *cfg, const sweep *s, const grid *g)
 {
     stet_status st = cfg->common.json ? print_json(cfg, g) : STET_OK;
     if (!cfg->common.json)
-        print_table(g);
+        print_table(s, g);
     if (st == STET_OK)
-        st = plot(cfg, g, "accuracy", "Clean accuracy", (const measure[]){VALID, TEST}, 2, true);
+        st = plot(cfg, g, "accuracy", s->attack || s->certify ? "Accuracy" : "Clean accuracy",
+                  VALID, CERTIFIED);
     if (st == STET_OK)
-        st = plot(cfg, g, "gbm", "Growth bounds", (const measure[]){GBM, LOGITS}, 2, false);
+        st = plot(cfg, g, "gbm", "Growth bounds", GBM, LOGITS);
     return st;
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
 
+/* Every mistake is told before the first run starts. */
+static stet_status check(const sweep_cfg *cfg)
+{
+    const cli_source *from = &cfg->source;
+    bool any = false;
+    for (size_t x = 0; x < SWEEP_SEED; x++)
+        any |= cfg->values[x] != NULL;
+    if (!cfg->out)
+        return cli_usage("expected -o DIR");
+    if (!any)
+        return cli_usage("expected --betas, --kappas or --smooths: something to sweep over");
+    if ((cfg->attack || cfg->certify) && !(from->data && from->synonyms))
+        return cli_usage("--attack and --certify need --test FILE and --synonyms SET");
+    if (!cfg->attack && !cfg->certify && (from->limit || from->synonyms))
+        return cli_usage(
+            "--limit and --synonyms go with --attack or --certify; what training needs "
+            "comes after --");
+    return cfg->attack ? stet_attack_settings(cfg->attack, SWEEP_PROFILE, NULL, NULL, NULL)
+                       : STET_OK;
+}
+
 static stet_status run(void *config, const stet_rest *rest)
 {
     const sweep_cfg *cfg = config;
     grid g = {0};
-    if (!cfg->out)
-        return cli_usage("expected -o DIR");
-    if (!cfg->betas && !cfg->smooths)
-        return cli_usage("expected --betas or --smooths: something to sweep over");
-    stet_status st = parse("betas", cfg->betas, &g.beta);
+    stet_status st = check(cfg);
     if (st == STET_OK)
-        st = parse("smooths", cfg->smooths, &g.smooth);
-    if (st == STET_OK)
-        st = parse("seeds", cfg->seeds, &g.seed);
+        st = make_grid(cfg, &g);
     if (st == STET_OK && mkdir(cfg->out, 0777) != 0 && errno != EEXIST)
         st = cli_fail(STET_EIO, "%s: %s", cfg->out, strerror(errno));
-    if (st == STET_OK)
-        st = make_points(cfg, &g);
-    if (st != STET_OK)
-        return st;
     const long cores =
         cfg->common.threads ? (long)cfg->common.threads : sysconf(_SC_NPROCESSORS_ONLN);
     sweep s = {.point = g.point,
                .n = g.n,
                .jobs = (size_t)cfg->jobs,
                .threads = cores / cfg->jobs > 1 ? cores / cfg->jobs : 1,
-               .test = cfg->test,
+               .source = cfg->source,
+               .seed = cfg->common.seed,
+               .attack = cfg->attack,
+               .certify = cfg->certify,
                .train_args = rest->v,
                .n_train_args = rest->n,
                .done = on_done};
-    st = sweep_run(&s);
-    size_t failed = 0;
-    for (size_t i = 0; i < g.n; i++)
-        failed += g.point[i].failed;
     if (st == STET_OK)
-        st = show(cfg, &g);
-    if (st == STET_OK && failed)
+        st = sweep_run(&s);
+    if (st == STET_OK)
+        st = show(cfg, &s, &g);
+    size_t failed = 0;
+    for (size_t i = 0; st == STET_OK && i < g.n; i++)
+        failed += g.point[i].failed;
+    if (failed)
         st = cli_fail(STET_EIO, "%zu of %zu points failed; the same command tries them again",
                       failed, g.n);
+    sweep_deinit(&s);
     free(g.point);
     return st;
 }
@@ -331,14 +398,23 @@ static stet_status run(void *config, const stet_rest *rest)
 const cli_command cmd_sweep = {
     .name = "sweep",
     .args = "-- TRAIN OPTIONS",
-    .summary = "train over a grid of betas and lambdas, and compare",
-    .details = "Every point is a run folder inside the output folder; what is complete is not "
-               "computed again, so a sweep that was\n"
-               "stopped goes on with the same command, and more values can be added later. What "
-               "follows `--` goes to `stet train`.",
+    .summary = "train over a grid of betas, kappas and lambdas, and compare",
+    .details =
+        "Every point is a run folder inside the output folder; what is complete is not "
+        "computed again, so a sweep that was\n"
+        "stopped goes on with the same command, and more values or measurements can be added "
+        "later. What was measured is\n"
+        "in DIR/results of each, where `stet report` finds it; what is there for the same "
+        "model, texts, sets and settings\n"
+        "is not measured again. What follows `--` goes to `stet train`; betas and kappas set "
+        "its --defense unless it is given there.",
     .examples = "  stet sweep -o sweeps/cnn --betas 0,1e-4,1e-3 --seeds 1,2,3 --test test.tsv.xz "
                 "--jobs 2 -- \\\n"
-                "    --data train.tsv.xz --vectors glove.6B.300d.txt --model cnn --gbm-of logits\n",
+                "    --data train.tsv.xz --vectors glove.6B.300d.txt --model cnn --gbm-of logits\n"
+                "  stet sweep -o sweeps/cnn --betas 0,1e-4,1e-3 --test test.tsv.xz --attack greedy "
+                "--certify \\\n"
+                "    --synonyms jia.subst --limit 500 -- --data train.tsv.xz --vectors "
+                "glove.6B.300d.txt\n",
     .opts = opts,
     .cfg_size = sizeof(sweep_cfg),
     .max_args = STET_LIST_MAX,

@@ -69,7 +69,8 @@ static void set_identity(json_t *o, const cli_measured *m)
 
 /* ---- the object --------------------------------------------------------------------------- */
 
-static json_t *make(const cli_measured *m, json_t *numbers)
+/* What was measured: enough to tell two results apart. */
+static json_t *make_head(const cli_measured *m)
 {
     json_t *o = cli_json_start(m->cmd, m->cfg);
     if (!o)
@@ -80,6 +81,14 @@ static json_t *make(const cli_measured *m, json_t *numbers)
     json_object_set_new(o, "seed", json_integer(common->seed));
     if (m->model)
         json_object_set_new(o, "model_fingerprint", fingerprint(stet_model_fingerprint(m->model)));
+    return o;
+}
+
+static json_t *make(const cli_measured *m, json_t *numbers)
+{
+    json_t *o = make_head(m);
+    if (!o)
+        return NULL;
     if (m->data)
         json_object_set_new(o, "data",
                             json_pack("{s:s, s:o, s:I, s:I}", "name", last_part(m->data_path),
@@ -105,6 +114,37 @@ void cli_record(const cli_measured *m, json_t *numbers)
     stet_free(text);
     json_decref(numbers);
     json_decref(o);
+}
+
+/* Is `name` of the names that a result called `base` can have? */
+static bool named(const char *name, const char *base, const char *identity)
+{
+    const size_t n = strlen(base);
+    return strncmp(name, base, n) == 0 &&
+           (name[n] == '\0' || (name[n] == '-' && strcmp(name + n + 1, identity) == 0));
+}
+
+static bool same_at(const json_t *a, const json_t *b, const char *key)
+{
+    return json_equal(json_object_get(a, key), json_object_get(b, key));
+}
+
+json_t *cli_recorded(const cli_measured *m)
+{
+    json_t *head = make_head(m), *found = NULL;
+    const char *identity = json_string_value(json_object_get(head, "identity"));
+    stet_results r = {0};
+    if (identity && stet_results_read(m->dir, &r) == STET_OK)
+        for (size_t i = 0; !found && i < r.n; i++) {
+            json_t *o = named(r.name[i], m->name, identity) ? json_loads(r.json[i], 0, NULL) : NULL;
+            if (o && same_at(o, head, "command") && same_at(o, head, "identity") &&
+                same_at(o, head, "model_fingerprint"))
+                found = json_incref(o);
+            json_decref(o);
+        }
+    stet_results_deinit(&r);
+    json_decref(head);
+    return found;
 }
 
 /* ---- attacked texts ----------------------------------------------------------------------- */

@@ -37,6 +37,10 @@ typedef struct cli_measured {
  * that cannot be written to is worth a warning, not a failure. */
 void cli_record(const cli_measured *m, json_t *numbers);
 
+/* What cli_record kept of the same command about this very model, with the same settings, data and
+ * sets, as a new reference; NULL: nothing. Of `m`, the paths and `texts` may be missing. */
+json_t *cli_recorded(const cli_measured *m);
+
 /* What to keep of an attack: the most telling texts, and which texts were turned (for comparing two
  * models on one sample). cli_examples_add is the `each` of stet_attack_args. */
 enum { CLI_EXAMPLES = 8 };

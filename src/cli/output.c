@@ -255,6 +255,15 @@ static void add_cell(cli_table *t, const char *text)
     t->cell[t->n++] = strdup(text);
 }
 
+/* The heading says how many columns there are; shorter rows are filled up. */
+static void end_row(cli_table *t, size_t cols)
+{
+    if (t->rows++ == 0)
+        t->cols = cols;
+    for (; cols < t->cols; cols++)
+        add_cell(t, "");
+}
+
 void cli_row(cli_table *t, const char *first, ...)
 {
     va_list ap;
@@ -263,10 +272,14 @@ void cli_row(cli_table *t, const char *first, ...)
     for (const char *c = first; c; c = va_arg(ap, const char *), cols++)
         add_cell(t, c);
     va_end(ap);
-    if (t->rows++ == 0)
-        t->cols = cols;
-    for (; cols < t->cols; cols++)
-        add_cell(t, "");
+    end_row(t, cols);
+}
+
+void cli_row_of(cli_table *t, const char *const *cell, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        add_cell(t, cell[i]);
+    end_row(t, n);
 }
 
 /* Columns on the terminal: UTF-8 continuation bytes take none. */

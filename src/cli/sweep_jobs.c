@@ -12,27 +12,34 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/measured.h"
 
 extern char **environ;
 
 enum { MAX_ARGS = 96, PATH = 1100, INTERRUPTED = 130 };
-static const char *const stage_file[] = {"train.json", "eval.json", "inspect.json"};
+
+const sweep_axis sweep_axes[SWEEP_AXES] = {
+    [SWEEP_SMOOTH] = {"smooths", "smooth", "lambda", NULL},
+    [SWEEP_KAPPA] = {"kappas", "kappa", "kappa", "certified"},
+    [SWEEP_BETA] = {"betas", "beta", "beta", "gbm"},
+    [SWEEP_SEED] = {"seeds", "seed", "seed", NULL},
+};
+
+static const cli_command *const stage_command[SWEEP_DONE] = {&cmd_train, &cmd_eval, &cmd_inspect,
+                                                             &cmd_attack, &cmd_certify};
 
 static void in_dir(const sweep_point *p, const char *name, char out[PATH])
 {
     snprintf(out, PATH, "%s/%s", p->dir, name);
 }
 
-/* Past every stage whose file is there. */
-static void skip_done(const sweep *s, sweep_point *p)
+bool sweep_wants(const sweep *s, sweep_stage stage)
 {
-    for (; p->stage != SWEEP_DONE; p->stage++) {
-        char path[PATH];
-        in_dir(p, stage_file[p->stage], path);
-        if (access(path, R_OK) != 0 && !(p->stage == SWEEP_EVAL && !s->test))
-            return;
-    }
+    return stage == SWEEP_EVAL      ? s->source.data != NULL
+           : stage == SWEEP_ATTACK  ? s->attack != NULL
+           : stage == SWEEP_CERTIFY ? s->certify
+                                    : true;
 }
 
 /* ---- commands ----------------------------------------------------------------------------- */
@@ -40,7 +47,7 @@ static void skip_done(const sweep *s, sweep_point *p)
 typedef struct arguments {
     const char *v[MAX_ARGS + 1];
     size_t n;
-    char threads[24];
+    char threads[24], seed[24], limit[24], defense[64], option[SWEEP_AXES][16];
 } arguments;
 
 static void push(arguments *a, const char *name, const char *value)
@@ -52,47 +59,161 @@ static void push(arguments *a, const char *name, const char *value)
     a->v[a->n++] = value;
 }
 
+static const char *number(char out[24], int64_t v)
+{
+    snprintf(out, 24, "%lld", (long long)v);
+    return out;
+}
+
+/* Options that the user gives come after the defences of the axes, so that --defense may name more,
+ * and before the point's own values. */
+static void train_command(const sweep *s, const sweep_point *p, arguments *a)
+{
+    for (size_t x = 0; x < SWEEP_AXES; x++)
+        if (p->value[x] && sweep_axes[x].defense)
+            snprintf(a->defense + strlen(a->defense), sizeof a->defense - strlen(a->defense),
+                     "%s%s", *a->defense ? "," : "", sweep_axes[x].defense);
+    push(a, "--defense", *a->defense ? a->defense : NULL);
+    for (size_t i = 0; i < s->n_train_args; i++)
+        push(a, NULL, s->train_args[i]);
+    for (size_t x = 0; x < SWEEP_AXES; x++) {
+        snprintf(a->option[x], sizeof a->option[x], "--%s", sweep_axes[x].key);
+        push(a, a->option[x], p->value[x]);
+    }
+    push(a, "-o", p->dir);
+    push(a, NULL, "--resume");
+}
+
+static void measure_command(const sweep *s, const sweep_point *p, arguments *a)
+{
+    const bool swaps = p->stage == SWEEP_ATTACK || p->stage == SWEEP_CERTIFY;
+    push(a, NULL, p->dir);
+    push(a, "--data", s->source.data);
+    push(a, "--seed", number(a->seed, s->seed));
+    push(a, "--top", p->stage == SWEEP_INSPECT ? "0" : NULL);
+    push(a, "--attack", p->stage == SWEEP_ATTACK ? s->attack : NULL);
+    push(a, "--profile", p->stage == SWEEP_ATTACK ? SWEEP_PROFILE : NULL);
+    push(a, "--synonyms", swaps ? s->source.synonyms : NULL);
+    push(a, "--limit", swaps ? number(a->limit, s->source.limit) : NULL);
+}
+
 static void command_of(const sweep *s, const sweep_point *p, arguments *a)
 {
     *a = (arguments){.n = 0};
     push(a, NULL, "stet");
-    if (p->stage == SWEEP_TRAIN) {
-        push(a, NULL, "train");
-        for (size_t i = 0; i < s->n_train_args; i++)
-            push(a, NULL, s->train_args[i]);
-        push(a, "--defense", p->beta ? "gbm" : NULL);
-        push(a, "--beta", p->beta);
-        push(a, "--smooth", p->smooth);
-        push(a, "--seed", p->seed);
-        push(a, "-o", p->dir);
-        push(a, NULL, "--resume");
-    } else {
-        push(a, NULL, p->stage == SWEEP_EVAL ? "eval" : "inspect");
-        push(a, NULL, p->dir);
-        push(a, "--data", s->test);
-        push(a, "--top", p->stage == SWEEP_INSPECT ? "0" : NULL);
-    }
+    push(a, NULL, stage_command[p->stage]->name);
+    if (p->stage == SWEEP_TRAIN)
+        train_command(s, p, a);
+    else
+        measure_command(s, p, a);
     push(a, NULL, "--json");
     push(a, "--progress", "never");
-    snprintf(a->threads, sizeof a->threads, "%ld", s->threads);
-    push(a, "--threads", a->threads);
+    push(a, "--threads", number(a->threads, s->threads));
 }
 
-/* Standard output goes to FILE.part, messages to log.txt. */
+/* ---- what is there already ---------------------------------------------------------------- */
+
+/* The texts as the stage's command reads them. Every point has the same classes: those of the data
+ * that all are trained on. */
+static const stet_dataset *texts_of(sweep *s, sweep_stage stage, const stet_model *m)
+{
+    const bool plain = stage == SWEEP_INSPECT;
+    if (s->source.data && !s->data[plain] &&
+        cli_data_load(&s->source, plain ? NULL : m, &s->data[plain]) != STET_OK)
+        return NULL; /* the command will say so */
+    return s->data[plain];
+}
+
+/* The settings of the stage's command, as it would understand its arguments. */
+static void *settings_of(const sweep *s, const sweep_point *p, arguments *a)
+{
+    const cli_command *cmd = stage_command[p->stage];
+    void *cfg = calloc(1, cmd->cfg_size);
+    stet_rest rest;
+    command_of(s, p, a);
+    if (cfg &&
+        stet_opt_parse(cmd->opts, cfg, (int)a->n - 2, (char *const *)a->v + 2, &rest) != STET_OK) {
+        free(cfg);
+        return NULL;
+    }
+    return cfg;
+}
+
+static json_t *measured(sweep *s, const sweep_point *p, const stet_model *m)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s", stage_command[p->stage]->name);
+    if (p->stage == SWEEP_ATTACK)
+        snprintf(name, sizeof name, "attack-%s-" SWEEP_PROFILE, s->attack);
+    if (p->stage == SWEEP_CERTIFY)
+        snprintf(name, sizeof name, "certify-auto");
+    const bool swaps = p->stage == SWEEP_ATTACK || p->stage == SWEEP_CERTIFY;
+    arguments a;
+    void *cfg = settings_of(s, p, &a);
+    json_t *found = cfg ? cli_recorded(&(cli_measured){.cmd = stage_command[p->stage],
+                                                       .cfg = cfg,
+                                                       .dir = p->dir,
+                                                       .name = name,
+                                                       .model = m,
+                                                       .data = texts_of(s, p->stage, m),
+                                                       .sets = swaps ? &s->sets : NULL})
+                        : NULL;
+    free(cfg);
+    return found;
+}
+
+/* Training is complete when its output is there; what it said of the model is in config.json. */
+static json_t *trained(const sweep_point *p)
+{
+    char output[PATH], config[PATH];
+    in_dir(p, "train.json", output);
+    in_dir(p, "config.json", config);
+    return access(output, R_OK) == 0 ? json_load_file(config, 0, NULL) : NULL;
+}
+
+/* Past every stage that is done or not wanted. */
+static void skip_done(sweep *s, sweep_point *p)
+{
+    stet_model *m = NULL;
+    for (; p->stage != SWEEP_DONE; p->stage++) {
+        if (!sweep_wants(s, p->stage))
+            continue;
+        if (p->stage != SWEEP_TRAIN && !m && stet_model_load(p->dir, &m) != STET_OK)
+            break;
+        json_t *r = p->stage == SWEEP_TRAIN ? trained(p) : measured(s, p, m);
+        if (!r)
+            break;
+        p->record[p->stage] = r;
+    }
+    stet_model_free(m);
+}
+
+/* ---- processes ---------------------------------------------------------------------------- */
+
+/* Where standard output goes: train.json while it is written; what is measured goes to DIR/results
+ * by itself. */
+static void output_of(const sweep_point *p, char out[PATH])
+{
+    if (p->stage == SWEEP_TRAIN)
+        in_dir(p, "train.json.part", out);
+    else
+        snprintf(out, PATH, "/dev/null");
+}
+
+/* Messages go to log.txt. */
 static bool start(const sweep *s, sweep_point *p)
 {
-    char part[PATH], log[PATH], name[32];
+    char out[PATH], log[PATH];
     arguments a;
     command_of(s, p, &a);
     mkdir(p->dir, 0777);
-    snprintf(name, sizeof name, "%s.part", stage_file[p->stage]);
-    in_dir(p, name, part);
+    output_of(p, out);
     in_dir(p, "log.txt", log);
     posix_spawn_file_actions_t files;
     if (posix_spawn_file_actions_init(&files) != 0)
         return false;
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, part, O_WRONLY | O_CREAT | O_TRUNC,
+    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out, O_WRONLY | O_CREAT | O_TRUNC,
                                      0666);
     posix_spawn_file_actions_addopen(&files, STDERR_FILENO, log, O_WRONLY | O_CREAT | O_TRUNC,
                                      0666);
@@ -128,22 +249,30 @@ static void on_stop(int sig)
     stopped = 1;
 }
 
-/* One finished process: its output becomes the stage's file. */
-static void finish(const sweep *s, sweep_point *p, int status)
+/* Training leaves train.json only when it came to its end. */
+static bool keep_output(const sweep_point *p, bool good)
 {
-    char part[PATH], final[PATH], name[32];
+    char part[PATH], final[PATH];
+    if (p->stage != SWEEP_TRAIN)
+        return true;
+    in_dir(p, "train.json.part", part);
+    in_dir(p, "train.json", final);
+    return good ? rename(part, final) == 0 : unlink(part) == 0;
+}
+
+/* One finished process: what it was to leave must be there. */
+static void finish(sweep *s, sweep_point *p, int status)
+{
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    snprintf(name, sizeof name, "%s.part", stage_file[p->stage]);
-    in_dir(p, name, part);
-    in_dir(p, stage_file[p->stage], final);
+    const sweep_stage stage = p->stage;
     p->pid = 0;
-    if (code == 0 && rename(part, final) == 0) {
+    const bool kept = keep_output(p, code == 0);
+    if (code == 0 && kept)
         skip_done(s, p);
-        if (p->stage == SWEEP_DONE && s->done)
-            s->done(s, p);
+    if (p->stage == SWEEP_DONE && s->done)
+        s->done(s, p);
+    if (p->stage != stage)
         return;
-    }
-    unlink(part);
     stopped |= code == INTERRUPTED;
     p->failed = code != INTERRUPTED;
     if (p->failed)
@@ -197,9 +326,10 @@ stet_status sweep_run(sweep *s)
     stopped = 0;
     sigaction(SIGINT, &stop, &before[0]);
     sigaction(SIGTERM, &stop, &before[1]);
-    for (size_t i = 0; i < s->n; i++)
+    stet_status st = s->source.synonyms ? stet_sets_load(s->source.synonyms, &s->sets) : STET_OK;
+    for (size_t i = 0; st == STET_OK && !stopped && i < s->n; i++)
         skip_done(s, &s->point[i]);
-    while (true) {
+    while (st == STET_OK) {
         if (!stopped)
             fill(s);
         if (running(s) == 0)
@@ -208,6 +338,15 @@ stet_status sweep_run(sweep *s)
     }
     sigaction(SIGINT, &before[0], NULL);
     sigaction(SIGTERM, &before[1], NULL);
-    return stopped ? cli_fail(STET_EINTR, "interrupted; the same command goes on from here")
-                   : STET_OK;
+    return stopped ? cli_fail(STET_EINTR, "interrupted; the same command goes on from here") : st;
+}
+
+void sweep_deinit(sweep *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < SWEEP_DONE; k++)
+            json_decref(s->point[i].record[k]);
+    stet_dataset_free(s->data[0]);
+    stet_dataset_free(s->data[1]);
+    stet_sets_free(&s->sets);
 }

@@ -1,39 +1,67 @@
 /* cli/sweep_jobs.h - the points of a sweep and the processes that compute them. A point is a run
- * folder; its stages are commands of this program whose standard output becomes a file in the
- * folder. A stage whose file is there is done, so a sweep that was stopped at any moment goes on
- * from there. */
+ * folder; its stages are commands of this program. Training is done when its standard output,
+ * train.json, is in the folder; what is measured afterwards is done when DIR/results holds it for
+ * this very model, these texts, sets and settings (cli/measured.h). So a sweep that was stopped at
+ * any moment goes on from there, and what was measured by hand counts. */
 #ifndef CLI_SWEEP_JOBS_H
 #define CLI_SWEEP_JOBS_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
-#include "stet/status.h"
+#include "cli/source.h"
 
-typedef enum sweep_stage { SWEEP_TRAIN, SWEEP_EVAL, SWEEP_INSPECT, SWEEP_DONE } sweep_stage;
+/* What can be swept over. The seeds are last: points that differ only in them stand together. */
+enum { SWEEP_SMOOTH, SWEEP_KAPPA, SWEEP_BETA, SWEEP_SEED, SWEEP_AXES };
+typedef struct sweep_axis {
+    const char *option;  /* of `stet sweep` that lists its values */
+    const char *key;     /* the option of `stet train` that gets one; in names of folders, JSON */
+    const char *name;    /* in tables and plots */
+    const char *defense; /* that has the option, or NULL */
+} sweep_axis;
+extern const sweep_axis sweep_axes[SWEEP_AXES];
+
+typedef enum sweep_stage {
+    SWEEP_TRAIN,
+    SWEEP_EVAL,
+    SWEEP_INSPECT,
+    SWEEP_ATTACK,
+    SWEEP_CERTIFY,
+    SWEEP_DONE
+} sweep_stage;
+
+/* Settings of --attack, those that `stet attack` has by itself: its results count. */
+#define SWEEP_PROFILE "openattack"
 
 typedef struct sweep_point {
-    const char *beta, *smooth, *seed; /* as given; NULL: not swept over */
+    const char *value[SWEEP_AXES]; /* as given; NULL: not swept over */
     char dir[1024];
     sweep_stage stage;
-    pid_t pid; /* 0: nothing runs */
+    json_t *record[SWEEP_DONE]; /* of stages that are done: config.json, then results; or NULL */
+    pid_t pid;                  /* 0: nothing runs */
     bool failed;
 } sweep_point;
 
 typedef struct sweep {
     sweep_point *point;
     size_t n;
-    size_t jobs;                   /* processes side by side */
-    long threads;                  /* of each */
-    const char *test;              /* NULL: none */
+    size_t jobs;        /* processes side by side */
+    long threads;       /* of each */
+    cli_source source;  /* data: texts to measure on, or NULL; sets and sample for the last two */
+    int64_t seed;       /* of what is measured: the same texts for every point */
+    const char *attack; /* NULL: none */
+    bool certify;
     const char *const *train_args; /* (n_train_args) */
     size_t n_train_args;
     void (*done)(const struct sweep *s, const sweep_point *p); /* a point is complete */
+    /* Its own; zero before sweep_run. */
+    stet_dataset *data[2]; /* with the models' classes, and as the file has them */
+    stet_sets sets;
 } sweep;
 
+bool sweep_wants(const sweep *s, sweep_stage stage); /* is it to be done at all? */
 /* Every point to its end. Points that fail are marked and the others go on; STET_EINTR when a
  * signal came: the running points have been stopped with their checkpoints written. */
 stet_status sweep_run(sweep *s);
+void sweep_deinit(sweep *s); /* with the records of its points */
 
 #endif

@@ -18,7 +18,7 @@ train="--data train.tsv --vectors vectors.txt --model cnn --filters 8 --lr 0.02 
 
 output "validation %" "$STET" sweep -o s --betas 0,0.1 --seeds 1,2 --jobs 2 --test train.tsv -- $train
 for p in beta-0_seed-1 beta-0_seed-2 beta-0.1_seed-1 beta-0.1_seed-2; do
-    [ -s s/$p/config.json ] && [ -s s/$p/eval.json ] && [ -s s/$p/inspect.json ] || fail "s/$p is not complete"
+    [ -s s/$p/config.json ] && [ -s s/$p/results/eval.json ] && [ -s s/$p/results/inspect.json ] || fail "s/$p is not complete"
 done
 for f in accuracy.svg accuracy.png gbm.svg gbm.png; do
     [ -s s/$f ] || fail "s/$f is missing"
@@ -28,24 +28,81 @@ done
 output '"beta":0.1,"seeds":2,"valid_accuracy":1.0' "$STET" sweep -o s --betas 0,0.1 --seeds 1,2 --json -- $train
 
 # The bound is smaller with the term than without.
-sum() { sed 's/.*"gbm_sum":\([0-9.]*\).*/\1/' "s/$1/inspect.json"; }
+sum() { sed -n 's/.*"gbm_sum": *\([0-9.]*\).*/\1/p' "s/$1/results/inspect.json"; }
 [ "$(printf '%s\n%s\n' "$(sum beta-0.1_seed-1)" "$(sum beta-0_seed-1)" | sort -g | head -1)" = "$(sum beta-0.1_seed-1)" ] ||
     fail "beta 0.1 gives $(sum beta-0.1_seed-1), beta 0 $(sum beta-0_seed-1)"
 
 # What is complete stays; what is missing is made; more values may be added.
-touch -d '2001-01-01' s/*/train.json
-rm s/beta-0.1_seed-2/inspect.json
-output "0.3" "$STET" sweep -o s --betas 0,0.1,0.3 --seeds 1,2 -- $train
-[ "$(find s -name train.json -newermt 2002-01-01 | wc -l)" = 2 ] || fail "complete points were trained again"
-[ -s s/beta-0.1_seed-2/inspect.json ] || fail "a missing stage was not made"
+old() { find "$@" -type f -exec touch -d '2001-01-01' {} +; }
+fresh() { find s -path "$1" -newermt 2002-01-01 | wc -l; }
+old s/*/train.json s/*/results
+rm s/beta-0.1_seed-2/results/inspect.json
+output "0.3" "$STET" sweep -o s --betas 0,0.1,0.3 --seeds 1,2 --test train.tsv -- $train
+[ "$(fresh '*/train.json')" = 2 ] || fail "complete points were trained again"
+[ "$(fresh '*/results/eval.json')" = 2 ] || fail "complete points were measured again"
+[ "$(fresh '*/results/inspect.json')" = 3 ] || fail "a missing stage was not made, or too many were"
+
+# Attacked and proved accuracy of the same sample, in the table, as JSON and in the plot.
+measure="--test train.tsv --attack greedy --certify --synonyms map.json"
+old s/*/train.json s/*/results
+output "AUA %" "$STET" sweep -o s --betas 0,0.1 --seeds 1,2 $measure --limit 8 -- $train
+grep -q "test %.*AUA %.*certified %.*sum of M" "$TMP/.out" || fail "columns: $(head -1 "$TMP/.out")"
+grep -q "under attack .*certified .*(4 of 4)" "$TMP/.err" || fail "stderr: $(cat "$TMP/.err")"
+grep -q "under attack" s/accuracy.svg && grep -q "certified" s/accuracy.svg || fail "lines of the plot"
+[ "$(fresh '*/results/eval.json')" = 0 ] || fail "what was measured is measured again"
+[ "$(fresh '*/results/attack-greedy-openattack.json')" = 4 ] || fail "attacks"
+[ "$(fresh '*/results/certify-auto.json')" = 4 ] || fail "proofs"
+same() { sed -n "s/.*\"$1\":\([0-9.]*\).*/\1/p"; }
+"$STET" attack s/beta-0_seed-1 --data train.tsv --attack greedy --synonyms map.json --limit 8 --no-record --json >one
+"$STET" attack s/beta-0_seed-2 --data train.tsv --attack greedy --synonyms map.json --limit 8 --no-record --json >two
+"$STET" sweep -q -o s --betas 0 --seeds 1,2 $measure --limit 8 --json -- $train >cell
+echo "$(same aua <one) $(same aua <two) $(same aua <cell)" |
+    awk '{ d = ($1 + $2) / 2 - $3; exit !(NF == 3 && d < 1e-9 && d > -1e-9) }' || fail "aua is not the mean: $(cat cell)"
+grep -q '"certified":[01]' cell || fail "certified: $(cat cell)"
+
+# Measured once: by the sweep, or by hand with the same settings. Another sample, other texts of the same name or a
+# model that was trained anew are something else.
+old s/*/results
+rm -r s/beta-0_seed-1/results
+"$STET" certify s/beta-0_seed-1 --data train.tsv --synonyms map.json --limit 8 >out || fail "certify"
+old s/*/results
+output "AUA %" "$STET" sweep -o s --betas 0,0.1 --seeds 1,2 $measure --limit 8 -- $train
+[ "$(fresh '*/results/certify*')" = 0 ] || fail "certified again: $(find s -path '*/results/certify*' -newermt 2002-01-01)"
+[ "$(fresh '*/results/attack*')" = 1 ] || fail "attacked again"
+output "AUA %" "$STET" sweep -o s --betas 0 $measure --limit 6 -- $train
+[ "$(fresh 's/beta-0_seed-1/results/certify-auto-*.json')" = 1 ] || fail "another sample was not proved"
+old s/*/results
+mv train.tsv kept && head -60 kept >train.tsv
+output "AUA %" "$STET" sweep -o s --betas 0 $measure --limit 6 -- $train
+[ "$(fresh 's/beta-0_seed-1/results/attack*')" = 1 ] || fail "other texts were not attacked"
+mv kept train.tsv
+old s/*/results
+find s/beta-0_seed-1 -maxdepth 1 -type f -delete
+output "AUA %" "$STET" sweep -o s --betas 0 $measure --limit 8 -- $train --lr 0.01
+[ "$(fresh 's/beta-0_seed-1/results/certify-auto.json')" = 1 ] || fail "a new model was not proved"
+
+# Every axis goes to its option of training and names the folders.
+output "kappa" "$STET" sweep -o a --kappas 0,0.2 --betas 0.1 -- $train --synonyms map.json
+grep -q "kappa  *beta  *seeds" "$TMP/.out" || fail "columns: $(head -1 "$TMP/.out")"
+grep -q '"kappa": 0.2\|kappa=0.2' a/kappa-0.2_beta-0.1_seed-1/config.json || fail "kappa does not reach the run"
+grep -q 'certified,gbm' a/kappa-0.2_beta-0.1_seed-1/config.json || fail "both defences"
+output "kappa" "$STET" sweep -o b --kappas 0.2 -- $train --synonyms map.json --defense certified,gbm --beta 0.1
+grep -q 'certified,gbm' b/kappa-0.2_seed-1/config.json || fail "--defense after -- names more"
 
 output "lambda" "$STET" sweep -o l --smooths 0,2 -- $train --synonyms map.json
 [ -s l/smooth-2_seed-1/config.json ] || fail "smooth-2"
 grep -q '"smooth": 2.0' l/smooth-2_seed-1/config.json || fail "lambda does not reach the run"
 
-expect 2 "expected --betas or --smooths" "$STET" sweep -o x -- $train
+expect 2 "expected --betas, --kappas or --smooths" "$STET" sweep -o x -- $train
 expect 2 "expected -o DIR" "$STET" sweep --betas 1 -- $train
 expect 2 "--betas 0,x" "$STET" sweep -o x --betas 0,x -- $train
+expect 2 "--kappas -1" "$STET" sweep -o x --kappas -1 -- $train
+expect 2 "need --test FILE and --synonyms SET" "$STET" sweep -o x --betas 0 --certify --test train.tsv -- $train
+expect 2 "need --test FILE and --synonyms SET" "$STET" sweep -o x --betas 0 --attack greedy --synonyms map.json -- $train
+expect 2 "go with --attack or --certify" "$STET" sweep -o x --betas 0 --test train.tsv --limit 3 -- $train
+expect 2 "greedo" "$STET" sweep -o x --betas 0 $(echo $measure | sed s/greedy/greedo/) -- $train
+expect 1 "none.json" "$STET" sweep -o x --betas 0 --test train.tsv --certify --synonyms none.json -- $train
+[ ! -e x/beta-0_seed-1 ] || fail "training began before the options were checked"
 "$STET" sweep -o x --betas 0 -- --data none.tsv --vectors vectors.txt >out 2>err
 [ $? = 1 ] || fail "a failed point should give status 1"
 grep -q "x/beta-0_seed-1: failed: stet: none.tsv" err || fail "stderr: $(cat err)"
