@@ -249,6 +249,7 @@ static double place(const axis *a, double v)
 /* ---- axes --------------------------------------------------------------------------------- */
 
 static const double small = 12, large = 15;
+enum { LEGEND_ROW = 18 };
 
 static void line2(canvas *c, double x0, double y0, double x1, double y1, int paint, double width)
 {
@@ -287,23 +288,26 @@ static void draw_axes(const stet_plot *p, canvas *c, const axis *x, const axis *
         c->text(c, 16, (y->from + y->to) / 2, small, ANCHOR_MIDDLE, true, PAINT_INK, p->o.y_label);
 }
 
-static void draw_legend(const stet_plot *p, canvas *c, double right)
+/* The names of the series below the title, in as many rows as they need; how many more than one.
+ * Without a canvas they are only counted. */
+static int legend(const stet_plot *p, canvas *c, double left, double right)
 {
-    double at = right;
-    for (int k = p->n_series - 1; k >= 0; k--) { /* from the right, last series first */
-        const item *it = p->first;
-        for (int i = -1; it; it = it->next) {
-            i += it->kind != ITEM_MARK;
-            if (i == k)
-                break;
-        }
-        if (!it || it->kind == ITEM_HEAT || !*it->name)
+    double at = left;
+    int row = 0;
+    for (const item *it = p->first; it; it = it->next) {
+        if (it->kind == ITEM_MARK || it->kind == ITEM_HEAT || !*it->name)
             continue;
-        at -= 0.62 * small * (double)strlen(it->name);
-        c->text(c, at, 44, small, ANCHOR_START, false, PAINT_INK, it->name);
-        c->rect(c, at - 16, 35, 10, 10, it->paint, 1, NULL);
-        at -= 32;
+        const double wide = 32 + 0.62 * small * (double)strlen(it->name);
+        if (at > left && at + wide > right)
+            at = left, row++;
+        if (c) {
+            c->rect(c, at, 35 + LEGEND_ROW * row, 10, 10, it->paint, 1, NULL);
+            c->text(c, at + 16, 44 + LEGEND_ROW * row, small, ANCHOR_START, false, PAINT_INK,
+                    it->name);
+        }
+        at += wide;
     }
+    return row;
 }
 
 /* ---- contents ----------------------------------------------------------------------------- */
@@ -443,7 +447,7 @@ static stet_status draw(const stet_plot *p, canvas *c, arena *mem, bool bare)
     x.from = bare ? 62 : 76;
     x.to = c->width - (p->heat ? 84 : bare ? 14 : 24);
     y.from = c->height - (bare ? 46 : 56);
-    y.to = bare ? 22 : 60;
+    y.to = bare ? 22 : 60 + LEGEND_ROW * legend(p, NULL, x.from, x.to);
     draw_axes(p, c, &x, &y, bare);
     for (const item *it = p->first; it; it = it->next)
         switch (it->kind) {
@@ -467,7 +471,7 @@ static stet_status draw(const stet_plot *p, canvas *c, arena *mem, bool bare)
                     it->name);
         }
     if (!bare)
-        draw_legend(p, c, x.to);
+        legend(p, c, x.from, x.to);
     return STET_OK;
 }
 

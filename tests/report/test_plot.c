@@ -73,6 +73,33 @@ TEST(lines_have_a_point_each_and_names_are_escaped)
     stet_plot_free(p);
 }
 
+TEST(a_long_legend_has_several_rows_inside_the_picture)
+{
+    const double v[] = {0, 1};
+    stet_plot *p;
+    CHECK_OK(stet_plot_new(&(stet_plot_options){.width = 600}, &p));
+    for (char name[] = "a: under attack, lambda 2"; *name <= 'f'; ++*name)
+        CHECK_OK(stet_plot_line(p, name, v, v, NULL, 2));
+    char *text = svg_of(p);
+    double x, y, last = 0;
+    size_t rows = 0;
+    for (char first = 'a'; first <= 'f'; first++) {
+        char name[] = ">?: under attack, lambda 2</text>";
+        name[1] = first;
+        char *at = strstr(text, name);
+        CHECK(at != NULL);
+        while (at > text && strncmp(at, " x=", 3) != 0)
+            at--;
+        CHECK_EQ(sscanf(at, " x=\"%lf\" y=\"%lf\"", &x, &y), 2);
+        CHECK(x >= 0 && x + 25 * 6 <= 600);
+        rows += y > last;
+        last = y;
+    }
+    CHECK_EQ(rows, 3);
+    mem_free(text);
+    stet_plot_free(p);
+}
+
 TEST(a_logarithmic_axis_leaves_out_what_has_no_logarithm)
 {
     const double edge[] = {0, 0.1, 1, 10}, height[] = {5, 3, 0};
