@@ -328,8 +328,8 @@ static stet_status show(const sweep_cfg *cfg, const sweep *s, const grid *g)
     if (!cfg->common.json)
         print_table(s, g);
     if (st == STET_OK)
-        st = plot(cfg, g, "accuracy", s->attack || s->certify ? "Accuracy" : "Clean accuracy",
-                  VALID, CERTIFIED);
+        st = s->attack || s->certify ? plot(cfg, g, "accuracy", "Accuracy", TEST, CERTIFIED)
+                                     : plot(cfg, g, "accuracy", "Clean accuracy", VALID, TEST);
     if (st == STET_OK)
         st = plot(cfg, g, "gbm", "Growth bounds", GBM, LOGITS);
     return st;
