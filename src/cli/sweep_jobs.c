@@ -274,7 +274,7 @@ static void finish(sweep *s, sweep_point *p, int status)
     if (p->stage != stage)
         return;
     stopped |= code == INTERRUPTED;
-    p->failed = code != INTERRUPTED;
+    p->failed = code != INTERRUPTED && !(stopped && WIFSIGNALED(status));
     if (p->failed)
         explain(p, code == 0 ? "cannot keep the result" : "failed");
 }
@@ -304,16 +304,21 @@ static void fill(sweep *s)
     }
 }
 
+/* A signal was ours alone: pass it on. Training writes a checkpoint first; what measures has
+ * nothing to save. */
+static void stop_all(const sweep *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->point[i].pid)
+            kill(s->point[i].pid, s->point[i].stage == SWEEP_TRAIN ? SIGINT : SIGKILL);
+}
+
 static void wait_one(sweep *s)
 {
     int status;
     const pid_t pid = waitpid(-1, &status, 0);
-    if (pid < 0 && errno == EINTR) { /* ours alone: pass it on, then wait for their checkpoints */
-        for (size_t i = 0; i < s->n; i++)
-            if (s->point[i].pid)
-                kill(s->point[i].pid, SIGINT);
-        return;
-    }
+    if (pid < 0 && errno == EINTR)
+        stop_all(s);
     for (size_t i = 0; i < s->n; i++)
         if (pid > 0 && s->point[i].pid == pid)
             finish(s, &s->point[i], status);

@@ -116,4 +116,19 @@ kill -TERM $pid
 wait $pid
 [ $? = 130 ] || fail "an interrupted sweep should exit with 130, not $?: $(cat err)"
 [ -s k/beta-0_seed-1/checkpoint.safetensors ] || [ -s k/beta-0_seed-1/train.json ] || fail "no checkpoint: $(cat err)"
+
+# Stopped while it measures: at once, and the model is not trained again.
+awk '{ for (i = 0; i < 2000; i++) print $0, "good", "bad", i }' train.tsv >many.tsv
+slow="--betas 0 --test many.tsv --attack ga --synonyms map.json"
+"$STET" sweep -o m $slow -- $train >out 2>err &
+pid=$!
+while [ ! -s m/beta-0_seed-1/results/inspect.json ] && kill -0 $pid 2>/dev/null; do sleep 0.1; done
+kill -TERM $pid
+wait $pid
+[ $? = 130 ] || fail "an interrupted measurement should exit with 130, not $?: $(cat err)"
+grep -q failed err && fail "stopped is not failed: $(cat err)"
+[ ! -e m/beta-0_seed-1/results/attack-ga-openattack.json ] || fail "the attack was too quick to be stopped"
+old m/beta-0_seed-1/train.json
+output "AUA %" "$STET" sweep -o m $slow --limit 20 -- $train
+[ -z "$(find m -name train.json -newermt 2002-01-01)" ] || fail "trained again"
 exit $failed
