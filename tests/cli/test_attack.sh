@@ -50,11 +50,11 @@ cmp -s log1.jsonl cut.jsonl || fail "a resumed log differs"
 
 # Killed without warning while it works: the same command goes on and ends in the same bytes.
 i=0
-while [ $i -lt 400 ]; do printf '%d\tthis film is %s and %s number%d\n' $((i % 2)) $([ $((i % 2)) = 1 ] && echo "good fine" || echo "bad poor") $i; i=$((i + 1)); done >many.tsv
+while [ $i -lt 4000 ]; do printf '%d\tthis film is %s and %s number%d\n' $((i % 2)) $([ $((i % 2)) = 1 ] && echo "good fine" || echo "bad poor") $i; i=$((i + 1)); done >many.tsv
 big() { exec "$STET" attack cnn --data many.tsv --synonyms sets.json --attack ga --ga-population 200 --ga-iterations 60 --threads $1 --no-record -q --log $2; }
 (big 1 whole.jsonl) >/dev/null
 killed=0
-for pause in 0.05 0.1 0.2; do
+for pause in 0.02 0.05 0.1 0.2; do
     (big 2 killed.jsonl) >/dev/null 2>&1 &
     victim=$!
     sleep $pause
