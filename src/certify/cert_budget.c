@@ -1,8 +1,10 @@
-/* certify/cert_budget.c - what a sum over positions becomes when only so many may change. */
+/* certify/cert_budget.c - what families have in common: the vectors of a task, and what a sum over
+ * positions becomes when only so many may change. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "certify/certify_impl.h"
 
 static int falling(const void *a, const void *b)
@@ -30,4 +32,19 @@ double cert_within_budget(const cert_bound *b, const cert_task *t, size_t budget
     /* n additions of what is not negative, and one difference, rounded outward */
     const double rounding = (double)(t->n + 2) * DBL_EPSILON * (taken + fabs(b->base));
     return b->base - taken - rounding;
+}
+
+stet_status cert_vectors(const model *m, const cert_task *t, arena *a, double **out)
+{
+    const size_t words = t->start[t->n], D = m->dim;
+    double *vectors = *out = arena_new(a, double, words *D);
+    if (!vectors)
+        return STET_ENOMEM;
+    for (size_t k = 0; k < words; k++) {
+        if (t->word[k] >= m->n_words)
+            return error_set(STET_EUSAGE, "word %u of %zu", t->word[k], m->n_words);
+        for (size_t j = 0; j < D; j++)
+            vectors[k * D + j] = m->table[t->word[k] * D + j];
+    }
+    return STET_OK;
 }

@@ -118,21 +118,16 @@ static stet_status open(void *p, const cert_task *t)
 {
     work *w = p;
     const model *m = w->s->m;
-    const size_t words = t->start[t->n], D = m->dim, H = w->s->cell[0].H;
+    const size_t H = w->s->cell[0].H;
     arena_restore(&w->mem, (arena_mark){0});
     w->task = t;
     w->om = arena_new(&w->mem, double, 2 * H);
     w->size = arena_new(&w->mem, double, 2 * H);
     w->scratch = arena_new(&w->mem, double, t->n);
-    double *vectors = arena_new(&w->mem, double, words *D);
-    if (!w->om || !w->size || !w->scratch || !vectors)
+    double *vectors;
+    if (!w->om || !w->size || !w->scratch)
         return STET_ENOMEM;
-    for (size_t k = 0; k < words; k++)
-        if (t->word[k] >= m->n_words)
-            return error_set(STET_EUSAGE, "word %u of %zu", t->word[k], m->n_words);
-    for (size_t k = 0; k < words; k++)
-        for (size_t j = 0; j < D; j++)
-            vectors[k * D + j] = m->table[t->word[k] * D + j];
+    TRY(cert_vectors(m, t, &w->mem, &vectors));
     return lstm_pair_open(&w->pair, w->s->cell, lstm_float32, t->n, t->start, vectors, &w->mem);
 }
 

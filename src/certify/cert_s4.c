@@ -147,25 +147,20 @@ static stet_status open(void *p, const cert_task *t)
 {
     work *w = p;
     const model *m = w->s->m;
-    const size_t words = t->start[t->n], D = m->dim, H = w->s->net.H;
+    const size_t H = w->s->net.H;
     arena_restore(&w->mem, (arena_mark){0});
     w->task = t;
-    for (size_t k = 0; k < words; k++)
-        if (t->word[k] >= m->n_words)
-            return error_set(STET_EUSAGE, "word %u of %zu", t->word[k], m->n_words);
     if (t->n > m->max_len)
         return error_set(STET_EUSAGE, "%zu words, but the model reads %zu", t->n, m->max_len);
     w->clean = arena_new(&w->mem, double, 4 * H);
-    w->contribution = arena_new(&w->mem, double, words);
+    w->contribution = arena_new(&w->mem, double, t->start[t->n]);
     w->scratch = arena_new(&w->mem, double, t->n);
-    double *vectors = arena_new(&w->mem, double, words *D);
-    if (!w->clean || !w->contribution || !w->scratch || !vectors)
+    if (!w->clean || !w->contribution || !w->scratch)
         return STET_ENOMEM;
+    double *vectors;
+    TRY(cert_vectors(m, t, &w->mem, &vectors));
     w->pooled = (s4_range){w->clean + H, w->clean + 2 * H};
     w->om = w->clean + 3 * H;
-    for (size_t k = 0; k < words; k++)
-        for (size_t d = 0; d < D; d++)
-            vectors[k * D + d] = m->table[t->word[k] * D + d];
     TRY(s4_text_read(&w->text, &w->s->net, s4_float32, t->n, t->start, vectors, &w->mem));
     s4_pooled(&w->text, w->clean, w->pooled);
     return STET_OK;

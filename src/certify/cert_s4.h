@@ -55,6 +55,24 @@ typedef struct s4_range {
     double *mid, *rad;
 } s4_range;
 
+#define S4_OUTWARD 0x1p-44 /* relative rounding of a handful of our operations */
+
+static inline ival range_at(s4_range x, size_t i)
+{
+    return (ival){x.mid[i] - x.rad[i], x.mid[i] + x.rad[i]};
+}
+
+static inline void range_put(s4_range x, size_t i, ival v)
+{
+    x.mid[i] = ival_mid(v);
+    x.rad[i] = 0.5 * (v.hi - v.lo) * (1 + S4_OUTWARD) + S4_OUTWARD * fabs(x.mid[i]);
+}
+
+static inline double range_mag(s4_range x, size_t i)
+{
+    return fabs(x.mid[i]) + x.rad[i];
+}
+
 /* One layer of one text. Clean values, boxes, and the error of each station; all (n, H) but for: */
 typedef struct s4_station {
     double *y, *ab, *centred, *norm, *sigma; /* clean; ab (n, 2H), sigma (n) */

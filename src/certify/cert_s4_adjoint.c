@@ -6,29 +6,12 @@
 #include "certify/cert_lstm_rows.h"
 #include "certify/cert_s4.h"
 
-static const double outward = 0x1p-44;
 static const double runaway = 1e100; /* beyond it a bound is worth nothing */
 
 /* Relative rounding of sums of n doubles, with room. */
 static double own(size_t n)
 {
     return (double)(n + 16) * 0x1p-52;
-}
-
-static ival at(s4_range x, size_t i)
-{
-    return (ival){x.mid[i] - x.rad[i], x.mid[i] + x.rad[i]};
-}
-
-static void put(s4_range x, size_t i, ival v)
-{
-    x.mid[i] = ival_mid(v);
-    x.rad[i] = 0.5 * (v.hi - v.lo) * (1 + outward) + outward * fabs(x.mid[i]);
-}
-
-static double mag(s4_range x, size_t i)
-{
-    return fabs(x.mid[i]) + x.rad[i];
 }
 
 /* The derivative of GELU has its extremes at the ends of [lo, hi] and at +-sqrt(2). */
@@ -62,15 +45,16 @@ static double norm_direct(const s4_text *t, const s4_station *s, size_t p, s4_ra
     for (size_t i = from; i < from + H; i++)
         mean += lam.mid[i] / (double)H;
     for (size_t i = from; i < from + H; i++) {
-        const ival n = ival_cap(ival_mul(at(s->box_centred, i), inverse), (ival){-limit, limit});
-        const ival x = ival_mul(at(lam, i), ival_with(ival_sub(n, s->norm[i]), 0));
+        const ival n =
+            ival_cap(ival_mul(range_at(s->box_centred, i), inverse), (ival){-limit, limit});
+        const ival x = ival_mul(range_at(lam, i), ival_with(ival_sub(n, s->norm[i]), 0));
         sum += x.lo;
-        dot += ival_scale(s->norm[i], at(lam, i)).hi;
+        dot += ival_scale(s->norm[i], range_at(lam, i)).hi;
         mids += (lam.mid[i] - mean) * (lam.mid[i] - mean);
         rads += lam.rad[i] * lam.rad[i];
-        size += ival_mag(x) + fabs(s->norm[i]) * mag(lam, i);
+        size += ival_mag(x) + fabs(s->norm[i]) * range_mag(lam, i);
     }
-    const double ball = -(sqrt(mids) + sqrt(rads)) * (1 + outward) * sqrt((double)H) - dot;
+    const double ball = -(sqrt(mids) + sqrt(rads)) * (1 + S4_OUTWARD) * sqrt((double)H) - dot;
     return greater(sum, ball) - own(H) * size;
 }
 
@@ -84,7 +68,7 @@ static void norm_back(const s4_text *t, const s4_station *s, const s4_layer64 *l
     double mean = 0, rads = 0, dot = 0, dot_rad = 0, dot_size = 0, size = 0;
     for (size_t h = 0; h < H; h++) {
         const size_t i = from + h;
-        *slack += mag(lam, i) * s->e_out[i];
+        *slack += range_mag(lam, i) * s->e_out[i];
         lam.mid[i] *= l->gamma[h];
         lam.rad[i] *= fabs(l->gamma[h]);
         mean += lam.mid[i] * share;
@@ -92,9 +76,9 @@ static void norm_back(const s4_text *t, const s4_station *s, const s4_layer64 *l
         dot += s->norm[i] * lam.mid[i];
         dot_rad += fabs(s->norm[i]) * lam.rad[i];
         dot_size += fabs(s->norm[i] * lam.mid[i]);
-        size += mag(lam, i) * share;
+        size += range_mag(lam, i) * share;
     }
-    dot_rad = dot_rad * (1 + outward) + own(H) * dot_size;
+    dot_rad = dot_rad * (1 + S4_OUTWARD) + own(H) * dot_size;
     const ival n_lam = {dot - dot_rad, dot + dot_rad},
                inverse = ival_out(1 / s->sigma_hi[p], 1 / s->sigma_lo[p]);
     const double direct = t->rounding.plain ? -INFINITY : norm_direct(t, s, p, lam, inverse);
@@ -103,22 +87,22 @@ static void norm_back(const s4_text *t, const s4_station *s, const s4_layer64 *l
     double felt = 0; /* of all that r may do */
     for (size_t h = 0; h < H; h++) {
         const size_t i = from + h;
-        const double rad =
-            (lam.rad[i] * (1 - 2 * share) + rads) * (1 + outward) + own(H) * (size + mag(lam, i));
+        const double rad = (lam.rad[i] * (1 - 2 * share) + rads) * (1 + S4_OUTWARD) +
+                           own(H) * (size + range_mag(lam, i));
         const ival centred = ival_widen((ival){lam.mid[i] - mean, lam.mid[i] - mean}, rad);
-        const ival w = ival_mul(ival_widen(at(s->box_centred, i), 0), scale);
+        const ival w = ival_mul(ival_widen(range_at(s->box_centred, i), 0), scale);
         const ival w_clean = ival_scale(s->centred[i], scale);
         const ival back = ival_mul(n_lam, ival_add(w, w_clean));
         const ival r = ival_mul(ival_out(centred.lo - back.hi, centred.hi - back.lo), inverse);
-        put(lam, i, r);
-        felt += mag(lam, i) * ival_mag(ival_sub(at(s->box_centred, i), s->centred[i]));
+        range_put(lam, i, r);
+        felt += range_mag(lam, i) * ival_mag(ival_sub(range_at(s->box_centred, i), s->centred[i]));
     }
     *cut = -direct < felt;
     *loss -= *cut ? direct : 0;
     for (size_t i = from; i < from + H; i++) {
         lam.mid[i] = *cut ? 0 : lam.mid[i];
         lam.rad[i] = *cut ? 0 : lam.rad[i];
-        *slack += mag(lam, i) * s->e_r[i];
+        *slack += range_mag(lam, i) * s->e_r[i];
     }
 }
 
@@ -130,13 +114,14 @@ static void gate_back(const s4_text *t, const s4_station *s, const s4_layer64 *l
     for (size_t p = 0; p < n; p++)
         for (size_t h = 0; h < H; h++) {
             const size_t i = p * H + h, a = p * 2 * H + h, b = a + H;
-            const ival x = ival_with(at(s->box_b, i), s->ab[b]), r = at(lam, i);
+            const ival x = ival_with(range_at(s->box_b, i), s->ab[b]), r = range_at(lam, i);
             const act_point lo = act_at(false, x.lo), hi = act_at(false, x.hi);
-            put(ab, a, ival_mul(r, act_range(false, lo, hi)));
+            range_put(ab, a, ival_mul(r, act_range(false, lo, hi)));
             const ival slopes = act_slopes(false, act_at(false, s->ab[b]), lo, hi);
-            put(ab, b, ival_mul(r, ival_scale(s->ab[a], slopes)));
-            *slack += mag(ab, a) * (s->e_ab[p] * l->row[h] + s->e_bias * fabs(l->mix_b[h])) +
-                      mag(ab, b) * (s->e_ab[p] * l->row[H + h] + s->e_bias * fabs(l->mix_b[H + h]));
+            range_put(ab, b, ival_mul(r, ival_scale(s->ab[a], slopes)));
+            *slack +=
+                range_mag(ab, a) * (s->e_ab[p] * l->row[h] + s->e_bias * fabs(l->mix_b[h])) +
+                range_mag(ab, b) * (s->e_ab[p] * l->row[H + h] + s->e_bias * fabs(l->mix_b[H + h]));
         }
 }
 
@@ -150,15 +135,15 @@ static void mix_back(const s4_text *t, const s4_station *s, const s4_layer64 *l,
     for (size_t p = 0; p < n; p++) {
         double sum = 0;
         for (size_t i = 0; i < 2 * H; i++)
-            sum += mag(ab, p * 2 * H + i) * mag(ab, p * 2 * H + i);
+            sum += range_mag(ab, p * 2 * H + i) * range_mag(ab, p * 2 * H + i);
         const double rounding = own(2 * H) * sqrt(sum);
         for (size_t h = 0; h < H; h++) {
             const size_t i = p * H + h;
             y.rad[i] += rounding * l->col[h];
-            *slack += mag(y, i) * s->e_g[i];
-            const ival slopes = gelu_slopes(ival_with(at(s->box_y, i), s->y[i]));
-            put(y, i, ival_mul(at(y, i), slopes));
-            *slack += mag(y, i) * s->e_y[h];
+            *slack += range_mag(y, i) * s->e_g[i];
+            const ival slopes = gelu_slopes(ival_with(range_at(s->box_y, i), s->y[i]));
+            range_put(y, i, ival_mul(range_at(y, i), slopes));
+            *slack += range_mag(y, i) * s->e_y[h];
         }
     }
 }
@@ -172,13 +157,13 @@ static void convolution_back(const s4_text *t, const s4_layer64 *l, s4_range y, 
     for (size_t h = 0; h < H; h++) {
         double sum = 0;
         for (size_t p = 0; p < n; p++)
-            sum += mag(y, p * H + h) * mag(y, p * H + h);
+            sum += range_mag(y, p * H + h) * range_mag(y, p * H + h);
         const double rounding = own(n) * l->K_norm[(n - 1) * H + h] * sqrt(sum);
         for (size_t p = 0; p < n; p++) {
             const size_t i = p * H + h;
             lam.mid[i] += through.mid[i];
-            lam.rad[i] = (lam.rad[i] + through.rad[i] + rounding) * (1 + outward) +
-                         outward * fabs(lam.mid[i]);
+            lam.rad[i] = (lam.rad[i] + through.rad[i] + rounding) * (1 + S4_OUTWARD) +
+                         S4_OUTWARD * fabs(lam.mid[i]);
         }
     }
 }
@@ -191,14 +176,14 @@ static void words(const s4_text *t, s4_range lam, double *contribution, double *
     for (size_t p = 0; p < t->n; p++) {
         const double *clean = t->x + t->start[p] * H;
         for (size_t h = 0; h < H; h++)
-            *slack += mag(lam, p * H + h) * t->e_x[p * H + h];
+            *slack += range_mag(lam, p * H + h) * t->e_x[p * H + h];
         contribution[t->start[p]] = 0;
         for (size_t k = t->start[p] + 1; k < t->start[p + 1]; k++) {
             double sum = 0, size = 0;
             for (size_t h = 0; h < H; h++) {
                 const double d = t->x[k * H + h] - clean[h];
                 sum += d * lam.mid[p * H + h] - fabs(d) * lam.rad[p * H + h];
-                size += fabs(d) * mag(lam, p * H + h);
+                size += fabs(d) * range_mag(lam, p * H + h);
             }
             contribution[k] = sum - own(H) * size;
         }
@@ -216,8 +201,8 @@ bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double
     *loss = *slack = 0;
     for (size_t i = 0; i < n * H; i++) {
         lam.mid[i] = om[i % H] / (double)n;
-        lam.rad[i] = outward * fabs(lam.mid[i]);
-        *slack += fabs(lam.mid[i]) * pooling * mag(t->out, i);
+        lam.rad[i] = S4_OUTWARD * fabs(lam.mid[i]);
+        *slack += fabs(lam.mid[i]) * pooling * range_mag(t->out, i);
     }
     for (size_t k = t->net->layers; k-- > 0;) {
         const s4_station *s = &t->layer[k];
@@ -228,7 +213,7 @@ bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double
         mix_back(t, s, l, ab, y, slack);
         convolution_back(t, l, y, through, lam);
         for (size_t i = 0; i < n * H; i++)
-            if (!(mag(lam, i) < runaway))
+            if (!(range_mag(lam, i) < runaway))
                 return false;
     }
     words(t, lam, contribution, slack);

@@ -12,8 +12,7 @@
 const s4_rounding s4_float32 = {.unit = 0x1p-24, .act = 0x1p-21, .conv = 2e-6};
 const s4_rounding s4_exact = {.plain = true};
 
-static const double largest = 1e30;    /* beyond it float32 might overflow */
-static const double outward = 0x1p-44; /* relative rounding of a handful of our operations */
+static const double largest = 1e30; /* beyond it float32 might overflow */
 
 /* n roundings, with room for ours. */
 static double gamma_of(const s4_rounding *r, size_t n)
@@ -29,7 +28,7 @@ static double length_of(const double *x, size_t n, size_t stride)
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += x[i * stride] * x[i * stride];
-    return sqrt(sum) * (1 + outward);
+    return sqrt(sum) * (1 + S4_OUTWARD);
 }
 
 static stet_status finish_layer(const s4_net64 *net, s4_layer64 *l, arena *a)
@@ -47,7 +46,7 @@ static stet_status finish_layer(const s4_net64 *net, s4_layer64 *l, arena *a)
         double sum = 0;
         for (size_t i = 0; i < net->max_len; i++) {
             sum += l->K[i * H + h] * l->K[i * H + h];
-            l->K_norm[i * H + h] = sqrt(sum) * (1 + outward);
+            l->K_norm[i * H + h] = sqrt(sum) * (1 + S4_OUTWARD);
         }
     }
     for (size_t i = 0; i < 2 * H; i++)
@@ -137,22 +136,6 @@ static s4_range range_new(arena *a, size_t n)
     return (s4_range){block, block ? block + n : NULL};
 }
 
-static ival at(s4_range x, size_t i)
-{
-    return (ival){x.mid[i] - x.rad[i], x.mid[i] + x.rad[i]};
-}
-
-static void put(s4_range x, size_t i, ival v)
-{
-    x.mid[i] = ival_mid(v);
-    x.rad[i] = 0.5 * (v.hi - v.lo) * (1 + outward) + outward * fabs(x.mid[i]);
-}
-
-static double mag(s4_range x, size_t i)
-{
-    return fabs(x.mid[i]) + x.rad[i];
-}
-
 static stet_status station_alloc(s4_station *s, size_t n, size_t H, arena *a)
 {
     double **const parts[] = {&s->y, &s->centred, &s->norm, &s->e_g, &s->e_r, &s->e_out};
@@ -188,7 +171,7 @@ static void encode(s4_text *t, const double *vectors)
             const double e = g * (net->enc_row[h] * longest + fabs(net->enc_b[h]));
             t->e_x[p * H + h] = e;
             t->u[p * H + h] = t->x[t->start[p] * H + h];
-            put(t->out, p * H + h, (ival){x.lo - e, x.hi + e});
+            range_put(t->out, p * H + h, (ival){x.lo - e, x.hi + e});
         }
     }
 }
@@ -206,15 +189,15 @@ static void convolution(s4_text *t, s4_station *s, const s4_layer64 *l, double *
     for (size_t h = 0; h < H; h++) {
         double sum = 0;
         for (size_t p = 0; p < n; p++)
-            sum += mag(t->out, p * H + h) * mag(t->out, p * H + h);
+            sum += range_mag(t->out, p * H + h) * range_mag(t->out, p * H + h);
         s->e_y[h] = conv * l->K_norm[(n - 1) * H + h] * sqrt(sum);
     }
     for (size_t i = 0; i < n * H; i++) {
-        s->box_y.rad[i] = (s->box_y.rad[i] + s->e_y[i % H]) * (1 + outward);
-        const ival x = gelu_range(at(s->box_y, i));
+        s->box_y.rad[i] = (s->box_y.rad[i] + s->e_y[i % H]) * (1 + S4_OUTWARD);
+        const ival x = gelu_range(range_at(s->box_y, i));
         s->e_g[i] = r->act * greater(fabs(x.lo), fabs(x.hi));
         g[i] = gelu(s->y[i]);
-        put(box_g, i, (ival){x.lo - s->e_g[i], x.hi + s->e_g[i]});
+        range_put(box_g, i, (ival){x.lo - s->e_g[i], x.hi + s->e_g[i]});
     }
 }
 
@@ -231,14 +214,14 @@ static void mix(s4_text *t, s4_station *s, const s4_layer64 *l, const double *g,
     for (size_t p = 0; p < n; p++) {
         double sum = 0;
         for (size_t h = 0; h < H; h++)
-            sum += mag(box_g, p * H + h) * mag(box_g, p * H + h);
+            sum += range_mag(box_g, p * H + h) * range_mag(box_g, p * H + h);
         s->e_ab[p] = gamma * sqrt(sum);
         for (size_t i = 0; i < 2 * H; i++) {
             const size_t k = p * 2 * H + i;
             s->ab[k] += l->mix_b[i];
             box.mid[k] += l->mix_b[i];
-            box.rad[k] =
-                (box.rad[k] + s->e_ab[p] * l->row[i] + gamma * fabs(l->mix_b[i])) * (1 + outward);
+            box.rad[k] = (box.rad[k] + s->e_ab[p] * l->row[i] + gamma * fabs(l->mix_b[i])) *
+                         (1 + S4_OUTWARD);
         }
     }
 }
@@ -251,13 +234,13 @@ static void gate(s4_text *t, s4_station *s, s4_range ab)
     for (size_t p = 0; p < n; p++)
         for (size_t h = 0; h < H; h++) {
             const size_t i = p * H + h, a = p * 2 * H + h, b = a + H;
-            const ival x = at(ab, b), u = at(t->out, i);
+            const ival x = range_at(ab, b), u = range_at(t->out, i);
             const ival open = act_range(false, act_at(false, x.lo), act_at(false, x.hi));
-            const ival z = ival_mul(at(ab, a), open);
+            const ival z = ival_mul(range_at(ab, a), open);
             const ival sum = ival_add(u, z);
-            s->e_r[i] = (r->act + 2 * r->unit) * mag(ab, a) + 2 * r->unit * ival_mag(sum);
-            put(s->box_b, i, x);
-            put(s->box_centred, i, ival_widen(sum, s->e_r[i]));
+            s->e_r[i] = (r->act + 2 * r->unit) * range_mag(ab, a) + 2 * r->unit * ival_mag(sum);
+            range_put(s->box_b, i, x);
+            range_put(s->box_centred, i, ival_widen(sum, s->e_r[i]));
             s->centred[i] = t->u[i] + s->ab[a] * act_at(false, s->ab[b]).f;
         }
 }
@@ -275,7 +258,7 @@ static void norm_errors(const s4_text *t, s4_station *s, const s4_layer64 *l, si
     const double e_sigma = 0.5 * gamma_of(r, H + 6) + 8 * r->unit + off * off;
     const double limit = sqrt((double)H - 1);
     for (size_t h = 0; h < H; h++) {
-        const double n = lesser(mag(s->box_centred, p * H + h) / s->sigma_lo[p], limit);
+        const double n = lesser(range_mag(s->box_centred, p * H + h) / s->sigma_lo[p], limit);
         s->e_out[p * H + h] =
             (fabs(l->gamma[h]) * (off + n * e_sigma) + 2 * r->unit * fabs(l->beta[h])) *
             (1 + 0x1p-10);
@@ -337,27 +320,28 @@ static void normalise(s4_text *t, s4_station *s, const s4_layer64 *l, size_t p, 
     for (size_t h = 0; h < H; h++) {
         x[h] -= mean;
         mid[h] -= mid_mean;
-        rad[h] = (rad[h] * (1 - 2 * share) + rads) * (1 + outward) + outward * size[h];
+        rad[h] = (rad[h] * (1 - 2 * share) + rads) * (1 + S4_OUTWARD) + S4_OUTWARD * size[h];
         squares += x[h] * x[h];
         mids += mid[h] * mid[h];
     }
     const double nc = sqrt(mids), nr = sqrt(rad_squares);
-    double near = greater(0, nc * (1 - outward) - nr * (1 + outward));
-    const double far = (nc + nr) * (1 + outward);
+    double near = greater(0, nc * (1 - S4_OUTWARD) - nr * (1 + S4_OUTWARD));
+    const double far = (nc + nr) * (1 + S4_OUTWARD);
     if (!t->rounding.plain)
         near = greater(near, sqrt(least));
     s->sigma[p] = sqrt(squares * share + t->net->eps);
-    s->sigma_lo[p] = lesser(s->sigma[p], sqrt(near * near * share + t->net->eps) * (1 - outward));
-    s->sigma_hi[p] = greater(s->sigma[p], sqrt(far * far * share + t->net->eps) * (1 + outward));
+    s->sigma_lo[p] =
+        lesser(s->sigma[p], sqrt(near * near * share + t->net->eps) * (1 - S4_OUTWARD));
+    s->sigma_hi[p] = greater(s->sigma[p], sqrt(far * far * share + t->net->eps) * (1 + S4_OUTWARD));
     norm_errors(t, s, l, p, size);
     const ival inverse = ival_out(1 / s->sigma_hi[p], 1 / s->sigma_lo[p]);
     for (size_t h = 0; h < H; h++) {
         const ival n =
-            ival_cap(ival_mul(at(s->box_centred, from + h), inverse), (ival){-limit, limit});
+            ival_cap(ival_mul(range_at(s->box_centred, from + h), inverse), (ival){-limit, limit});
         s->norm[from + h] = x[h] / s->sigma[p];
         t->u[from + h] = l->gamma[h] * s->norm[from + h] + l->beta[h];
         const ival y = ival_widen(ival_scale(l->gamma[h], n), s->e_out[from + h]);
-        put(t->out, from + h, (ival){y.lo + l->beta[h], y.hi + l->beta[h]});
+        range_put(t->out, from + h, (ival){y.lo + l->beta[h], y.hi + l->beta[h]});
     }
 }
 
@@ -416,10 +400,10 @@ void s4_pooled(const s4_text *t, double *clean, s4_range box)
             x += t->u[p * H + h];
             m += t->out.mid[p * H + h];
             r += t->out.rad[p * H + h];
-            size += mag(t->out, p * H + h);
+            size += range_mag(t->out, p * H + h);
         }
         clean[h] = x * share;
         box.mid[h] = m * share;
-        box.rad[h] = (r + gamma_of(&t->rounding, t->n + 2) * size) * share * (1 + outward);
+        box.rad[h] = (r + gamma_of(&t->rounding, t->n + 2) * size) * share * (1 + S4_OUTWARD);
     }
 }
