@@ -35,7 +35,8 @@ static model *random_model(const char *kind)
         data[i] = (float)(0.4 * rng_normal(&r));
     if (data && stet_vocab_from_words(words, WORDS, &v) == STET_OK) {
         const stet_vectors t = {.n = n, .dim = DIM, .data = data};
-        const stet_model_new_args how = {.name = kind, .vocab = v, .vectors = &t, .max_len = 512, .n_classes = 2, .seed = 1};
+        const stet_model_new_args how = {
+            .name = kind, .vocab = v, .vectors = &t, .max_len = 512, .n_classes = 2, .seed = 1};
         if (stet_model_new(&how, &m) != STET_OK || stet_model_compile(m) != STET_OK)
             fprintf(stderr, "%s\n", stet_last_error());
         stet_vocab_free(v);
@@ -57,11 +58,13 @@ static int bench(const char *kind)
     for (int i = 0; i < LEN; i++)
         ids[i] = (uint32_t)rng_below(&r, WORDS) + STET_FIRST_WORD;
     for (size_t i = 0; i < VARIANTS; i++) {
-        edits[i] = (stet_edit){(uint32_t)rng_below(&r, LEN), (uint32_t)rng_below(&r, WORDS) + STET_FIRST_WORD};
+        edits[i] = (stet_edit){(uint32_t)rng_below(&r, LEN),
+                               (uint32_t)rng_below(&r, WORDS) + STET_FIRST_WORD};
         start[i + 1] = i + 1;
     }
     stet_view *v;
-    if (stet_view_open(m, ids, LEN, &v) != STET_OK || stet_view_edits(v, edits, start, VARIANTS, fast) != STET_OK)
+    if (stet_view_open(m, ids, LEN, &v) != STET_OK ||
+        stet_view_edits(v, edits, start, VARIANTS, fast) != STET_OK)
         return fprintf(stderr, "%s\n", stet_last_error()), 1;
     double t = now();
     if (variants_whole(m, ids, LEN, edits, start, FULL, slow) != STET_OK)
@@ -75,8 +78,9 @@ static int bench(const char *kind)
         (void)stet_view_edits(v, edits, start, VARIANTS, fast);
         best = fmax(best, VARIANTS / (now() - t));
     }
-    printf("%-7s %10.0f variants/s, full evaluation %7.0f/s, %.0f times; largest difference of logits %.1e\n", kind, best, full,
-           best / full, worst);
+    printf("%-7s %10.0f variants/s, full evaluation %7.0f/s, %.0f times; largest difference of "
+           "logits %.1e\n",
+           kind, best, full, best / full, worst);
     stet_view_free(v);
     stet_model_free(m);
     return worst > 1e-4;

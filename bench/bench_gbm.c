@@ -11,8 +11,7 @@
 enum { DIM = 300, WORDS_OF_MODEL = WORDS + STET_FIRST_WORD };
 
 typedef struct step {
-    const defense_desc *d;
-    void *cfg, *state;
+    defense_list defenses;
     const model *m;
     const batch *x;
     real *grad;
@@ -45,13 +44,8 @@ static void run_step(void *ctx)
               .seq = &s->x->seq,
               .dropout = 0.5,
               .stream = &drops};
-    const step_view v = {.m = s->m,
-                         .p = &p,
-                         .x = s->x,
-                         .logits = model_forward(s->m, &p),
-                         .step = s->number++,
-                         .seed = 1};
-    node *y = s->d->loss(s->state, &v);
+    step_view v = {.m = s->m, .p = &p, .x = s->x, .step = s->number++, .seed = 1};
+    node *y = defense_list_loss(&s->defenses, &v);
     must_be_ok(tape_backward(&t, y));
     s->loss = (double)y->value[0];
     arena_restore(&s->mem, mark);
@@ -60,21 +54,15 @@ static void run_step(void *ctx)
 static void open_step(step *s, const char *defense, const char *const *settings, const model *m,
                       const stet_subst *subst, const batch *x)
 {
-    *s = (step){.d = defense_find(defense), .m = m, .x = x};
-    s->cfg = must(mem_zalloc(1, s->d->cfg_size + 1));
+    *s = (step){.m = m, .x = x};
     s->grad = must(mem_aligned(m->n_values, sizeof *s->grad));
-    must_be_ok(stet_opt_defaults(s->d->opts, s->cfg));
-    for (; settings && settings[0]; settings += 2)
-        must_be_ok(stet_opt_set(s->d->opts, s->cfg, settings[0], settings[1]));
-    if (s->d->start)
-        must_be_ok(s->d->start(s->cfg, m, subst, &s->state));
+    must_be_ok(defense_list_init(&s->defenses, defense, settings));
+    must_be_ok(defense_list_start(&s->defenses, m, subst));
 }
 
 static void close_step(step *s)
 {
-    if (s->d->end)
-        s->d->end(s->state);
-    mem_free(s->cfg);
+    defense_list_end(&s->defenses);
     mem_free_aligned(s->grad);
     arena_deinit(&s->mem);
 }
@@ -145,16 +133,25 @@ static batch make_batch(const model *m, arena *mem, rng *r)
 
 typedef struct variant {
     const char *name;
-    const char *settings[8];
+    const char *settings[4]; /* NULL at the end */
 } variant;
 
-static const variant plain[] = {{"layer", {"gbm-of", "layer"}}, {"logits", {"gbm-of", "logits"}}};
-static const variant recurrent[] = {{"layer, t+o", {"gbm-of", "layer", "gbm-boxes", "t+o"}},
-                                    {"logits, s+o", {"gbm-of", "logits", "gbm-boxes", "s+o"}},
-                                    {"logits, s+l", {"gbm-of", "logits", "gbm-boxes", "s+l"}},
-                                    {"layer, t+i", {"gbm-of", "layer", "gbm-boxes", "t+i"}},
-                                    {"gain, s+o", {"gbm-of", "gain", "gbm-boxes", "s+o"}},
-                                    {"rho, s+o", {"gbm-of", "rho", "gbm-boxes", "s+o"}}};
+static const variant plain[] = {{"layer", {"gbm-of=layer"}}, {"logits", {"gbm-of=logits"}}};
+static const variant recurrent[] = {{"layer, t+o", {"gbm-of=layer", "gbm-boxes=t+o"}},
+                                    {"logits, s+o", {"gbm-of=logits", "gbm-boxes=s+o"}},
+                                    {"logits, s+l", {"gbm-of=logits", "gbm-boxes=s+l"}},
+                                    {"layer, t+i", {"gbm-of=layer", "gbm-boxes=t+i"}},
+                                    {"gain, s+o", {"gbm-of=gain", "gbm-boxes=s+o"}},
+                                    {"rho, s+o", {"gbm-of=rho", "gbm-boxes=s+o"}}};
+
+static double value_of(const step_metrics *found, const char *name)
+{
+    for (size_t i = 0; i < found->n; i++)
+        if (strcmp(found->v[i].name, name) == 0)
+            return found->v[i].value;
+    fprintf(stderr, "the step says nothing of %s\n", name);
+    exit(1);
+}
 
 static void compare(const char *kind, const variant *v, size_t n, const stet_subst *subst)
 {
@@ -174,15 +171,14 @@ static void compare(const char *kind, const variant *v, size_t n, const stet_sub
         fn[i] = run_step;
         ctx[i] = &s[i];
         run_step(&s[i]);
-        step_metrics metrics = {.n = 0};
-        if (s[i].d->metrics)
-            s[i].d->metrics(s[i].state, &metrics);
-        if (metrics.n) /* the answer before the time: the loss is made of its two terms */
-            bench_check(
-                v[i - 1].name,
-                fabs(s[i].loss - (0.999 * metrics.v[0].value + 0.001 * metrics.v[1].value)) /
-                    s[i].loss,
-                1e-5);
+        step_metrics found;
+        defense_list_metrics(&s[i].defenses, &found);
+        if (i > 0) /* the answer before the time: the loss is made of its two terms */
+            bench_check(v[i - 1].name,
+                        fabs(s[i].loss -
+                             (0.999 * value_of(&found, "ce") + 0.001 * value_of(&found, "gbm"))) /
+                            s[i].loss,
+                        1e-5);
     }
     bench_measure_each(fn, ctx, n + 1, t);
     bench_rate(kind, "cross-entropy", t[0], 1, "steps/s");

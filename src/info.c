@@ -16,17 +16,15 @@ static const char *wordnet_folder(void)
 
 stet_build_info stet_info(void)
 {
-    return (stet_build_info){
+    return (stet_build_info)
+    {
         .version = STET_VERSION,
 #if defined(__clang__)
         .compiler = "clang " __clang_version__,
 #else
         .compiler = "gcc " __VERSION__,
 #endif
-        .simd = simd_level(),
-        .blas = blas_name(),
-        .threads = stet_threads(),
-        .gpu = cuda_device_text(),
-        .wordnet = wordnet_folder(),
+        .simd = simd_level(), .blas = blas_name(), .threads = stet_threads(),
+        .gpu = cuda_device_text(), .wordnet = wordnet_folder(),
     };
 }

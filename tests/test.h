@@ -21,7 +21,8 @@
 
 typedef void test_fn(void);
 void test_register(const char *name, test_fn *fn);
-__attribute__((noreturn, format(printf, 3, 4))) void test_fail(const char *file, int line, const char *fmt, ...);
+__attribute__((noreturn, format(printf, 3, 4))) void test_fail(const char *file, int line,
+                                                               const char *fmt, ...);
 __attribute__((noreturn)) void test_skip(const char *reason);
 /* A fresh folder for this test's files, removed afterwards. */
 const char *test_dir(void);
@@ -31,7 +32,10 @@ const char *test_data(const char *name);
 
 #define TEST(name)                                                                                 \
     static void name(void);                                                                        \
-    __attribute__((constructor)) static void register_##name(void) { test_register(#name, name); } \
+    __attribute__((constructor)) static void register_##name(void)                                 \
+    {                                                                                              \
+        test_register(#name, name);                                                                \
+    }                                                                                              \
     static void name(void)
 #define SKIP(reason) test_skip(reason)
 
@@ -40,7 +44,8 @@ const char *test_data(const char *name);
     do {                                                                                           \
         const stet_status st_ = (call);                                                            \
         if (st_ != STET_OK)                                                                        \
-            test_fail(__FILE__, __LINE__, "%s: %s: %s", #call, stet_status_name(st_), stet_last_error()); \
+            test_fail(__FILE__, __LINE__, "%s: %s: %s", #call, stet_status_name(st_),              \
+                      stet_last_error());                                                          \
     } while (0)
 /* The call fails with this code and a message that contains `part`. */
 #define CHECK_FAILS(call, code, part)                                                              \
@@ -68,13 +73,15 @@ const char *test_data(const char *name);
     do {                                                                                           \
         const double a_ = (double)(a), b_ = (double)(b), t_ = (double)(tol);                       \
         if (!(fabs(a_ - b_) <= t_))                                                                \
-            test_fail(__FILE__, __LINE__, "%s near %s: %.17g against %.17g (tolerance %g)", #a, #b, a_, b_, t_); \
+            test_fail(__FILE__, __LINE__, "%s near %s: %.17g against %.17g (tolerance %g)", #a,    \
+                      #b, a_, b_, t_);                                                             \
     } while (0)
 #define CHECK_STR(a, b)                                                                            \
     do {                                                                                           \
         const char *a_ = (a), *b_ = (b);                                                           \
         if (!a_ || !b_ || strcmp(a_, b_) != 0)                                                     \
-            test_fail(__FILE__, __LINE__, "%s is %s: \"%s\" against \"%s\"", #a, #b, a_ ? a_ : "(null)", b_ ? b_ : "(null)"); \
+            test_fail(__FILE__, __LINE__, "%s is %s: \"%s\" against \"%s\"", #a, #b,               \
+                      a_ ? a_ : "(null)", b_ ? b_ : "(null)");                                     \
     } while (0)
 
 #endif

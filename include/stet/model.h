@@ -25,7 +25,8 @@ extern "C" {
 typedef struct stet_model stet_model;
 
 STET_API stet_status stet_model_load(const char *dir, stet_model **out);
-STET_API stet_status stet_model_save(const stet_model *m, const char *dir); /* config, weights, vocabulary; atomic each */
+STET_API stet_status stet_model_save(
+    const stet_model *m, const char *dir); /* config, weights, vocabulary; atomic each */
 STET_API void stet_model_free(stet_model *m);
 
 /* A new, randomly initialised model of the kind `name` ("cnn", "bilstm", "s4") with its options at default or as set by
@@ -43,7 +44,7 @@ typedef struct stet_model_new_args {
 STET_API stet_status stet_model_new(const stet_model_new_args *a, stet_model **out);
 
 STET_API const char *stet_model_kind(const stet_model *m);
-STET_API size_t stet_model_kinds(void);                    /* how many kinds there are */
+STET_API size_t stet_model_kinds(void); /* how many kinds there are */
 STET_API const char *stet_model_kind_name(size_t i);
 STET_API const stet_opt *stet_model_kind_options(size_t i);
 STET_API size_t stet_model_classes(const stet_model *m);
@@ -51,14 +52,18 @@ STET_API const char *stet_model_class_name(const stet_model *m, size_t c);
 STET_API const stet_vocab *stet_model_vocab(const stet_model *m);
 STET_API stet_tokenizer stet_model_tokenizer(const stet_model *m);
 STET_API size_t stet_model_max_len(const stet_model *m);
-STET_API size_t stet_model_parameters(const stet_model *m);  /* trained numbers, vectors not counted */
-STET_API uint64_t stet_model_fingerprint(const stet_model *m); /* of weights, vectors and vocabulary */
+STET_API size_t
+stet_model_parameters(const stet_model *m); /* trained numbers, vectors not counted */
+STET_API uint64_t
+stet_model_fingerprint(const stet_model *m); /* of weights, vectors and vocabulary */
 
 /* Word ids as the model reads a text; at most max_len of them, at least one. `ids` has room for max_len. */
-STET_API stet_status stet_model_read(const stet_model *m, const char *text, size_t len, uint32_t *ids, size_t *n);
+STET_API stet_status stet_model_read(const stet_model *m, const char *text, size_t len,
+                                     uint32_t *ids, size_t *n);
 
 /* Class probabilities (K) and the most probable class (the first of equals). Either may be NULL. */
-STET_API stet_status stet_model_predict(const stet_model *m, const char *text, size_t len, float *prob, int *label);
+STET_API stet_status stet_model_predict(const stet_model *m, const char *text, size_t len,
+                                        float *prob, int *label);
 /* Logits (n_texts, K) of a whole corpus, batched and on all threads. */
 STET_API stet_status stet_model_logits(const stet_model *m, const stet_corpus *c, float *logits);
 STET_API void stet_softmax(const float *logits, size_t k, float *prob);
@@ -76,26 +81,30 @@ typedef struct stet_edit {
     uint32_t pos, word; /* token position, vocabulary id */
 } stet_edit;
 
-STET_API stet_status stet_view_open(const stet_model *m, const uint32_t *ids, size_t n, stet_view **out);
+STET_API stet_status stet_view_open(const stet_model *m, const uint32_t *ids, size_t n,
+                                    stet_view **out);
 STET_API void stet_view_free(stet_view *v);
-STET_API stet_status stet_view_reopen(stet_view *v, const uint32_t *ids, size_t n); /* another base, memory reused */
+STET_API stet_status stet_view_reopen(stet_view *v, const uint32_t *ids,
+                                      size_t n);            /* another base, memory reused */
 STET_API const float *stet_view_logits(const stet_view *v); /* (K) of the text as opened */
 /* Logits (n, K) of n variants: variant i applies edits[start[i] .. start[i+1]), ascending positions, each at most once.
  * Equal to a full evaluation of the edited text up to rounding. */
-STET_API stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n, float *logits);
+STET_API stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *start,
+                                     size_t n, float *logits);
 
 /* ---- scores ------------------------------------------------------------------------------- */
 
 typedef struct stet_scores {
     size_t n, n_classes;
-    double accuracy, loss; /* mean cross-entropy */
-    double ece;            /* expected calibration error, 15 equal bins of confidence */
+    double accuracy, loss;           /* mean cross-entropy */
+    double ece;                      /* expected calibration error, 15 equal bins of confidence */
     double *precision, *recall, *f1; /* (n_classes) */
-    size_t *confusion;     /* (n_classes, n_classes): row truth, column answer */
+    size_t *confusion;               /* (n_classes, n_classes): row truth, column answer */
     double bin_confidence[15], bin_accuracy[15];
     size_t bin_count[15];
 } stet_scores;
-STET_API stet_status stet_scores_of(const float *logits, const int32_t *label, size_t n, size_t n_classes, stet_scores *out);
+STET_API stet_status stet_scores_of(const float *logits, const int32_t *label, size_t n,
+                                    size_t n_classes, stet_scores *out);
 STET_API void stet_scores_deinit(stet_scores *s);
 
 #ifdef __cplusplus

@@ -29,28 +29,40 @@ typedef struct stet_str {
 typedef struct stet_dataset stet_dataset;
 
 typedef enum stet_data_format {
-    STET_DATA_AUTO, STET_DATA_TSV, STET_DATA_CSV, STET_DATA_JSONL, STET_DATA_FASTTEXT, STET_DATA_ACLIMDB
+    STET_DATA_AUTO,
+    STET_DATA_TSV,
+    STET_DATA_CSV,
+    STET_DATA_JSONL,
+    STET_DATA_FASTTEXT,
+    STET_DATA_ACLIMDB
 } stet_data_format;
 
 typedef struct stet_data_options {
     stet_data_format format;
-    const char *label;        /* column or field by name or number from 1; NULL: the usual one */
-    const char *text;         /* columns or fields, comma-separated, joined by a space; NULL: the usual */
-    int header;               /* CSV/TSV first line: 1 names, 0 data, -1 decide */
-    bool skip_bad;            /* count and report bad lines instead of failing */
-    bool unlabelled;          /* every line is a text; label -1 */
+    const char *label; /* column or field by name or number from 1; NULL: the usual one */
+    const char *text;  /* columns or fields, comma-separated, joined by a space; NULL: the usual */
+    int header;        /* CSV/TSV first line: 1 names, 0 data, -1 decide */
+    bool skip_bad;     /* count and report bad lines instead of failing */
+    bool unlabelled;   /* every line is a text; label -1 */
     const stet_dataset *like; /* classes must be those of this one (a test set), or NULL */
 } stet_data_options;
-#define STET_DATA_DEFAULTS { .header = -1 }
+#define STET_DATA_DEFAULTS                                                                         \
+    {                                                                                              \
+        .header = -1                                                                               \
+    }
 
-STET_API stet_status stet_dataset_load(const char *path, const stet_data_options *how, stet_dataset **out);
+STET_API stet_status stet_dataset_load(const char *path, const stet_data_options *how,
+                                       stet_dataset **out);
 /* One from memory: labels 0..n_classes-1 (or -1), names may be NULL. Copies everything. */
 STET_API stet_status stet_dataset_new(const stet_str *texts, const int *labels, size_t n,
-                                      const char *const *class_names, size_t n_classes, stet_dataset **out);
+                                      const char *const *class_names, size_t n_classes,
+                                      stet_dataset **out);
 /* The texts `index[0..n)` of `d` as a new set with the same classes. */
-STET_API stet_status stet_dataset_pick(const stet_dataset *d, const size_t *index, size_t n, stet_dataset **out);
+STET_API stet_status stet_dataset_pick(const stet_dataset *d, const size_t *index, size_t n,
+                                       stet_dataset **out);
 /* The seeded sample of at most `limit` texts that every command takes for --limit: indices in ascending order. `index` holds min(limit, n) entries. */
-STET_API size_t stet_dataset_sample(const stet_dataset *d, size_t limit, uint64_t seed, size_t *index);
+STET_API size_t stet_dataset_sample(const stet_dataset *d, size_t limit, uint64_t seed,
+                                    size_t *index);
 STET_API size_t stet_dataset_size(const stet_dataset *d);
 STET_API stet_str stet_dataset_text(const stet_dataset *d, size_t i);
 STET_API int stet_dataset_label(const stet_dataset *d, size_t i);
@@ -70,7 +82,7 @@ STET_API const char *stet_data_known(size_t i, const char **what);
 /* ---- tokenisers --------------------------------------------------------------------------- */
 
 typedef enum stet_tokenizer {
-    STET_TOK_WORD,  /* lower case, <br> dropped, contractions split as GloVe's vocabulary has them */
+    STET_TOK_WORD, /* lower case, <br> dropped, contractions split as GloVe's vocabulary has them */
     STET_TOK_KERAS, /* lower case, the Keras filter characters become spaces, apostrophes stay */
     STET_TOK_COUNT
 } stet_tokenizer;
@@ -90,13 +102,15 @@ typedef struct stet_tokens {
     size_t words_n, words_cap;
 } stet_tokens;
 
-STET_API stet_status stet_tokenize(stet_tokenizer kind, const char *text, size_t len, stet_tokens *out);
+STET_API stet_status stet_tokenize(stet_tokenizer kind, const char *text, size_t len,
+                                   stet_tokens *out);
 STET_API const char *stet_token_word(const stet_tokens *t, size_t i);
 STET_API void stet_tokens_deinit(stet_tokens *t);
 /* The text with token `at[k]` replaced by `with[k]` (ascending `at`), case pattern and spacing kept;
  * n 0 gives the original bytes. A new string for stet_free(). */
-STET_API stet_status stet_text_rebuild(const char *text, size_t len, const stet_tokens *t, const size_t *at,
-                                       const char *const *with, size_t n, char **out);
+STET_API stet_status stet_text_rebuild(const char *text, size_t len, const stet_tokens *t,
+                                       const size_t *at, const char *const *with, size_t n,
+                                       char **out);
 
 /* ---- vocabulary --------------------------------------------------------------------------- */
 
@@ -106,22 +120,29 @@ typedef struct stet_vocab stet_vocab;
 /* Count words of texts, then cut and freeze. After a failed call a counter is only good for stet_counter_free. */
 typedef struct stet_counter stet_counter;
 STET_API stet_status stet_counter_new(stet_counter **out);
-STET_API stet_status stet_counter_add_dataset(stet_counter *c, const stet_dataset *d, stet_tokenizer kind);
-STET_API stet_status stet_counter_add_word(stet_counter *c, const char *word, uint64_t count); /* 0: only make it present */
+STET_API stet_status stet_counter_add_dataset(stet_counter *c, const stet_dataset *d,
+                                              stet_tokenizer kind);
+STET_API stet_status stet_counter_add_word(stet_counter *c, const char *word,
+                                           uint64_t count); /* 0: only make it present */
 STET_API size_t stet_counter_size(const stet_counter *c);
 STET_API uint64_t stet_counter_tokens(const stet_counter *c);
-STET_API const char *stet_counter_word(const stet_counter *c, size_t i); /* order of first appearance */
+STET_API const char *stet_counter_word(const stet_counter *c,
+                                       size_t i); /* order of first appearance */
 STET_API uint64_t stet_counter_count(const stet_counter *c, size_t i);
 STET_API void stet_counter_free(stet_counter *c);
 
 /* Words counted at least `min_count` times (added with count 0: always), at most `max_words` (0: all), sorted by
  * falling count, ties by bytes. */
-STET_API stet_status stet_vocab_build(const stet_counter *c, uint64_t min_count, size_t max_words, stet_vocab **out);
-STET_API stet_status stet_vocab_from_words(const char *const *words, size_t n, stet_vocab **out); /* without <pad>, <unk> */
-STET_API stet_status stet_vocab_load(const char *path, stet_vocab **out); /* vocab.txt: one word a line, line number is id */
+STET_API stet_status stet_vocab_build(const stet_counter *c, uint64_t min_count, size_t max_words,
+                                      stet_vocab **out);
+STET_API stet_status stet_vocab_from_words(const char *const *words, size_t n,
+                                           stet_vocab **out); /* without <pad>, <unk> */
+STET_API stet_status stet_vocab_load(
+    const char *path, stet_vocab **out); /* vocab.txt: one word a line, line number is id */
 STET_API stet_status stet_vocab_save(const stet_vocab *v, const char *path);
 STET_API size_t stet_vocab_size(const stet_vocab *v); /* <pad> and <unk> counted */
-STET_API uint32_t stet_vocab_id(const stet_vocab *v, const char *word, size_t len); /* STET_UNK if absent */
+STET_API uint32_t stet_vocab_id(const stet_vocab *v, const char *word,
+                                size_t len); /* STET_UNK if absent */
 STET_API const char *stet_vocab_word(const stet_vocab *v, uint32_t id);
 STET_API uint64_t stet_vocab_fingerprint(const stet_vocab *v);
 STET_API void stet_vocab_free(stet_vocab *v);
@@ -137,8 +158,8 @@ typedef struct stet_corpus {
 } stet_corpus;
 
 /* `max_len` 0: whole texts; else the first max_len tokens. */
-STET_API stet_status stet_corpus_encode(const stet_dataset *d, const stet_vocab *v, stet_tokenizer kind,
-                                        size_t max_len, stet_corpus *out);
+STET_API stet_status stet_corpus_encode(const stet_dataset *d, const stet_vocab *v,
+                                        stet_tokenizer kind, size_t max_len, stet_corpus *out);
 STET_API void stet_corpus_deinit(stet_corpus *c);
 
 /* ---- word vectors ------------------------------------------------------------------------- */
@@ -155,25 +176,34 @@ typedef struct stet_vectors {
 /* GloVe, word2vec and fastText text and word2vec binary, told by content; plain or compressed. The first vector of a
  * word counts, in the order of files and lines. Only the words of `v` are kept, the lines of others are skipped unread;
  * reading stops when every word has its vector. A bad file is STET_EFORMAT with file and line. */
-STET_API stet_status stet_vectors_load(const char *const *paths, size_t n_paths, const stet_vocab *v, stet_vectors *out);
+STET_API stet_status stet_vectors_load(const char *const *paths, size_t n_paths,
+                                       const stet_vocab *v, stet_vectors *out);
 /* Every word of the files, in their order, with a vocabulary made of them; words that are not UTF-8 are left out. */
-STET_API stet_status stet_vectors_load_all(const char *const *paths, size_t n_paths, stet_vocab **v, stet_vectors *out);
+STET_API stet_status stet_vectors_load_all(const char *const *paths, size_t n_paths, stet_vocab **v,
+                                           stet_vectors *out);
 /* The known words as GloVe text, each number with the fewest digits that read back as the same float. Atomic;
  * compressed when the name ends in .gz, .xz or .zst; "-" is standard output. */
-STET_API stet_status stet_vectors_save_text(const stet_vectors *t, const stet_vocab *v, const char *path);
-STET_API stet_status stet_vectors_save_binary(const stet_vectors *t, const stet_vocab *v, const char *path); /* word2vec */
+STET_API stet_status stet_vectors_save_text(const stet_vectors *t, const stet_vocab *v,
+                                            const char *path);
+STET_API stet_status stet_vectors_save_binary(const stet_vectors *t, const stet_vocab *v,
+                                              const char *path); /* word2vec */
 STET_API void stet_vectors_deinit(stet_vectors *t);
 
 /* Train vectors on a corpus: co-occurrence weighted by 1/distance and the GloVe objective. The same seed gives the
  * same bytes whatever the number of threads. */
 typedef struct stet_embed_options {
     size_t dim, window, epochs;
-    uint64_t min_count, seed;   /* rarer words get no vector */
-    double rate, x_max, alpha;  /* AdaGrad's rate; a pair counts min(1, (x / x_max)^alpha) */
+    uint64_t min_count, seed;  /* rarer words get no vector */
+    double rate, x_max, alpha; /* AdaGrad's rate; a pair counts min(1, (x / x_max)^alpha) */
 } stet_embed_options;
-#define STET_EMBED_DEFAULTS { .dim = 100, .window = 10, .epochs = 15, .min_count = 2, .seed = 1, .rate = 0.05, .x_max = 10, .alpha = 0.75 }
-STET_API stet_status stet_embed_train(const stet_dataset *d, stet_tokenizer kind, const stet_embed_options *how,
-                                      stet_vocab **v, stet_vectors *out);
+#define STET_EMBED_DEFAULTS                                                                        \
+    {                                                                                              \
+        .dim = 100, .window = 10, .epochs = 15, .min_count = 2, .seed = 1, .rate = 0.05,           \
+        .x_max = 10, .alpha = 0.75                                                                 \
+    }
+STET_API stet_status stet_embed_train(const stet_dataset *d, stet_tokenizer kind,
+                                      const stet_embed_options *how, stet_vocab **v,
+                                      stet_vectors *out);
 
 #ifdef __cplusplus
 }

@@ -24,24 +24,26 @@ typedef struct stet_train_args {
 
     const char *data;
     stet_data_options format;
-    const char *valid;        /* file; NULL: hold out valid_fraction of the data */
+    const char *valid; /* file; NULL: hold out valid_fraction of the data */
     double valid_fraction;
     const char *const *vectors;
     size_t n_vectors;
-    const char *synonyms;     /* substitution sets: their words join the vocabulary; NULL: none */
-    double smooth;            /* lambda of synonym-smoothed vectors; 0: as loaded */
-    double smooth_frequency;  /* frequent words hold on to their vectors: weight (count / geometric mean) to this power; 0: all alike */
+    const char *synonyms; /* substitution sets: their words join the vocabulary; NULL: none */
+    double smooth;        /* lambda of synonym-smoothed vectors; 0: as loaded */
+    double
+        smooth_frequency; /* frequent words hold on to their vectors: weight (count / geometric mean) to this power; 0: all alike */
     stet_tokenizer tokenizer;
     size_t max_len, max_words;
     uint64_t min_count;
 
     const char *model;
-    const char *const *model_settings;   /* "name=value", NULL at the end; or NULL */
-    const char *defense;                 /* names between commas: each adds to the loss of those before it */
+    const char *const *model_settings; /* "name=value", NULL at the end; or NULL */
+    const char *defense; /* names between commas: each adds to the loss of those before it */
     const char *const *defense_settings;
 
     size_t batch, epochs, patience;
-    size_t length_pool; /* batches whose texts are sorted by length before they are cut; 1: plain shuffling */
+    size_t
+        length_pool; /* batches whose texts are sorted by length before they are cut; 1: plain shuffling */
     double rate, state_rate, decay, dropout; /* negative: the model's default */
     double clip;
     stet_schedule schedule;
@@ -50,8 +52,12 @@ typedef struct stet_train_args {
 } stet_train_args;
 
 #define STET_TRAIN_DEFAULTS                                                                        \
-    { .format = STET_DATA_DEFAULTS, .valid_fraction = 0.1, .max_len = 512, .min_count = 1, .model = "cnn", .defense = "standard", \
-      .batch = 64, .length_pool = 16, .epochs = 20, .patience = 3, .rate = -1, .state_rate = -1, .decay = -1, .dropout = -1, .seed = 1, .save_every = 500 }
+    {                                                                                              \
+        .format = STET_DATA_DEFAULTS, .valid_fraction = 0.1, .max_len = 512, .min_count = 1,       \
+        .model = "cnn", .defense = "standard", .batch = 64, .length_pool = 16, .epochs = 20,       \
+        .patience = 3, .rate = -1, .state_rate = -1, .decay = -1, .dropout = -1, .seed = 1,        \
+        .save_every = 500                                                                          \
+    }
 
 typedef struct stet_train_result {
     size_t epochs, best_epoch, steps, n_train, n_valid, n_words;
@@ -66,11 +72,11 @@ STET_API stet_status stet_train(const stet_train_args *a, stet_train_result *out
  * untrained model and the batches (batches.safetensors) go there, so that another program can take the same steps. The first n_loss losses go to `loss`. */
 typedef struct stet_train_bench {
     size_t steps, steps_per_epoch, tokens; /* tokens of all timed steps */
-    double seconds;          /* of the timed steps */
-    double epoch_seconds;    /* seconds / steps * steps_per_epoch */
+    double seconds;                        /* of the timed steps */
+    double epoch_seconds;                  /* seconds / steps * steps_per_epoch */
 } stet_train_bench;
-STET_API stet_status stet_train_time(const stet_train_args *a, size_t steps, const char *dump, double *loss, size_t n_loss,
-                                     stet_train_bench *out);
+STET_API stet_status stet_train_time(const stet_train_args *a, size_t steps, const char *dump,
+                                     double *loss, size_t n_loss, stet_train_bench *out);
 
 /* Defences by name, with their options. */
 STET_API size_t stet_defenses(void);

@@ -2,8 +2,9 @@
  * taken over:
  *
  *     observed   the states that some texts had, forgetting slowly. Tight, and no promise about
- * other texts. invariant  holds every state that any text can reach. A promise, and wide. local
- * around one state of one text. */
+ *                other texts.
+ *     invariant  holds every state that any text can reach. A promise, and wide.
+ *     local      around one state of one text. */
 #ifndef BOUND_LSTM_BOXES_H
 #define BOUND_LSTM_BOXES_H
 

@@ -18,16 +18,16 @@ typedef struct cert_task {
     size_t n;
     const uint32_t *start; /* (n + 1) */
     const uint32_t *word;
-    size_t budget;         /* positions that may leave their reference; STET_ANY: all */
-    const bool *unpaid;    /* (n) a change here does not count; NULL: every change counts */
+    size_t budget;      /* positions that may leave their reference; STET_ANY: all */
+    const bool *unpaid; /* (n) a change here does not count; NULL: every change counts */
     int label;
 } cert_task;
 
 /* What a bound says. The arrays have room for n entries and are filled where the method has the
  * form of a sum (`additive`). Then, for a task without a budget, margin = base - sum of drop. */
 typedef struct cert_bound {
-    double margin;   /* the bound, rounding included; -INFINITY: nothing could be proved */
-    double slack;    /* what rounding took: margin + slack is the bound in real arithmetic */
+    double margin; /* the bound, rounding included; -INFINITY: nothing could be proved */
+    double slack;  /* what rounding took: margin + slack is the bound in real arithmetic */
     bool additive;
     double base;
     double *drop;    /* (n) >= 0: what the worst word of the position takes */

@@ -19,13 +19,22 @@ typedef struct cli_common {
 
 #define CLI_COMMON_OPTS(T)                                                                         \
     STET_OPT_TOPIC("Common options"),                                                              \
-    STET_OPT_FLAG("json", T, common.json, "print one JSON object a line instead of text"),         \
-    STET_OPT_INT("seed", T, common.seed, "1", 0, 9e15, "N", "seed of every random choice"),        \
-    STET_OPT_INT("threads", T, common.threads, "0", 0, 1024, "N", "worker threads; 0: one per core"), \
-    STET_OPT_CHOICE("device", T, common.device, "cpu", "cpu|cuda", "where to compute"),            \
-    STET_OPT_CHOICE("progress", T, common.progress, "auto", "auto|always|never", "progress display"), \
-    { .name = "quiet", .letter = 'q', .type = STET_T_FLAG, .offset = offsetof(T, common.quiet), .help = "only errors on stderr" }, \
-    { .name = "verbose", .letter = 'v', .type = STET_T_FLAG, .offset = offsetof(T, common.verbose), .help = "more on stderr" }
+        STET_OPT_FLAG("json", T, common.json, "print one JSON object a line instead of text"),     \
+        STET_OPT_INT("seed", T, common.seed, "1", 0, 9e15, "N", "seed of every random choice"),    \
+        STET_OPT_INT("threads", T, common.threads, "0", 0, 1024, "N",                              \
+                     "worker threads; 0: one per core"),                                           \
+        STET_OPT_CHOICE("device", T, common.device, "cpu", "cpu|cuda", "where to compute"),        \
+        STET_OPT_CHOICE("progress", T, common.progress, "auto", "auto|always|never",               \
+                        "progress display"),                                                       \
+        {.name = "quiet",                                                                          \
+         .letter = 'q',                                                                            \
+         .type = STET_T_FLAG,                                                                      \
+         .offset = offsetof(T, common.quiet),                                                      \
+         .help = "only errors on stderr"},                                                         \
+    {                                                                                              \
+        .name = "verbose", .letter = 'v', .type = STET_T_FLAG,                                     \
+        .offset = offsetof(T, common.verbose), .help = "more on stderr"                            \
+    }
 
 /* What stands between the dashes and the name in texts about an option: flags that are on are there to be turned off. */
 static inline const char *cli_option_no(const stet_opt *o)
@@ -65,8 +74,8 @@ typedef struct cli_table {
 } cli_table;
 void cli_row(cli_table *t, const char *first, ...) __attribute__((sentinel));
 void cli_row_of(cli_table *t, const char *const *cell, size_t n); /* where columns come and go */
-void cli_table_print(cli_table *t); /* and empties it */
-void cli_table_drop(cli_table *t);  /* empties it unprinted */
+void cli_table_print(cli_table *t);                               /* and empties it */
+void cli_table_drop(cli_table *t);                                /* empties it unprinted */
 /* printf into one of a few rotating buffers: for the arguments of one cli_row. */
 const char *cli_fmt(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
@@ -76,9 +85,11 @@ const char *cli_spark(const double *v, size_t n, double lo, double hi);
  * words marked. */
 void cli_diff_print(const json_t *example);
 
-bool cli_colour(void);                     /* stdout is a terminal and NO_COLOR is not set */
-const char *cli_style(const char *name);   /* "bold" "dim" "red" "green" "yellow" "reset"; "" when plain */
-void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* a line on stderr unless --quiet */
+bool cli_colour(void); /* stdout is a terminal and NO_COLOR is not set */
+const char *
+cli_style(const char *name); /* "bold" "dim" "red" "green" "yellow" "reset"; "" when plain */
+void cli_note(const char *fmt, ...)
+    __attribute__((format(printf, 1, 2))); /* a line on stderr unless --quiet */
 
 /* Say that a --require threshold was not met: the program will exit with 4. */
 void cli_require_failed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -257,8 +257,8 @@ static stet_status run_one(const attack_cfg *cfg, const inputs *in, const char *
     stet_attack_args a = STET_ATTACK_DEFAULTS;
     a.model = in->texts.model, a.command = cfg->command, a.timeout = cfg->timeout,
     a.tokenizer = (stet_tokenizer)cfg->tokenizer;
-    a.data = in->texts.data, a.index = in->texts.index, a.n_index = in->texts.n_index, a.sets = &in->texts.sets,
-    a.stop = cfg->stop, a.tagger = in->tagger;
+    a.data = in->texts.data, a.index = in->texts.index, a.n_index = in->texts.n_index,
+    a.sets = &in->texts.sets, a.stop = cfg->stop, a.tagger = in->tagger;
     a.attack = p->name[k], a.profile = cfg->profile, a.settings = p->settings[k],
     a.seed = (uint64_t)cfg->common.seed, a.time_limit = cfg->time_limit;
     a.log = cfg->log, a.html = page_name(cfg, p, k, page, sizeof page);

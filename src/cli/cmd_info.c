@@ -33,11 +33,13 @@ static stet_status run(void *config, const stet_rest *rest)
     const stet_build_info b = stet_info();
     if (cfg->common.json)
         return print_json(cfg, &b);
-    printf("stet      %s\ncompiler  %s\nSIMD      %s (chosen at run time)\nBLAS      %s, one thread inside each of ours\n"
+    printf("stet      %s\ncompiler  %s\nSIMD      %s (chosen at run time)\nBLAS      %s, one "
+           "thread inside each of ours\n"
            "threads   %d\nGPU       %s\nWordNet   %s\n",
-           b.version, b.compiler, b.simd, b.blas, b.threads, b.gpu, b.wordnet ? b.wordnet : "not found (Debian: wordnet-base)");
+           b.version, b.compiler, b.simd, b.blas, b.threads, b.gpu,
+           b.wordnet ? b.wordnet : "not found (Debian: wordnet-base)");
     if (cfg->ops) {
-        cli_table t = { 0 };
+        cli_table t = {0};
         cli_row(&t, "op", "cpu", "cuda", NULL);
         for (size_t i = 0; i < stet_op_count(); i++) {
             bool cpu, cuda;

@@ -199,9 +199,8 @@ static json_t *numbers_of(const inspect_cfg *cfg, const stet_gbm *g, const char 
                      "model", g->kind, "boxes", g->boxes, "rows", (json_int_t)g->rows, "cols",
                      (json_int_t)g->cols, "gbm_sum", number(g->sum), "gbm_by_part", parts,
                      "gbm_logits", number(g->logit_sum), "lipschitz", lipschitz, "contraction",
-                     contraction, "units",
-                     json_top(cfg, g, g->row_sum, g->rows, stet_gbm_row_name), "inputs",
-                     json_top(cfg, g, g->col_sum, g->cols, stet_gbm_col_name));
+                     contraction, "units", json_top(cfg, g, g->row_sum, g->rows, stet_gbm_row_name),
+                     "inputs", json_top(cfg, g, g->col_sum, g->cols, stet_gbm_col_name));
 }
 
 static stet_status print_json(const inspect_cfg *cfg, const stet_gbm *g, const char *const *dir,

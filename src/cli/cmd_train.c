@@ -17,46 +17,64 @@ typedef struct train_cfg {
     double smooth, smooth_frequency, rate, state_rate, decay, dropout, clip;
     int64_t max_len, max_words, min_count, batch, length_pool, epochs, patience, save_every;
     const char *setting[MAX_SETTINGS]; /* options of models and defences, as given */
-    int64_t steps;    /* stet bench train */
+    int64_t steps;                     /* stet bench train */
     const char *dump;
 } train_cfg;
 
 static const stet_opt own_opts[] = {
     STET_OPT_TOPIC("Data"),
-    STET_OPT_STR("data", train_cfg, data, NULL, "FILE", "labelled texts: TSV, CSV, JSON lines, aclImdb folder; plain, .gz, .xz, .zst"),
-    STET_OPT_STR("valid", train_cfg, valid, "0.1", "FILE|SHARE", "validation texts, or the share of --data held out"),
-    STET_OPT_LIST("vectors", train_cfg, vectors, "FILE", "word vectors (GloVe, word2vec, fastText); repeat for several files"),
-    STET_OPT_STR("synonyms", train_cfg, synonyms, NULL, "SET", "substitution sets: their words join the vocabulary"),
-    STET_OPT_REAL("smooth", train_cfg, smooth, "0", 0, 1e9, "LAMBDA", "smooth the vectors over the substitution graph"),
+    STET_OPT_STR("data", train_cfg, data, NULL, "FILE",
+                 "labelled texts: TSV, CSV, JSON lines, aclImdb folder; plain, .gz, .xz, .zst"),
+    STET_OPT_STR("valid", train_cfg, valid, "0.1", "FILE|SHARE",
+                 "validation texts, or the share of --data held out"),
+    STET_OPT_LIST("vectors", train_cfg, vectors, "FILE",
+                  "word vectors (GloVe, word2vec, fastText); repeat for several files"),
+    STET_OPT_STR("synonyms", train_cfg, synonyms, NULL, "SET",
+                 "substitution sets: their words join the vocabulary"),
+    STET_OPT_REAL("smooth", train_cfg, smooth, "0", 0, 1e9, "LAMBDA",
+                  "smooth the vectors over the substitution graph"),
     STET_OPT_REAL("smooth-frequency", train_cfg, smooth_frequency, "0", 0, 2, "P",
                   "frequent words hold on to their vectors: by their count to the power P"),
-    STET_OPT_STR("label", train_cfg, label, NULL, "COLUMN", "column or field of the label, by name or number"),
+    STET_OPT_STR("label", train_cfg, label, NULL, "COLUMN",
+                 "column or field of the label, by name or number"),
     STET_OPT_STR("text", train_cfg, text, NULL, "COLUMN,...", "columns or fields of the text"),
     STET_OPT_FLAG("skip-bad", train_cfg, skip_bad, "count bad lines instead of failing"),
-    STET_OPT_CHOICE("tokenizer", train_cfg, tokenizer, "word", "word|keras", "how texts are cut into words"),
-    STET_OPT_INT("max-len", train_cfg, max_len, "512", 1, 1 << 20, "N", "words of a text that are read"),
-    STET_OPT_INT("max-words", train_cfg, max_words, "0", 0, 1e9, "N", "largest vocabulary; 0: no limit"),
+    STET_OPT_CHOICE("tokenizer", train_cfg, tokenizer, "word", "word|keras",
+                    "how texts are cut into words"),
+    STET_OPT_INT("max-len", train_cfg, max_len, "512", 1, 1 << 20, "N",
+                 "words of a text that are read"),
+    STET_OPT_INT("max-words", train_cfg, max_words, "0", 0, 1e9, "N",
+                 "largest vocabulary; 0: no limit"),
     STET_OPT_INT("min-count", train_cfg, min_count, "1", 1, 1e9, "N", "rarer words are unknown"),
     STET_OPT_TOPIC("Model"),
     STET_OPT_CHOICE("model", train_cfg, model, "cnn", "cnn|bilstm|s4", "kind of classifier"),
     STET_OPT_TOPIC("Training"),
     STET_OPT_OUT(train_cfg, out, NULL, "run folder"),
-    STET_OPT_FLAG("resume", train_cfg, resume, "go on from the folder's checkpoint, if there is one"),
+    STET_OPT_FLAG("resume", train_cfg, resume,
+                  "go on from the folder's checkpoint, if there is one"),
     STET_OPT_INT("epochs", train_cfg, epochs, "20", 1, 1e6, "N", "passes over the data, at most"),
-    STET_OPT_INT("patience", train_cfg, patience, "3", 0, 1e6, "N", "epochs without a better validation accuracy; 0: never stop early"),
+    STET_OPT_INT("patience", train_cfg, patience, "3", 0, 1e6, "N",
+                 "epochs without a better validation accuracy; 0: never stop early"),
     STET_OPT_INT("batch", train_cfg, batch, "64", 1, 65536, "N", "texts a step"),
-    STET_OPT_INT("length-pool", train_cfg, length_pool, "16", 1, 1e6, "N", "texts of so many batches are sorted by length; 1: plain shuffling"),
-    STET_OPT_REAL("lr", train_cfg, rate, "-1", -1, 100, "RATE", "learning rate; -1: the model's (cnn 1e-4, bilstm 1e-3, s4 5e-4)"),
-    STET_OPT_REAL("state-lr", train_cfg, state_rate, "-1", -1, 100, "RATE", "s4: rate of A, B, C and the step; -1: 5e-3"),
-    STET_OPT_REAL("weight-decay", train_cfg, decay, "-1", -1, 100, "X", "-1: the model's (1e-4 coupled; s4 1e-2 decoupled)"),
-    STET_OPT_REAL("dropout", train_cfg, dropout, "-1", -1, 0.99, "P", "before the last layer; -1: the model's"),
+    STET_OPT_INT("length-pool", train_cfg, length_pool, "16", 1, 1e6, "N",
+                 "texts of so many batches are sorted by length; 1: plain shuffling"),
+    STET_OPT_REAL("lr", train_cfg, rate, "-1", -1, 100, "RATE",
+                  "learning rate; -1: the model's (cnn 1e-4, bilstm 1e-3, s4 5e-4)"),
+    STET_OPT_REAL("state-lr", train_cfg, state_rate, "-1", -1, 100, "RATE",
+                  "s4: rate of A, B, C and the step; -1: 5e-3"),
+    STET_OPT_REAL("weight-decay", train_cfg, decay, "-1", -1, 100, "X",
+                  "-1: the model's (1e-4 coupled; s4 1e-2 decoupled)"),
+    STET_OPT_REAL("dropout", train_cfg, dropout, "-1", -1, 0.99, "P",
+                  "before the last layer; -1: the model's"),
     STET_OPT_REAL("clip", train_cfg, clip, "0", 0, 1e9, "NORM", "largest gradient norm; 0: none"),
-    STET_OPT_CHOICE("schedule", train_cfg, schedule, "constant", "constant|cosine|step", "learning rate over time"),
-    STET_OPT_INT("save-every", train_cfg, save_every, "500", 0, 1e9, "STEPS", "steps between checkpoints within an epoch"),
+    STET_OPT_CHOICE("schedule", train_cfg, schedule, "constant", "constant|cosine|step",
+                    "learning rate over time"),
+    STET_OPT_INT("save-every", train_cfg, save_every, "500", 0, 1e9, "STEPS",
+                 "steps between checkpoints within an epoch"),
     STET_OPT_TOPIC("Defence"),
 };
 enum { N_OWN = sizeof own_opts / sizeof *own_opts };
-static const stet_opt common_opts[] = { CLI_COMMON_OPTS(train_cfg), STET_OPT_END };
+static const stet_opt common_opts[] = {CLI_COMMON_OPTS(train_cfg), STET_OPT_END};
 enum { N_COMMON = sizeof common_opts / sizeof *common_opts };
 
 /* ---- one table of all options ------------------------------------------------------------- */
@@ -64,7 +82,8 @@ enum { N_COMMON = sizeof common_opts / sizeof *common_opts };
 static const stet_opt bench_opts[] = {
     STET_OPT_TOPIC("Timing"),
     STET_OPT_INT("steps", train_cfg, steps, "100", 0, 1e9, "N", "steps to time; 0: one epoch"),
-    STET_OPT_STR("dump", train_cfg, dump, NULL, "DIR", "write the untrained model and the batches there, for a rival"),
+    STET_OPT_STR("dump", train_cfg, dump, NULL, "DIR",
+                 "write the untrained model and the batches there, for a rival"),
 };
 enum { N_BENCH = sizeof bench_opts / sizeof *bench_opts };
 
@@ -84,13 +103,17 @@ static size_t add_settings(const stet_opt *opts, bool of_model, size_t owner, si
     for (; opts && opts->type != STET_T_END; opts++) {
         if (opts->type == STET_T_TOPIC || n_settings == MAX_SETTINGS)
             continue;
-        snprintf(help_text[n_settings], sizeof help_text[0], "%s%s%s%s", opts->help, opts->def ? " (" : "", opts->def ? opts->def : "",
-                 opts->def ? ")" : "");
+        snprintf(help_text[n_settings], sizeof help_text[0], "%s%s%s%s", opts->help,
+                 opts->def ? " (" : "", opts->def ? opts->def : "", opts->def ? ")" : "");
         settings[n_settings].name = opts->name;
         settings[n_settings].of_model = of_model;
         settings[n_settings].owner = owner;
-        table[at++] = (stet_opt){ .name = opts->name, .type = STET_T_STR, .offset = offsetof(train_cfg, setting) + n_settings * sizeof(char *),
-                                  .arg = opts->arg ? opts->arg : "yes|no", .help = help_text[n_settings] };
+        table[at++] =
+            (stet_opt){.name = opts->name,
+                       .type = STET_T_STR,
+                       .offset = offsetof(train_cfg, setting) + n_settings * sizeof(char *),
+                       .arg = opts->arg ? opts->arg : "yes|no",
+                       .help = help_text[n_settings]};
         n_settings++;
     }
     return at;
@@ -105,10 +128,13 @@ __attribute__((constructor)) static void build_table(void)
             for (size_t k = 0; k < stet_model_kinds(); k++)
                 at = add_settings(stet_model_kind_options(k), true, k, at);
     }
-    snprintf(defense_help, sizeof defense_help, "what the training adds against substitutions, in this order: ");
+    snprintf(defense_help, sizeof defense_help,
+             "what the training adds against substitutions, in this order: ");
     for (size_t d = 0; d < stet_defenses(); d++)
-        snprintf(defense_help + strlen(defense_help), sizeof defense_help - strlen(defense_help), d ? ", %s" : "%s", stet_defense_name(d));
-    table[at++] = (stet_opt)STET_OPT_STR("defense", train_cfg, defense, "standard", "NAME,...", defense_help);
+        snprintf(defense_help + strlen(defense_help), sizeof defense_help - strlen(defense_help),
+                 d ? ", %s" : "%s", stet_defense_name(d));
+    table[at++] =
+        (stet_opt)STET_OPT_STR("defense", train_cfg, defense, "standard", "NAME,...", defense_help);
     for (size_t d = 0; d < stet_defenses(); d++)
         at = add_settings(stet_defense_options(d), false, d, at);
     for (size_t i = 0; i < N_COMMON; i++)
@@ -136,11 +162,13 @@ static stet_status collect(const train_cfg *cfg, bool of_model, char store[][256
     for (size_t i = 0; i < n_settings; i++) {
         if (!cfg->setting[i] || settings[i].of_model != of_model)
             continue;
-        const char *owner = of_model ? stet_model_kind_name(settings[i].owner) : stet_defense_name(settings[i].owner);
+        const char *owner = of_model ? stet_model_kind_name(settings[i].owner)
+                                     : stet_defense_name(settings[i].owner);
         if (of_model && settings[i].owner != (size_t)cfg->model)
             return cli_usage("--%s is an option of model '%s'", settings[i].name, owner);
         if (!of_model && !listed(owner, cfg->defense))
-            return cli_usage("--%s is an option of defence '%s': add it to --defense", settings[i].name, owner);
+            return cli_usage("--%s is an option of defence '%s': add it to --defense",
+                             settings[i].name, owner);
         snprintf(store[n], 256, "%s=%s", settings[i].name, cfg->setting[i]);
         out[n] = store[n];
         n++;
@@ -153,17 +181,20 @@ static stet_status print_result(const train_cfg *cfg, const stet_train_result *r
 {
     if (!cfg->common.json) {
         if (r->epochs)
-            printf("%s: validation accuracy %.2f %% (epoch %zu of %zu), %.1f s, %.1f s per epoch\n", cfg->out, 100 * r->valid_accuracy,
-                   r->best_epoch, r->epochs, r->seconds, r->seconds_per_epoch);
+            printf("%s: validation accuracy %.2f %% (epoch %zu of %zu), %.1f s, %.1f s per epoch\n",
+                   cfg->out, 100 * r->valid_accuracy, r->best_epoch, r->epochs, r->seconds,
+                   r->seconds_per_epoch);
         return STET_OK;
     }
     json_t *o = cli_json_start(&cmd_train, cfg);
-    json_object_update_new(o, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "out", cfg->out, "epochs",
-                                        (json_int_t)r->epochs, "best_epoch", (json_int_t)r->best_epoch, "steps", (json_int_t)r->steps,
-                                        "train_texts", (json_int_t)r->n_train, "valid_texts", (json_int_t)r->n_valid, "words",
-                                        (json_int_t)r->n_words, "valid_accuracy", r->valid_accuracy, "valid_loss", r->valid_loss,
-                                        "seconds", r->seconds, "seconds_per_epoch", r->seconds_per_epoch, "smooth_residual",
-                                        r->smooth_residual));
+    json_object_update_new(
+        o, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "out",
+                     cfg->out, "epochs", (json_int_t)r->epochs, "best_epoch",
+                     (json_int_t)r->best_epoch, "steps", (json_int_t)r->steps, "train_texts",
+                     (json_int_t)r->n_train, "valid_texts", (json_int_t)r->n_valid, "words",
+                     (json_int_t)r->n_words, "valid_accuracy", r->valid_accuracy, "valid_loss",
+                     r->valid_loss, "seconds", r->seconds, "seconds_per_epoch",
+                     r->seconds_per_epoch, "smooth_residual", r->smooth_residual));
     return cli_json_print(o);
 }
 
@@ -192,13 +223,14 @@ static stet_status fill_args(const train_cfg *cfg, run_args *r)
         .out = cfg->out,
         .resume = cfg->resume,
         .data = cfg->data,
-        .format = { .header = -1, .label = cfg->label, .text = cfg->text, .skip_bad = cfg->skip_bad },
+        .format = {.header = -1, .label = cfg->label, .text = cfg->text, .skip_bad = cfg->skip_bad},
         .valid = is_share ? NULL : cfg->valid,
         .valid_fraction = is_share ? share : 0,
         .vectors = cfg->vectors.v,
         .n_vectors = cfg->vectors.n,
         .synonyms = cfg->synonyms,
-        .smooth = cfg->smooth, .smooth_frequency = cfg->smooth_frequency,
+        .smooth = cfg->smooth,
+        .smooth_frequency = cfg->smooth_frequency,
         .tokenizer = (stet_tokenizer)cfg->tokenizer,
         .max_len = (size_t)cfg->max_len,
         .max_words = (size_t)cfg->max_words,
@@ -241,12 +273,17 @@ const cli_command cmd_train = {
     .name = "train",
     .args = "",
     .summary = "train a classifier into a run folder",
-    .details = "The folder holds config.json, model.safetensors, vocab.txt, train.jsonl and a model card. Ctrl-C leaves a\n"
-               "checkpoint; --resume goes on from it and ends in the same bytes as an undisturbed run.",
+    .details =
+        "The folder holds config.json, model.safetensors, vocab.txt, train.jsonl and a model card. "
+        "Ctrl-C leaves a\n"
+        "checkpoint; --resume goes on from it and ends in the same bytes as an undisturbed run.",
     .examples = "  stet train --data train.tsv.xz --vectors glove.6B.300d.txt -o runs/cnn\n"
-                "  stet train --data train.csv --model bilstm --vectors glove.txt --seed 7 -o runs/bilstm --resume\n"
-                "  stet train --data train.tsv.xz --vectors glove.txt --synonyms sets.tsv --smooth 2 --defense certified,gbm \\\n"
-                "       --gbm-of logits --beta 3e-4 --lr 1e-3 --schedule cosine --epochs 8 -o runs/certified\n",
+                "  stet train --data train.csv --model bilstm --vectors glove.txt --seed 7 -o "
+                "runs/bilstm --resume\n"
+                "  stet train --data train.tsv.xz --vectors glove.txt --synonyms sets.tsv --smooth "
+                "2 --defense certified,gbm \\\n"
+                "       --gbm-of logits --beta 3e-4 --lr 1e-3 --schedule cosine --epochs 8 -o "
+                "runs/certified\n",
     .opts = table,
     .cfg_size = sizeof(train_cfg),
     .run = run,
@@ -262,7 +299,7 @@ static stet_status bench(void *config, const stet_rest *rest)
         return cli_usage("expected --data FILE and --vectors FILE");
     enum { N_LOSS = 20 };
     static run_args r;
-    double loss[N_LOSS] = { 0 };
+    double loss[N_LOSS] = {0};
     stet_train_bench b;
     stet_status st = fill_args(cfg, &r);
     if (st == STET_OK)
@@ -270,17 +307,21 @@ static stet_status bench(void *config, const stet_rest *rest)
     if (st != STET_OK)
         return st;
     if (!cfg->common.json) {
-        printf("%s: %zu steps in %.2f s: %.1f ms a step, %.0f words/s, one epoch of %zu steps takes %.1f s\n", r.a.model, b.steps,
-               b.seconds, 1e3 * b.seconds / (double)b.steps, (double)b.tokens / b.seconds, b.steps_per_epoch, b.epoch_seconds);
+        printf("%s: %zu steps in %.2f s: %.1f ms a step, %.0f words/s, one epoch of %zu steps "
+               "takes %.1f s\n",
+               r.a.model, b.steps, b.seconds, 1e3 * b.seconds / (double)b.steps,
+               (double)b.tokens / b.seconds, b.steps_per_epoch, b.epoch_seconds);
         return STET_OK;
     }
     json_t *losses = json_array();
     for (size_t i = 0; i < N_LOSS && i < b.steps; i++)
         json_array_append_new(losses, json_real(loss[i]));
     json_t *o = cli_json_start(&cmd_bench_train, cfg);
-    json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:f, s:f, s:o}", "steps", (json_int_t)b.steps, "steps_per_epoch",
-                                        (json_int_t)b.steps_per_epoch, "tokens", (json_int_t)b.tokens, "seconds", b.seconds,
-                                        "epoch_seconds", b.epoch_seconds, "losses", losses));
+    json_object_update_new(o,
+                           json_pack("{s:I, s:I, s:I, s:f, s:f, s:o}", "steps", (json_int_t)b.steps,
+                                     "steps_per_epoch", (json_int_t)b.steps_per_epoch, "tokens",
+                                     (json_int_t)b.tokens, "seconds", b.seconds, "epoch_seconds",
+                                     b.epoch_seconds, "losses", losses));
     return cli_json_print(o);
 }
 
@@ -288,9 +329,11 @@ const cli_command cmd_bench_train = {
     .name = "bench train",
     .args = "",
     .summary = "time training steps, without writing a model",
-    .details = "With --dump the same batches and the same initial weights are written for another program;\n"
+    .details = "With --dump the same batches and the same initial weights are written for another "
+               "program;\n"
                "bench/train_vs_torch.py runs PyTorch on them and compares losses, then times.",
-    .examples = "  stet bench train --data train.tsv.xz --vectors glove.txt --model bilstm --steps 100\n",
+    .examples =
+        "  stet bench train --data train.tsv.xz --vectors glove.txt --model bilstm --steps 100\n",
     .opts = bench_table,
     .cfg_size = sizeof(train_cfg),
     .run = bench,

@@ -7,7 +7,14 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_REQUIRE = 4, EXIT_INTERRUPTED = 130 };
+enum {
+    EXIT_DONE = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_INPUT = 3,
+    EXIT_REQUIRE = 4,
+    EXIT_INTERRUPTED = 130
+};
 
 static int exit_code(stet_status st)
 {
@@ -64,7 +71,8 @@ static int list_commands(const char *group)
             any = true;
         }
     if (!group)
-        puts("\n`stet help COMMAND` or `stet COMMAND --help` explains one; `stet --version` names this build.");
+        puts("\n`stet help COMMAND` or `stet COMMAND --help` explains one; `stet --version` names "
+             "this build.");
     return any;
 }
 
@@ -80,8 +88,8 @@ static int unknown_command(int argc, char **argv)
     const char *near = stet_did_you_mean(word, names);
     if (!near)
         near = stet_did_you_mean(argv[0], names);
-    fprintf(stderr, "stet: no command '%s'%s%s%s; see 'stet help'\n", argv[0], near ? ", did you mean '" : "",
-            near ? near : "", near ? "'?" : "");
+    fprintf(stderr, "stet: no command '%s'%s%s%s; see 'stet help'\n", argv[0],
+            near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
     return EXIT_USAGE;
 }
 
@@ -92,8 +100,8 @@ static int help(const cli_command *cmd)
         fprintf(stderr, "stet: %s\n", stet_last_error());
         return EXIT_FAILED;
     }
-    printf("stet %s - %s\n\nusage: stet %s [OPTIONS]%s%s\n", cmd->name, cmd->summary, cmd->name, *cmd->args ? " " : "",
-           cmd->args);
+    printf("stet %s - %s\n\nusage: stet %s [OPTIONS]%s%s\n", cmd->name, cmd->summary, cmd->name,
+           *cmd->args ? " " : "", cmd->args);
     if (cmd->details)
         printf("\n%s\n", cmd->details);
     printf("\n%s", options);
@@ -119,7 +127,8 @@ static stet_status run(const cli_command *cmd, int argc, char **argv)
     stet_rest rest;
     stet_status st = stet_opt_parse(cmd->opts, cfg, argc, argv, &rest);
     if (st == STET_OK && (rest.n < cmd->min_args || rest.n > cmd->max_args))
-        st = cli_usage(rest.n < cmd->min_args ? "expected %s after 'stet %s'" : "too many arguments: expected '%s' after 'stet %s'",
+        st = cli_usage(rest.n < cmd->min_args ? "expected %s after 'stet %s'"
+                                              : "too many arguments: expected '%s' after 'stet %s'",
                        *cmd->args ? cmd->args : "nothing", cmd->name);
     if (st == STET_OK) {
         const cli_common *common = cfg;
@@ -132,7 +141,8 @@ static stet_status run(const cli_command *cmd, int argc, char **argv)
     }
     output_end();
     if (st == STET_EUSAGE)
-        fprintf(stderr, "stet %s: %s; see 'stet %s --help'\n", cmd->name, output_message(), cmd->name);
+        fprintf(stderr, "stet %s: %s; see 'stet %s --help'\n", cmd->name, output_message(),
+                cmd->name);
     else if (st != STET_OK)
         fprintf(stderr, "stet: %s\n", output_message());
     free(cfg);
@@ -148,7 +158,8 @@ int main(int argc, char **argv)
         printf("stet %s\n", stet_version());
         return EXIT_DONE;
     }
-    const bool asked = strcmp(argv[0], "help") == 0 || strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0;
+    const bool asked = strcmp(argv[0], "help") == 0 || strcmp(argv[0], "--help") == 0 ||
+                       strcmp(argv[0], "-h") == 0;
     if (asked && argc == 1)
         return list_commands(NULL), EXIT_DONE;
     if (asked)

@@ -7,7 +7,7 @@
 
 stet_status batcher_init(batcher *b, const model *m)
 {
-    *b = (batcher){ .n_words = m->n_words };
+    *b = (batcher){.n_words = m->n_words};
     b->slot = mem_alloc(m->n_words, sizeof *b->slot);
     b->stamp = mem_zalloc(m->n_words, sizeof *b->stamp);
     if (b->slot && b->stamp)
@@ -20,7 +20,7 @@ void batcher_deinit(batcher *b)
 {
     mem_free(b->slot);
     mem_free(b->stamp);
-    *b = (batcher){ 0 };
+    *b = (batcher){0};
 }
 
 /* An empty text is read as one unknown word. */
@@ -33,7 +33,8 @@ static size_t text_ids(const model *m, const stet_corpus *c, uint32_t i, const u
 }
 
 /* Falling length, ties in the given order: a counting sort over lengths. */
-static stet_status sort_by_length(const model *m, const stet_corpus *c, const uint32_t *pick, size_t n, arena *a, uint32_t *order)
+static stet_status sort_by_length(const model *m, const stet_corpus *c, const uint32_t *pick,
+                                  size_t n, arena *a, uint32_t *order)
 {
     uint32_t *count = arena_znew(a, uint32_t, m->max_len + 2);
     if (!count)
@@ -71,7 +72,8 @@ static void next_turn(batcher *b)
     }
 }
 
-stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const uint32_t *pick, size_t n, arena *a, batch *out)
+stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const uint32_t *pick,
+                       size_t n, arena *a, batch *out)
 {
     uint32_t *order = arena_new(a, uint32_t, n), *start = arena_new(a, uint32_t, n + 1);
     int32_t *label = arena_new(a, int32_t, n);
@@ -97,8 +99,8 @@ stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const u
         const size_t len = text_ids(m, c, pick[order[i]], &ids);
         for (size_t p = 0; p < len; p++) {
             if (ids[p] >= m->n_words)
-                return error_set(STET_EUSAGE, "text %u: word id %u outside the vocabulary of %zu", pick[order[i]], ids[p],
-                                 m->n_words);
+                return error_set(STET_EUSAGE, "text %u: word id %u outside the vocabulary of %zu",
+                                 pick[order[i]], ids[p], m->n_words);
             row[start[i] + p] = slot_of(b, ids[p], word, &n_rows);
         }
     }
@@ -109,8 +111,15 @@ stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const u
     for (size_t r = 0; r < n_rows; r++)
         for (size_t j = 0; j < m->dim; j++)
             rows[r * m->dim + j] = m->table[word[r] * m->dim + j];
-    *out = (batch){ .seq = { .n_texts = n, .n_tokens = n_tokens, .n_rows = n_rows, .max_len = n ? start[1] - start[0] : 0,
-                             .start = start, .row = row },
-                    .order = order, .word = word, .rows = rows, .label = label };
+    *out = (batch){.seq = {.n_texts = n,
+                           .n_tokens = n_tokens,
+                           .n_rows = n_rows,
+                           .max_len = n ? start[1] - start[0] : 0,
+                           .start = start,
+                           .row = row},
+                   .order = order,
+                   .word = word,
+                   .rows = rows,
+                   .label = label};
     return STET_OK;
 }

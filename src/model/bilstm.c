@@ -8,19 +8,22 @@
 #include "model/kinds.h"
 
 static const stet_opt opts[] = {
-    STET_OPT_INT("hidden", bilstm_cfg, hidden, "64", 1, 8192, "N", "bilstm: units of each direction"),
+    STET_OPT_INT("hidden", bilstm_cfg, hidden, "64", 1, 8192, "N",
+                 "bilstm: units of each direction"),
     STET_OPT_END,
 };
 
 static stet_status layout(model *m)
 {
     const size_t h = (size_t)((const bilstm_cfg *)m->cfg)->hidden;
-    static const char *const names[] = { "weight_ih", "weight_hh", "bias_ih", "bias_hh" };
+    static const char *const names[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
     for (int direction = 0; direction < 2; direction++)
         for (int i = 0; i < LSTM_PER_DIRECTION; i++) {
             char name[64];
             snprintf(name, sizeof name, "lstm.%s_l0%s", names[i], direction ? "_reverse" : "");
-            const shape s = i == LSTM_W_IH ? shape2(4 * h, m->dim) : i == LSTM_W_HH ? shape2(4 * h, h) : shape1(4 * h);
+            const shape s = i == LSTM_W_IH   ? shape2(4 * h, m->dim)
+                            : i == LSTM_W_HH ? shape2(4 * h, h)
+                                             : shape1(4 * h);
             TRY(model_param(m, name, s, PARAM_PLAIN));
         }
     return STET_OK;
@@ -33,7 +36,8 @@ static size_t n_features(const model *m)
 
 static stet_status init(const model *m, rng *r)
 {
-    const double bound = 1 / sqrt((double)((const bilstm_cfg *)m->cfg)->hidden); /* PyTorch's default */
+    const double bound =
+        1 / sqrt((double)((const bilstm_cfg *)m->cfg)->hidden); /* PyTorch's default */
     for (int i = 0; i < 2 * LSTM_PER_DIRECTION; i++)
         init_uniform(m, i, bound, r);
     return STET_OK;
@@ -50,7 +54,7 @@ const model_desc model_bilstm = {
     .summary = "bidirectional LSTM, last states of both directions",
     .opts = opts,
     .cfg_size = sizeof(bilstm_cfg),
-    .train = { .rate = { 1e-3, 1e-3 }, .decay = { 1e-4, 0 }, .dropout = 0.5 },
+    .train = {.rate = {1e-3, 1e-3}, .decay = {1e-4, 0}, .dropout = 0.5},
     .layout = layout,
     .init = init,
     .features = features,

@@ -17,7 +17,8 @@ void bilstm_compiled_free(void *compiled);
 stet_status bilstm_view_new(const model *m, void **view);
 stet_status bilstm_view_open(void *view, const uint32_t *ids, size_t n);
 const float *bilstm_view_logits(const void *view);
-stet_status bilstm_view_edits(void *view, const stet_edit *edits, const size_t *start, size_t n, float *logits);
+stet_status bilstm_view_edits(void *view, const stet_edit *edits, const size_t *start, size_t n,
+                              float *logits);
 void bilstm_view_free(void *view);
 
 #endif

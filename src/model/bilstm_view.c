@@ -52,7 +52,7 @@ static stet_status pack_cells(const model *m, compiled *c)
         for (size_t j = 0; j < 4 * H; j++)
             bias[j] = model_value(m, first + LSTM_B_IH)[j] + model_value(m, first + LSTM_B_HH)[j];
         lstm_pack(H, model_value(m, first + LSTM_W_HH), u, u_back);
-        c->cell[d] = (lstm_cell){ H, G, P, bias, u, u_back };
+        c->cell[d] = (lstm_cell){H, G, P, bias, u, u_back};
     }
     return STET_OK;
 }
@@ -75,7 +75,8 @@ static stet_status project_words(const model *m, compiled *c)
         for (size_t i = 0; i < n * m->dim; i++)
             rows[i] = m->table[r * m->dim + i];
         for (int d = 0; d < 2; d++)
-            gemm(false, true, n, 4 * c->H, m->dim, 1, rows, m->dim, model_value(m, d * LSTM_PER_DIRECTION + LSTM_W_IH), m->dim, 0,
+            gemm(false, true, n, 4 * c->H, m->dim, 1, rows, m->dim,
+                 model_value(m, d * LSTM_PER_DIRECTION + LSTM_W_IH), m->dim, 0,
                  c->word[d] + r * c->G, c->G);
     }
     mem_free_aligned(rows);
@@ -152,7 +153,8 @@ static void read_clean(void *ctx, size_t d, int worker)
     memset(v->s[d], 0, c->P * sizeof *v->s[d]);
     for (size_t i = 0; i < v->n; i++) {
         const real *x = c->word[d] + v->ids[place(v, (int)d, i)] * c->G;
-        real *h = v->h[d] + i * c->P, *s = v->s[d] + i * c->P, *h_next = h + c->P, *s_next = s + c->P;
+        real *h = v->h[d] + i * c->P, *s = v->s[d] + i * c->P, *h_next = h + c->P,
+             *s_next = s + c->P;
         memset(h_next, 0, c->P * sizeof *h_next);
         memset(s_next, 0, c->P * sizeof *s_next);
         lstm_step_forward(&c->cell[d], 1, i == 0, &x, h, s, z, z + c->G, &h_next, &s_next);
@@ -164,16 +166,18 @@ static void head(const view *v, const real *forward, const real *backward, float
 {
     const model *m = v->m;
     const size_t H = v->c->H;
-    const real *fc = model_value(m, (int)m->n_params - 2), *bias = model_value(m, (int)m->n_params - 1);
+    const real *fc = model_value(m, (int)m->n_params - 2),
+               *bias = model_value(m, (int)m->n_params - 1);
     for (size_t k = 0; k < m->n_classes; k++)
-        out[k] = (float)(vec_dot(fc + k * 2 * H, forward, H) + vec_dot(fc + k * 2 * H + H, backward, H) + bias[k]);
+        out[k] = (float)(vec_dot(fc + k * 2 * H, forward, H) +
+                         vec_dot(fc + k * 2 * H + H, backward, H) + bias[k]);
 }
 
 stet_status bilstm_view_open(void *p, const uint32_t *ids, size_t n)
 {
     view *v = p;
     const compiled *c = v->c;
-    arena_restore(&v->mem, (arena_mark){ 0 });
+    arena_restore(&v->mem, (arena_mark){0});
     v->n = n;
     v->ids = arena_new(&v->mem, uint32_t, n);
     for (int d = 0; d < 2; d++) {
@@ -194,13 +198,13 @@ stet_status bilstm_view_open(void *p, const uint32_t *ids, size_t n)
 
 /* What one pool piece works in. */
 typedef struct scratch {
-    real *h, *s;             /* (PIECE, P): states of the active rows */
-    real *z, *gates;         /* (PIECE, G) */
-    real *last[2];           /* (PIECE, P): final states of the variants */
+    real *h, *s;     /* (PIECE, P): states of the active rows */
+    real *z, *gates; /* (PIECE, G) */
+    real *last[2];   /* (PIECE, P): final states of the variants */
     const real *x[PIECE];
     real *h_row[PIECE], *s_row[PIECE];
-    size_t variant[PIECE];   /* which variant each active row is */
-    size_t entry[PIECE];     /* variants in the order in which they enter */
+    size_t variant[PIECE]; /* which variant each active row is */
+    size_t entry[PIECE];   /* variants in the order in which they enter */
 } scratch;
 
 typedef struct edits_job {
@@ -285,10 +289,12 @@ static void run_direction(const edits_job *j, int d, size_t from, size_t to, scr
             w->h_row[r] = w->h + r * P;
             w->s_row[r] = w->s + r * P;
         }
-        lstm_step_forward(&v->c->cell[d], active, false, w->x, w->h, w->s, w->z, w->gates, w->h_row, w->s_row);
+        lstm_step_forward(&v->c->cell[d], active, false, w->x, w->h, w->s, w->z, w->gates, w->h_row,
+                          w->s_row);
         const bool look = step % LOOK_EVERY == LOOK_EVERY - 1;
         for (size_t r = 0; look && r < active;) {
-            if (last_step(j, d, w->variant[r]) > step || !came_back(v, d, step + 1, w->h + r * P, w->s + r * P)) {
+            if (last_step(j, d, w->variant[r]) > step ||
+                !came_back(v, d, step + 1, w->h + r * P, w->s + r * P)) {
                 r++;
                 continue;
             }
@@ -308,7 +314,8 @@ static void edits_piece(void *ctx, size_t piece, int worker)
 {
     const edits_job *j = ctx;
     scratch *w = &j->work[worker];
-    const size_t from = piece * PIECE, to = from + PIECE < j->n ? from + PIECE : j->n, P = j->v->c->P, K = j->v->m->n_classes;
+    const size_t from = piece * PIECE, to = from + PIECE < j->n ? from + PIECE : j->n,
+                 P = j->v->c->P, K = j->v->m->n_classes;
     run_direction(j, 0, from, to, w);
     run_direction(j, 1, from, to, w);
     for (size_t i = from; i < to; i++)
@@ -326,12 +333,13 @@ static bool scratch_init(arena *a, const compiled *c, scratch *w)
     return w->h && w->s && w->z && w->gates && w->last[0] && w->last[1];
 }
 
-stet_status bilstm_view_edits(void *p, const stet_edit *edits, const size_t *start, size_t n, float *logits)
+stet_status bilstm_view_edits(void *p, const stet_edit *edits, const size_t *start, size_t n,
+                              float *logits)
 {
     view *v = p;
     const arena_mark mark = arena_save(&v->mem);
     const size_t workers = (size_t)stet_threads();
-    edits_job j = { v, edits, start, n, logits, arena_new(&v->mem, scratch, workers) };
+    edits_job j = {v, edits, start, n, logits, arena_new(&v->mem, scratch, workers)};
     bool ok = j.work != NULL;
     for (size_t i = 0; ok && i < workers; i++)
         ok = scratch_init(&v->mem, v->c, &j.work[i]);

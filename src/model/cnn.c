@@ -9,7 +9,8 @@
 #include "model/kinds.h"
 
 static const stet_opt opts[] = {
-    STET_OPT_STR("kernels", cnn_cfg, kernels, "3,4,5", "K,K,...", "cnn: widths of the convolutions"),
+    STET_OPT_STR("kernels", cnn_cfg, kernels, "3,4,5", "K,K,...",
+                 "cnn: widths of the convolutions"),
     STET_OPT_INT("filters", cnn_cfg, filters, "128", 1, 65536, "N", "cnn: filters of each width"),
     STET_OPT_END,
 };
@@ -22,7 +23,9 @@ size_t cnn_kernels(const model *m, size_t out[CNN_MAX_KERNELS])
         char *end;
         const long k = strtol(s, &end, 10);
         if (end == s || k < 1 || k > 64 || n == CNN_MAX_KERNELS || (*end != ',' && *end != '\0')) {
-            error_set(STET_EUSAGE, "--kernels %s: expected at most %d widths from 1 to 64, such as 3,4,5", text, CNN_MAX_KERNELS);
+            error_set(STET_EUSAGE,
+                      "--kernels %s: expected at most %d widths from 1 to 64, such as 3,4,5", text,
+                      CNN_MAX_KERNELS);
             return 0;
         }
         out[n++] = (size_t)k;
@@ -60,7 +63,8 @@ static stet_status init(const model *m, rng *r)
     size_t k[CNN_MAX_KERNELS];
     const size_t n = cnn_kernels(m, k);
     for (size_t i = 0; i < n; i++) {
-        const double bound = 1 / sqrt((double)(m->dim * k[i])); /* PyTorch's default for convolutions */
+        const double bound =
+            1 / sqrt((double)(m->dim * k[i])); /* PyTorch's default for convolutions */
         init_uniform(m, (int)(2 * i), bound, r);
         init_uniform(m, (int)(2 * i + 1), bound, r);
     }
@@ -82,7 +86,7 @@ const model_desc model_cnn = {
     .summary = "TextCNN: convolutions over words, max over time",
     .opts = opts,
     .cfg_size = sizeof(cnn_cfg),
-    .train = { .rate = { 1e-4, 1e-4 }, .decay = { 1e-4, 0 }, .dropout = 0.5 },
+    .train = {.rate = {1e-4, 1e-4}, .decay = {1e-4, 0}, .dropout = 0.5},
     .layout = layout,
     .init = init,
     .features = features,

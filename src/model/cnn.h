@@ -27,7 +27,8 @@ void cnn_compiled_free(void *compiled);
 stet_status cnn_view_new(const model *m, void **view);
 stet_status cnn_view_open(void *view, const uint32_t *ids, size_t n);
 const float *cnn_view_logits(const void *view);
-stet_status cnn_view_edits(void *view, const stet_edit *edits, const size_t *start, size_t n, float *logits);
+stet_status cnn_view_edits(void *view, const stet_edit *edits, const size_t *start, size_t n,
+                           float *logits);
 void cnn_view_free(void *view);
 
 #endif

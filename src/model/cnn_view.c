@@ -13,21 +13,23 @@
 #include "model/cnn.h"
 #include "tensor/kernels.h"
 
-enum { BLOCK = 16,      /* windows a stored maximum */
-       LANES = 128,     /* filters handled at once, on the stack */
-       PIECE = 32,      /* variants a pool piece */
-       COMPILE_ROWS = 4096 };
+enum {
+    BLOCK = 16,  /* windows a stored maximum */
+    LANES = 128, /* filters handled at once, on the stack */
+    PIECE = 32,  /* variants a pool piece */
+    COMPILE_ROWS = 4096
+};
 static const real lowest = -FLT_MAX;
 
 typedef cnn_compiled compiled;
 
 /* One kernel size of an opened text. */
 typedef struct windows {
-    size_t n;      /* windows */
-    real *sum;     /* (n, F) */
-    real *before;  /* (n + 1, F): maximum over windows < t */
-    real *after;   /* (n + 1, F): maximum over windows >= t */
-    real *block;   /* (ceil(n / BLOCK), F) */
+    size_t n;     /* windows */
+    real *sum;    /* (n, F) */
+    real *before; /* (n + 1, F): maximum over windows < t */
+    real *after;  /* (n + 1, F): maximum over windows >= t */
+    real *block;  /* (ceil(n / BLOCK), F) */
 } windows;
 
 typedef struct view {
@@ -50,7 +52,8 @@ static void pack_weights(const model *m, const compiled *c, real *packed)
         for (size_t f = 0; f < c->filters; f++)
             for (size_t d = 0; d < m->dim; d++)
                 for (size_t l = 0; l < c->k[i]; l++)
-                    packed[d * c->width + c->first[i] + l * c->filters + f] = w[(f * m->dim + d) * c->k[i] + l];
+                    packed[d * c->width + c->first[i] + l * c->filters + f] =
+                        w[(f * m->dim + d) * c->k[i] + l];
     }
 }
 
@@ -66,7 +69,8 @@ static stet_status project_words(const model *m, compiled *c)
         const size_t n = m->n_words - r < COMPILE_ROWS ? m->n_words - r : COMPILE_ROWS;
         for (size_t i = 0; i < n * m->dim; i++)
             rows[i] = m->table[r * m->dim + i];
-        gemm(false, false, n, c->width, m->dim, 1, rows, m->dim, packed, c->width, 0, c->word + r * c->width, c->width);
+        gemm(false, false, n, c->width, m->dim, 1, rows, m->dim, packed, c->width, 0,
+             c->word + r * c->width, c->width);
     }
     mem_free_aligned(packed);
     mem_free_aligned(rows);
@@ -147,7 +151,8 @@ static void max_into(real *RESTRICT y, const real *RESTRICT x, size_t n)
 
 /* y = max(y, sum + (new - old)) */
 SIMD_CLONES
-static void max_swapped(real *RESTRICT y, const real *RESTRICT sum, const real *RESTRICT new, const real *RESTRICT old, size_t n)
+static void max_swapped(real *RESTRICT y, const real *RESTRICT sum, const real *RESTRICT new,
+                        const real *RESTRICT old, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const real x = sum[i] + (new[i] - old[i]);
@@ -164,7 +169,8 @@ static void fill(real *y, real x, size_t n)
 static stet_status open_windows(view *v, size_t kernel)
 {
     const compiled *c = v->c;
-    const size_t k = c->k[kernel], F = c->filters, len = v->n < k ? k : v->n, n = len - k + 1, blocks = (n + BLOCK - 1) / BLOCK;
+    const size_t k = c->k[kernel], F = c->filters, len = v->n < k ? k : v->n, n = len - k + 1,
+                 blocks = (n + BLOCK - 1) / BLOCK;
     windows *w = &v->w[kernel];
     w->n = n;
     w->sum = arena_znew(&v->mem, real, n * F);
@@ -194,7 +200,7 @@ static stet_status open_windows(view *v, size_t kernel)
 stet_status cnn_view_open(void *p, const uint32_t *ids, size_t n)
 {
     view *v = p;
-    arena_restore(&v->mem, (arena_mark){ 0 });
+    arena_restore(&v->mem, (arena_mark){0});
     v->n = n;
     v->ids = arena_new(&v->mem, uint32_t, n);
     if (!v->ids)
@@ -202,14 +208,15 @@ stet_status cnn_view_open(void *p, const uint32_t *ids, size_t n)
     memcpy(v->ids, ids, n * sizeof *ids);
     for (size_t i = 0; i < v->c->n_kernels; i++)
         TRY(open_windows(v, i));
-    const size_t none[2] = { 0, 0 };
+    const size_t none[2] = {0, 0};
     return cnn_view_edits(v, NULL, none, 1, v->logits);
 }
 
 /* ---- edits -------------------------------------------------------------------------------- */
 
 /* y = max(y, windows from..to) over filters f.. */
-static void range_max(const windows *w, size_t F, size_t from, size_t to, size_t f, size_t lanes, real *y)
+static void range_max(const windows *w, size_t F, size_t from, size_t to, size_t f, size_t lanes,
+                      real *y)
 {
     for (size_t t = from; t < to;) {
         if (t % BLOCK == 0 && t + BLOCK <= to) {
@@ -223,7 +230,8 @@ static void range_max(const windows *w, size_t F, size_t from, size_t to, size_t
 }
 
 /* The window sum at t with every edit that it covers. */
-static void edited_window(const view *v, size_t kernel, size_t t, const stet_edit *e, size_t n, size_t f, size_t lanes, real *y)
+static void edited_window(const view *v, size_t kernel, size_t t, const stet_edit *e, size_t n,
+                          size_t f, size_t lanes, real *y)
 {
     const compiled *c = v->c;
     const windows *w = &v->w[kernel];
@@ -238,7 +246,8 @@ static void edited_window(const view *v, size_t kernel, size_t t, const stet_edi
     const real *sum = w->sum + t * c->filters + f;
     if (covered == 1) {
         const size_t l = only->pos - t;
-        max_swapped(y, sum, tap(c, only->word, kernel, l) + f, tap(c, v->ids[only->pos], kernel, l) + f, lanes);
+        max_swapped(y, sum, tap(c, only->word, kernel, l) + f,
+                    tap(c, v->ids[only->pos], kernel, l) + f, lanes);
         return;
     }
     real x[LANES];
@@ -254,7 +263,8 @@ static void edited_window(const view *v, size_t kernel, size_t t, const stet_edi
 }
 
 /* Maximum over time of `lanes` filters of one kernel, with the edits. Edits are cut into groups whose windows touch. */
-static void pool_filters(const view *v, size_t kernel, const stet_edit *e, size_t n, size_t f, size_t lanes, real *y)
+static void pool_filters(const view *v, size_t kernel, const stet_edit *e, size_t n, size_t f,
+                         size_t lanes, real *y)
 {
     const windows *w = &v->w[kernel];
     const size_t F = v->c->filters, k = v->c->k[kernel];
@@ -286,7 +296,8 @@ static void variant_logits(const view *v, const stet_edit *e, size_t n, float *o
 {
     const model *m = v->m;
     const size_t F = v->c->filters, features = v->c->n_kernels * F;
-    const real *fc = model_value(m, (int)m->n_params - 2), *bias = model_value(m, (int)m->n_params - 1);
+    const real *fc = model_value(m, (int)m->n_params - 2),
+               *bias = model_value(m, (int)m->n_params - 1);
     real y[LANES];
     for (size_t c = 0; c < m->n_classes; c++)
         out[c] = (float)bias[c];
@@ -317,12 +328,14 @@ static void edits_piece(void *ctx, size_t piece, int worker)
     const edits_job *j = ctx;
     const size_t end = (piece + 1) * PIECE < j->n ? (piece + 1) * PIECE : j->n;
     for (size_t i = piece * PIECE; i < end; i++)
-        variant_logits(j->v, j->edits + j->start[i], j->start[i + 1] - j->start[i], j->logits + i * j->v->m->n_classes);
+        variant_logits(j->v, j->edits + j->start[i], j->start[i + 1] - j->start[i],
+                       j->logits + i * j->v->m->n_classes);
 }
 
-stet_status cnn_view_edits(void *p, const stet_edit *edits, const size_t *start, size_t n, float *logits)
+stet_status cnn_view_edits(void *p, const stet_edit *edits, const size_t *start, size_t n,
+                           float *logits)
 {
-    edits_job j = { p, edits, start, n, logits };
+    edits_job j = {p, edits, start, n, logits};
     pool_run((n + PIECE - 1) / PIECE, edits_piece, &j);
     return STET_OK;
 }

@@ -79,11 +79,13 @@ static stet_status lay_out(model *m)
     return STET_OK;
 }
 
-stet_status model_alloc(const model_desc *desc, const char *const *settings, size_t dim, size_t n_classes, model **out)
+stet_status model_alloc(const model_desc *desc, const char *const *settings, size_t dim,
+                        size_t n_classes, model **out)
 {
     *out = NULL;
     if (n_classes < 2)
-        return error_set(STET_EUSAGE, "a classifier needs at least two classes, not %zu", n_classes);
+        return error_set(STET_EUSAGE, "a classifier needs at least two classes, not %zu",
+                         n_classes);
     model *m = mem_zalloc(1, sizeof *m);
     if (!m)
         return STET_ENOMEM;
@@ -175,7 +177,8 @@ stet_status stet_model_new(const stet_model_new_args *a, stet_model **out)
     if (!desc)
         return STET_EUSAGE;
     if (a->vectors->n != stet_vocab_size(a->vocab))
-        return error_set(STET_EUSAGE, "%zu vectors for a vocabulary of %zu words", a->vectors->n, stet_vocab_size(a->vocab));
+        return error_set(STET_EUSAGE, "%zu vectors for a vocabulary of %zu words", a->vectors->n,
+                         stet_vocab_size(a->vocab));
     if (a->max_len == 0)
         return error_set(STET_EUSAGE, "max_len must be at least 1");
     model *m;

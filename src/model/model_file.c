@@ -20,9 +20,10 @@ static stet_status save_weights(const model *m, const char *path)
 {
     st_tensor t[MAX_PARAMS + 1];
     for (size_t i = 0; i < m->n_params; i++)
-        t[i] = (st_tensor){ m->params[i].name, ST_REAL, m->params[i].shape, m->value + m->params[i].first };
-    t[m->n_params] = (st_tensor){ embedding, ST_F32, shape2(m->n_words, m->dim), m->table };
-    const char *const metadata[] = { "format", "pt", "model", m->desc->name, NULL };
+        t[i] = (st_tensor){m->params[i].name, ST_REAL, m->params[i].shape,
+                           m->value + m->params[i].first};
+    t[m->n_params] = (st_tensor){embedding, ST_F32, shape2(m->n_words, m->dim), m->table};
+    const char *const metadata[] = {"format", "pt", "model", m->desc->name, NULL};
     return st_write(path, t, m->n_params + 1, metadata);
 }
 
@@ -35,9 +36,11 @@ static stet_status config_json(const model *m, json_t **out)
     json_t *classes = json_array();
     for (size_t c = 0; c < m->n_classes; c++)
         json_array_append_new(classes, json_string(m->class_names[c]));
-    json_t *o = json_pack("{s:i, s:s, s:s, s:o, s:o, s:I, s:I, s:s, s:I}", "format", FORMAT, "stet", STET_VERSION, "model",
-                          m->desc->name, "settings", settings, "classes", classes, "dim", (json_int_t)m->dim, "max_len",
-                          (json_int_t)m->max_len, "tokenizer", stet_tokenizer_name(m->tokenizer), "words", (json_int_t)m->n_words);
+    json_t *o =
+        json_pack("{s:i, s:s, s:s, s:o, s:o, s:I, s:I, s:s, s:I}", "format", FORMAT, "stet",
+                  STET_VERSION, "model", m->desc->name, "settings", settings, "classes", classes,
+                  "dim", (json_int_t)m->dim, "max_len", (json_int_t)m->max_len, "tokenizer",
+                  stet_tokenizer_name(m->tokenizer), "words", (json_int_t)m->n_words);
     if (o && m->extra)
         json_object_update(o, m->extra);
     *out = o;
@@ -78,7 +81,8 @@ stet_status stet_model_save(const stet_model *m, const char *dir)
 /* ---- loading ------------------------------------------------------------------------------ */
 
 /* {"filters": 128} -> "filters=128", NULL */
-static stet_status settings_list(const json_t *settings, const char *path, arena *a, const char ***out)
+static stet_status settings_list(const json_t *settings, const char *path, arena *a,
+                                 const char ***out)
 {
     if (!json_is_object(settings))
         return error_set(STET_EFORMAT, "%s: expected an object 'settings'", path);
@@ -88,8 +92,9 @@ static stet_status settings_list(const json_t *settings, const char *path, arena
     *out = list;
     const char *key;
     json_t *v;
-    json_object_foreach((json_t *)settings, key, v) {
-        buf b = { 0 };
+    json_object_foreach((json_t *)settings, key, v)
+    {
+        buf b = {0};
         if (json_is_string(v))
             buf_printf(&b, "%s=%s", key, json_string_value(v));
         else if (json_is_integer(v))
@@ -122,7 +127,8 @@ static stet_status classes_of(const json_t *o, const char *path, size_t *n)
 /* Keys of config.json that belong to others (training, defence) travel with the model. */
 static stet_status keep_extra(model *m, const json_t *o)
 {
-    static const char *const ours[] = { "format", "stet", "model", "settings", "classes", "dim", "max_len", "tokenizer", "words" };
+    static const char *const ours[] = {"format", "stet",    "model",     "settings", "classes",
+                                       "dim",    "max_len", "tokenizer", "words"};
     m->extra = json_copy((json_t *)o);
     if (!m->extra)
         return error_set(STET_ENOMEM, "out of memory for the configuration");
@@ -150,7 +156,7 @@ static stet_status from_config(const char *path, const json_t *o, model **out)
     if (!desc)
         return error_prefix(STET_EFORMAT, "%s", path);
 
-    arena scratch = { 0 };
+    arena scratch = {0};
     const char **settings = NULL;
     stet_status st = settings_list(json_object_get(o, "settings"), path, &scratch, &settings);
     if (st == STET_OK) {
@@ -179,7 +185,9 @@ static stet_status check_finite(const char *path, const char *name, const real *
 {
     for (size_t i = 0; i < n; i++)
         if (!isfinite(v[i]))
-            return error_set(STET_EFORMAT, "%s: tensor '%s' holds a number that is not finite (element %zu)", path, name, i);
+            return error_set(STET_EFORMAT,
+                             "%s: tensor '%s' holds a number that is not finite (element %zu)",
+                             path, name, i);
     return STET_OK;
 }
 
@@ -195,9 +203,10 @@ static stet_status load_weights(model *m, const char *path)
             st = check_finite(path, m->params[i].name, v, shape_count(m->params[i].shape));
     }
     const st_tensor *t = st_find(&f, embedding);
-    if (st == STET_OK && (!t || t->type != ST_F32 || !shape_equal(t->shape, shape2(m->n_words, m->dim))))
-        st = error_set(STET_EFORMAT, "%s: expected '%s' as F32 (%zu, %zu), as config.json says", path, embedding, m->n_words,
-                       m->dim);
+    if (st == STET_OK &&
+        (!t || t->type != ST_F32 || !shape_equal(t->shape, shape2(m->n_words, m->dim))))
+        st = error_set(STET_EFORMAT, "%s: expected '%s' as F32 (%zu, %zu), as config.json says",
+                       path, embedding, m->n_words, m->dim);
     if (st == STET_OK) {
         m->table = mem_aligned(m->n_words * m->dim, sizeof *m->table);
         if (!m->table)
@@ -207,8 +216,9 @@ static stet_status load_weights(model *m, const char *path)
     }
     for (size_t i = 0; st == STET_OK && i < m->n_words * m->dim; i++)
         if (!isfinite(m->table[i]))
-            st = error_set(STET_EFORMAT, "%s: tensor '%s' holds a number that is not finite (row %zu)", path, embedding,
-                           i / m->dim);
+            st = error_set(STET_EFORMAT,
+                           "%s: tensor '%s' holds a number that is not finite (row %zu)", path,
+                           embedding, i / m->dim);
     st_close(&f);
     return st;
 }
@@ -217,7 +227,8 @@ static stet_status load_vocab(model *m, const char *path)
 {
     TRY(stet_vocab_load(path, &m->vocab));
     if (stet_vocab_size(m->vocab) != m->n_words)
-        return error_set(STET_EFORMAT, "%s: %zu words, but config.json says %zu", path, stet_vocab_size(m->vocab), m->n_words);
+        return error_set(STET_EFORMAT, "%s: %zu words, but config.json says %zu", path,
+                         stet_vocab_size(m->vocab), m->n_words);
     return STET_OK;
 }
 

@@ -32,30 +32,31 @@ typedef struct model_desc model_desc;
 typedef struct stet_model model;
 struct stet_model {
     const model_desc *desc;
-    void *cfg;            /* desc->cfg_size bytes, filled from desc->opts */
-    arena strings;        /* what string options point to */
-    size_t dim;           /* D */
-    size_t n_classes;     /* K */
+    void *cfg;        /* desc->cfg_size bytes, filled from desc->opts */
+    arena strings;    /* what string options point to */
+    size_t dim;       /* D */
+    size_t n_classes; /* K */
     size_t max_len;
     stet_tokenizer tokenizer;
     char **class_names;
     stet_vocab *vocab;
-    float *table;         /* (vocabulary, D): the frozen vectors */
-    size_t n_words;       /* rows of table */
+    float *table;   /* (vocabulary, D): the frozen vectors */
+    size_t n_words; /* rows of table */
     param params[MAX_PARAMS];
     size_t n_params, n_values;
-    real *value;          /* (n_values): all parameters */
-    void *compiled;       /* desc->compile's, or NULL */
-    struct json_t *extra; /* config.json keys that are not ours: training settings, defence; kept on save */
+    real *value;    /* (n_values): all parameters */
+    void *compiled; /* desc->compile's, or NULL */
+    struct json_t
+        *extra; /* config.json keys that are not ours: training settings, defence; kept on save */
 };
 
 /* Inputs of one forward pass. */
 typedef struct pass {
     tape *t;
-    node **param;         /* (n_params) */
-    node *rows;           /* (V, D) */
+    node **param; /* (n_params) */
+    node *rows;   /* (V, D) */
     const seq_index *seq;
-    double dropout;       /* 0 outside training */
+    double dropout; /* 0 outside training */
     rng *stream;
 } pass;
 
@@ -70,20 +71,23 @@ struct model_desc {
     } train;
     stet_status (*layout)(model *m); /* model_param() for each parameter */
     stet_status (*init)(const model *m, rng *r);
-    node *(*features)(const model *m, pass *p); /* (B, features): what the last linear layer sees, before dropout */
+    node *(*features)(const model *m,
+                      pass *p); /* (B, features): what the last linear layer sees, before dropout */
     size_t (*n_features)(const model *m);
 
     /* fixed weights */
     stet_status (*compile)(const model *m, void **out);
     void (*compiled_free)(void *compiled);
     stet_status (*view_new)(const model *m, void **view);
-    stet_status (*view_open)(void *view, const uint32_t *ids, size_t n); /* fills the view's own logits */
+    stet_status (*view_open)(void *view, const uint32_t *ids,
+                             size_t n); /* fills the view's own logits */
     const float *(*view_logits)(const void *view);
-    stet_status (*view_edits)(void *view, const stet_edit *edits, const size_t *start, size_t n, float *logits);
+    stet_status (*view_edits)(void *view, const stet_edit *edits, const size_t *start, size_t n,
+                              float *logits);
     void (*view_free)(void *view);
 };
 
-extern const model_desc *const model_descs[]; /* models.c, NULL at the end */
+extern const model_desc *const model_descs[];   /* models.c, NULL at the end */
 const model_desc *model_find(const char *name); /* NULL: unknown, message set */
 
 /* layout: add a parameter; ids are handed out 0, 1, 2, ... */
@@ -95,7 +99,8 @@ void init_constant(const model *m, int id, double v);
 
 /* A model of zeros: options from `settings` ("name=value" strings with a NULL at the end, or NULL), parameters laid out.
  * Vocabulary, vectors and class names are still to be given. */
-stet_status model_alloc(const model_desc *desc, const char *const *settings, size_t dim, size_t n_classes, model **out);
+stet_status model_alloc(const model_desc *desc, const char *const *settings, size_t dim,
+                        size_t n_classes, model **out);
 stet_status model_class_names(model *m, const char *const *names); /* NULL: numbers */
 
 /* Parameter nodes for a pass; gradients are added to grad (n_values) unless NULL. */
@@ -110,10 +115,11 @@ stet_status model_logits_of(const model *m, const uint32_t *ids, size_t n, float
 
 typedef struct batch {
     seq_index seq;
-    const uint32_t *order; /* (B) which of the given texts is in place b (sorted by falling length) */
-    const uint32_t *word;  /* (V) vocabulary id of each row */
-    real *rows;            /* (V, D) */
-    const int32_t *label;  /* (B) in batch order */
+    const uint32_t
+        *order; /* (B) which of the given texts is in place b (sorted by falling length) */
+    const uint32_t *word; /* (V) vocabulary id of each row */
+    real *rows;           /* (V, D) */
+    const int32_t *label; /* (B) in batch order */
 } batch;
 
 /* Builds batches from texts of a corpus; owns the scratch that finds distinct words. */
@@ -125,6 +131,7 @@ typedef struct batcher {
 stet_status batcher_init(batcher *b, const model *m);
 void batcher_deinit(batcher *b);
 /* Texts pick[0..n) of `c`, in memory of `a`. */
-stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const uint32_t *pick, size_t n, arena *a, batch *out);
+stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const uint32_t *pick,
+                       size_t n, arena *a, batch *out);
 
 #endif

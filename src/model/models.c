@@ -3,7 +3,7 @@
 
 #include "model/kinds.h"
 
-const model_desc *const model_descs[] = { &model_cnn, &model_bilstm, &model_s4, NULL };
+const model_desc *const model_descs[] = {&model_cnn, &model_bilstm, &model_s4, NULL};
 
 const model_desc *model_find(const char *name)
 {
@@ -16,7 +16,8 @@ const model_desc *model_find(const char *name)
     }
     names[n] = NULL;
     const char *near = stet_did_you_mean(name, names);
-    error_set(STET_EUSAGE, "no model '%s'%s%s%s", name, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    error_set(STET_EUSAGE, "no model '%s'%s%s%s", name, near ? ", did you mean '" : "",
+              near ? near : "", near ? "'?" : "");
     return NULL;
 }
 

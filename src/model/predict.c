@@ -29,9 +29,10 @@ int stet_argmax(const float *v, size_t k)
     return (int)best;
 }
 
-stet_status stet_model_read(const stet_model *m, const char *text, size_t len, uint32_t *ids, size_t *n)
+stet_status stet_model_read(const stet_model *m, const char *text, size_t len, uint32_t *ids,
+                            size_t *n)
 {
-    stet_tokens tokens = { 0 };
+    stet_tokens tokens = {0};
     const stet_status st = stet_tokenize(m->tokenizer, text, len, &tokens);
     if (st == STET_OK) {
         *n = tokens.n < m->max_len ? tokens.n : m->max_len;
@@ -48,8 +49,8 @@ stet_status stet_model_read(const stet_model *m, const char *text, size_t len, u
 
 /* ---- whole corpora ------------------------------------------------------------------------ */
 
-static stet_status eval_batch(const model *m, batcher *b, const stet_corpus *c, const uint32_t *pick, size_t n, arena *a,
-                              float *logits)
+static stet_status eval_batch(const model *m, batcher *b, const stet_corpus *c,
+                              const uint32_t *pick, size_t n, arena *a, float *logits)
 {
     batch x;
     TRY(batch_make(b, m, c, pick, n, a, &x));
@@ -57,8 +58,10 @@ static stet_status eval_batch(const model *m, batcher *b, const stet_corpus *c, 
     tape_init(&t, a, false);
     node *params[MAX_PARAMS];
     TRY(model_nodes(m, &t, NULL, params));
-    pass p = { .t = &t, .param = params, .seq = &x.seq,
-               .rows = tape_constant(&t, shape2(x.seq.n_rows, m->dim), x.rows) };
+    pass p = {.t = &t,
+              .param = params,
+              .seq = &x.seq,
+              .rows = tape_constant(&t, shape2(x.seq.n_rows, m->dim), x.rows)};
     const node *y = model_forward(m, &p);
     TRY(tape_status(&t));
     for (size_t i = 0; i < n; i++)
@@ -100,7 +103,7 @@ stet_status stet_model_logits(const stet_model *m, const stet_corpus *c, float *
         mem_free(order);
         return STET_ENOMEM;
     }
-    arena a = { 0 };
+    arena a = {0};
     stet_status st = STET_OK;
     for (size_t i = 0; st == STET_OK && i < c->n_texts; i += EVAL_BATCH) {
         const size_t n = c->n_texts - i < EVAL_BATCH ? c->n_texts - i : EVAL_BATCH;
@@ -121,14 +124,19 @@ stet_status model_logits_of(const model *m, const uint32_t *ids, size_t n, float
 {
     static const uint32_t first = 0;
     uint32_t *copy = mem_alloc(n, sizeof *copy); /* a corpus is not const */
-    batcher b = { 0 };
+    batcher b = {0};
     stet_status st = copy ? batcher_init(&b, m) : STET_ENOMEM;
-    arena a = { 0 };
+    arena a = {0};
     if (st == STET_OK) {
         memcpy(copy, ids, n * sizeof *ids);
-        uint64_t start[2] = { 0, n };
+        uint64_t start[2] = {0, n};
         int32_t none = -1;
-        const stet_corpus c = { .n_texts = 1, .n_tokens = n, .n_classes = m->n_classes, .ids = copy, .start = start, .label = &none };
+        const stet_corpus c = {.n_texts = 1,
+                               .n_tokens = n,
+                               .n_classes = m->n_classes,
+                               .ids = copy,
+                               .start = start,
+                               .label = &none};
         st = eval_batch(m, &b, &c, &first, 1, &a, logits);
     }
     arena_deinit(&a);
@@ -137,7 +145,8 @@ stet_status model_logits_of(const model *m, const uint32_t *ids, size_t n, float
     return st;
 }
 
-stet_status stet_model_predict(const stet_model *m, const char *text, size_t len, float *prob, int *label)
+stet_status stet_model_predict(const stet_model *m, const char *text, size_t len, float *prob,
+                               int *label)
 {
     uint32_t *ids = mem_alloc(m->max_len, sizeof *ids);
     float *logits = mem_alloc(m->n_classes, sizeof *logits);
@@ -196,7 +205,8 @@ stet_status stet_view_reopen(stet_view *v, const uint32_t *ids, size_t n)
     n = n < v->m->max_len ? n : v->m->max_len;
     for (size_t i = 0; i < n; i++)
         if (ids[i] >= v->m->n_words)
-            return error_set(STET_EUSAGE, "word id %u outside the vocabulary of %zu", ids[i], v->m->n_words);
+            return error_set(STET_EUSAGE, "word id %u outside the vocabulary of %zu", ids[i],
+                             v->m->n_words);
     v->n = n;
     return v->m->desc->view_open(v->impl, ids, n);
 }
@@ -206,13 +216,16 @@ const float *stet_view_logits(const stet_view *v)
     return v->m->desc->view_logits(v->impl);
 }
 
-stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n, float *logits)
+stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
+                            float *logits)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t e = start[i]; e < start[i + 1]; e++)
-            if (edits[e].pos >= v->n || edits[e].word >= v->m->n_words || (e > start[i] && edits[e].pos <= edits[e - 1].pos))
-                return error_set(STET_EUSAGE, "variant %zu: edit (%u, %u) is out of range or out of order", i, edits[e].pos,
-                                 edits[e].word);
+            if (edits[e].pos >= v->n || edits[e].word >= v->m->n_words ||
+                (e > start[i] && edits[e].pos <= edits[e - 1].pos))
+                return error_set(STET_EUSAGE,
+                                 "variant %zu: edit (%u, %u) is out of range or out of order", i,
+                                 edits[e].pos, edits[e].word);
     return n ? v->m->desc->view_edits(v->impl, edits, start, n, logits) : STET_OK;
 }
 

@@ -15,7 +15,8 @@
 
 static const stet_opt opts[] = {
     STET_OPT_INT("channels", s4_cfg, channels, "256", 1, 8192, "N", "s4: width of the layers"),
-    STET_OPT_INT("state", s4_cfg, state, "64", 2, 1024, "N", "s4: state size, stored as conjugate pairs (even)"),
+    STET_OPT_INT("state", s4_cfg, state, "64", 2, 1024, "N",
+                 "s4: state size, stored as conjugate pairs (even)"),
     STET_OPT_INT("layers", s4_cfg, layers, "1", 1, 8, "N", "s4: number of layers"),
     STET_OPT_END,
 };
@@ -24,7 +25,8 @@ static stet_status layout(model *m)
 {
     const s4_cfg *cfg = m->cfg;
     if (cfg->state % 2)
-        return error_set(STET_EUSAGE, "--state %lld: expected an even number (conjugate pairs)", (long long)cfg->state);
+        return error_set(STET_EUSAGE, "--state %lld: expected an even number (conjugate pairs)",
+                         (long long)cfg->state);
     const size_t h = (size_t)cfg->channels, n = (size_t)cfg->state / 2;
     TRY(model_param(m, "encoder.weight", shape2(h, m->dim), PARAM_PLAIN));
     TRY(model_param(m, "encoder.bias", shape1(h), PARAM_PLAIN));
@@ -34,17 +36,17 @@ static stet_status layout(model *m)
             shape s;
             param_kind kind;
         } rows[S4_PER_LAYER] = {
-            [S4_A] = { "s4.log_a_real", shape2(h, n), PARAM_STATE },
-            [S4_W] = { "s4.a_imag", shape2(h, n), PARAM_STATE },
-            [S4_P] = { "s4.p", shape3(h, n, 2), PARAM_STATE },
-            [S4_B] = { "s4.b", shape3(h, n, 2), PARAM_STATE },
-            [S4_C] = { "s4.c", shape3(h, n, 2), PARAM_STATE },
-            [S4_LOG_DT] = { "s4.log_dt", shape1(h), PARAM_STATE },
-            [S4_D] = { "s4.d", shape1(h), PARAM_PLAIN },
-            [S4_MIX_W] = { "mix.weight", shape2(2 * h, h), PARAM_PLAIN },
-            [S4_MIX_B] = { "mix.bias", shape1(2 * h), PARAM_PLAIN },
-            [S4_NORM_W] = { "norm.weight", shape1(h), PARAM_PLAIN },
-            [S4_NORM_B] = { "norm.bias", shape1(h), PARAM_PLAIN },
+            [S4_A] = {"s4.log_a_real", shape2(h, n), PARAM_STATE},
+            [S4_W] = {"s4.a_imag", shape2(h, n), PARAM_STATE},
+            [S4_P] = {"s4.p", shape3(h, n, 2), PARAM_STATE},
+            [S4_B] = {"s4.b", shape3(h, n, 2), PARAM_STATE},
+            [S4_C] = {"s4.c", shape3(h, n, 2), PARAM_STATE},
+            [S4_LOG_DT] = {"s4.log_dt", shape1(h), PARAM_STATE},
+            [S4_D] = {"s4.d", shape1(h), PARAM_PLAIN},
+            [S4_MIX_W] = {"mix.weight", shape2(2 * h, h), PARAM_PLAIN},
+            [S4_MIX_B] = {"mix.bias", shape1(2 * h), PARAM_PLAIN},
+            [S4_NORM_W] = {"norm.weight", shape1(h), PARAM_PLAIN},
+            [S4_NORM_B] = {"norm.bias", shape1(h), PARAM_PLAIN},
         };
         for (int i = 0; i < S4_PER_LAYER; i++) {
             char name[64];
@@ -61,7 +63,8 @@ static size_t n_features(const model *m)
 }
 
 /* Every channel starts from the same HiPPO matrix; C, the steps and D are drawn. */
-static void init_state_space(const model *m, int first, const double *w, const double *p, const double *b, rng *r)
+static void init_state_space(const model *m, int first, const double *w, const double *p,
+                             const double *b, rng *r)
 {
     const s4_cfg *cfg = m->cfg;
     const size_t n = (size_t)cfg->state / 2;
@@ -113,7 +116,8 @@ static node *features(const model *m, pass *p)
     u = op_gather(t, u, p->seq->row, p->seq->n_tokens);
     for (int l = 0; l < (int)cfg->layers; l++) {
         node **w = p->param + S4_FIRST_LAYER + l * S4_PER_LAYER;
-        node *k = op_s4_kernel(t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT], p->seq->max_len);
+        node *k = op_s4_kernel(t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT],
+                               p->seq->max_len);
         node *y = op_gelu(t, op_s4_conv(t, u, k, w[S4_D], p->seq));
         node *z = op_glu(t, op_linear(t, y, w[S4_MIX_W], w[S4_MIX_B]));
         u = op_layer_norm(t, op_add(t, u, z), w[S4_NORM_W], w[S4_NORM_B], S4_NORM_EPS);
@@ -126,7 +130,7 @@ const model_desc model_s4 = {
     .summary = "S4: structured state space, mean over the text",
     .opts = opts,
     .cfg_size = sizeof(s4_cfg),
-    .train = { .decoupled = true, .rate = { 5e-4, 5e-3 }, .decay = { 1e-2, 0 }, .dropout = 0.2 },
+    .train = {.decoupled = true, .rate = {5e-4, 5e-3}, .decay = {1e-2, 0}, .dropout = 0.2},
     .layout = layout,
     .init = init,
     .features = features,

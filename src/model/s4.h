@@ -11,8 +11,18 @@ typedef struct s4_cfg {
 /* Parameters: encoder.weight, encoder.bias, then S4_PER_LAYER a layer. */
 enum { S4_ENC_W, S4_ENC_B, S4_FIRST_LAYER };
 enum {
-    S4_A, S4_W, S4_P, S4_B, S4_C, S4_LOG_DT, S4_D, /* the state space */
-    S4_MIX_W, S4_MIX_B, S4_NORM_W, S4_NORM_B, S4_PER_LAYER
+    S4_A,
+    S4_W,
+    S4_P,
+    S4_B,
+    S4_C,
+    S4_LOG_DT,
+    S4_D, /* the state space */
+    S4_MIX_W,
+    S4_MIX_B,
+    S4_NORM_W,
+    S4_NORM_B,
+    S4_PER_LAYER
 };
 #define S4_NORM_EPS 1e-5
 
@@ -22,7 +32,8 @@ void s4_compiled_free(void *compiled);
 stet_status s4_view_new(const model *m, void **view);
 stet_status s4_view_open(void *view, const uint32_t *ids, size_t n);
 const float *s4_view_logits(const void *view);
-stet_status s4_view_edits(void *view, const stet_edit *edits, const size_t *start, size_t n, float *logits);
+stet_status s4_view_edits(void *view, const stet_edit *edits, const size_t *start, size_t n,
+                          float *logits);
 void s4_view_free(void *view);
 
 #endif

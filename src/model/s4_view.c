@@ -58,7 +58,8 @@ static stet_status encode_words(const model *m, compiled *c)
         for (size_t i = 0; i < n * m->dim; i++)
             rows[i] = m->table[r * m->dim + i];
         real *u = c->word + r * c->H;
-        gemm(false, true, n, c->H, m->dim, 1, rows, m->dim, model_value(m, S4_ENC_W), m->dim, 0, u, c->H);
+        gemm(false, true, n, c->H, m->dim, 1, rows, m->dim, model_value(m, S4_ENC_W), m->dim, 0, u,
+             c->H);
         for (size_t i = 0; i < n; i++)
             vec_axpy(1, bias, u + i * c->H, c->H);
     }
@@ -68,13 +69,14 @@ static stet_status encode_words(const model *m, compiled *c)
 
 static stet_status make_kernel(const model *m, compiled *c)
 {
-    arena a = { 0 };
+    arena a = {0};
     tape t;
     tape_init(&t, &a, false);
     node *p[MAX_PARAMS];
     stet_status st = model_nodes(m, &t, NULL, p);
     node **w = p + S4_FIRST_LAYER;
-    const node *k = op_s4_kernel(&t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT], m->max_len);
+    const node *k =
+        op_s4_kernel(&t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT], m->max_len);
     if (st == STET_OK)
         st = tape_status(&t);
     c->kernel = mem_aligned(m->max_len * c->H, sizeof *c->kernel);
@@ -82,7 +84,8 @@ static stet_status make_kernel(const model *m, compiled *c)
         st = STET_ENOMEM;
     for (size_t l = 0; st == STET_OK && l < m->max_len; l++)
         for (size_t h = 0; h < c->H; h++)
-            c->kernel[l * c->H + h] = k->value[h * m->max_len + l] + (l == 0 ? weight(m, S4_D)[h] : 0);
+            c->kernel[l * c->H + h] =
+                k->value[h * m->max_len + l] + (l == 0 ? weight(m, S4_D)[h] : 0);
     arena_deinit(&a);
     return st;
 }
@@ -129,9 +132,9 @@ void s4_compiled_free(void *p)
 
 /* A block of positions waiting for the matrix product. */
 typedef struct block {
-    real *y;       /* (ROWS, H): in: convolution output; then its GELU */
-    real *mixed;   /* (ROWS, 2H in whole panels) */
-    real *out;     /* (ROWS, H) */
+    real *y;             /* (ROWS, H): in: convolution output; then its GELU */
+    real *mixed;         /* (ROWS, 2H in whole panels) */
+    real *out;           /* (ROWS, H) */
     const real *u[ROWS]; /* encodings, for the residual */
     size_t n;
 } block;
@@ -149,9 +152,10 @@ static bool block_init(arena *a, const compiled *c, block *b)
 enum { LANES = 32 };
 
 SIMD_CLONES
-static void norm_row(const real *RESTRICT x, const real *RESTRICT gamma, const real *RESTRICT beta, real *RESTRICT out, size_t n)
+static void norm_row(const real *RESTRICT x, const real *RESTRICT gamma, const real *RESTRICT beta,
+                     real *RESTRICT out, size_t n)
 {
-    real part[LANES] = { 0 }, mean = 0, var = 0;
+    real part[LANES] = {0}, mean = 0, var = 0;
     for (size_t from = 0; from + LANES <= n; from += LANES)
         for (size_t l = 0; l < LANES; l++)
             part[l] += x[from + l];
@@ -176,7 +180,8 @@ static void norm_row(const real *RESTRICT x, const real *RESTRICT gamma, const r
 
 /* a = u + a gate */
 SIMD_CLONES
-static void residual_row(real *RESTRICT a, const real *RESTRICT gate, const real *RESTRICT u, size_t n)
+static void residual_row(real *RESTRICT a, const real *RESTRICT gate, const real *RESTRICT u,
+                         size_t n)
 {
     for (size_t i = 0; i < n; i++)
         a[i] = u[i] + a[i] * gate[i];
@@ -200,7 +205,8 @@ static void block_run(const model *m, const compiled *c, block *b)
 
 static void head(const model *m, size_t H, const double *sum, size_t n, real *mean, float *out)
 {
-    const real *fc = model_value(m, (int)m->n_params - 2), *bias = model_value(m, (int)m->n_params - 1);
+    const real *fc = model_value(m, (int)m->n_params - 2),
+               *bias = model_value(m, (int)m->n_params - 1);
     for (size_t h = 0; h < H; h++)
         mean[h] = (real)(sum[h] / (double)n);
     for (size_t k = 0; k < m->n_classes; k++)
@@ -254,7 +260,7 @@ static void add_product(real *RESTRICT y, const real *RESTRICT a, const real *RE
 SIMD_CLONES
 static real largest(const real *x, size_t n)
 {
-    real part[LANES] = { 0 }, top = 0;
+    real part[LANES] = {0}, top = 0;
     for (size_t from = 0; from + LANES <= n; from += LANES)
         for (size_t l = 0; l < LANES; l++) {
             const real a = x[from + l] < 0 ? -x[from + l] : x[from + l];
@@ -308,7 +314,7 @@ stet_status s4_view_open(void *p, const uint32_t *ids, size_t n)
 {
     view *v = p;
     const size_t H = v->c->H;
-    arena_restore(&v->mem, (arena_mark){ 0 });
+    arena_restore(&v->mem, (arena_mark){0});
     v->n = n;
     v->ids = arena_new(&v->mem, uint32_t, n);
     v->y = arena_new(&v->mem, real, n * H);
@@ -320,7 +326,7 @@ stet_status s4_view_open(void *p, const uint32_t *ids, size_t n)
     memcpy(v->ids, ids, n * sizeof *ids);
     if (shallow(v->m))
         return open_clean(v);
-    const size_t none[2] = { 0, 0 };
+    const size_t none[2] = {0, 0};
     return variants_whole(v->m, ids, n, NULL, none, 1, v->logits);
 }
 
@@ -328,9 +334,9 @@ stet_status s4_view_open(void *p, const uint32_t *ids, size_t n)
 
 typedef struct scratch {
     block b;
-    real *delta;              /* (n edits at most, H): changes of encodings of the current variant */
-    real *change, *mean;      /* (H) */
-    double *total;            /* (PIECE, H) */
+    real *delta;         /* (n edits at most, H): changes of encodings of the current variant */
+    real *change, *mean; /* (H) */
+    double *total;       /* (PIECE, H) */
     size_t variant[ROWS], pos[ROWS]; /* whose position each waiting row is */
 } scratch;
 
@@ -344,7 +350,8 @@ typedef struct edits_job {
 } edits_job;
 
 SIMD_CLONES
-static void add_difference(double *RESTRICT total, const real *RESTRICT new, const real *RESTRICT old, size_t n)
+static void add_difference(double *RESTRICT total, const real *RESTRICT new,
+                           const real *RESTRICT old, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         total[i] += (double)new[i] - (double)old[i];
@@ -419,11 +426,12 @@ static bool scratch_init(arena *a, const compiled *c, size_t most_edits, scratch
     w->delta = arena_new(a, real, (most_edits + 1) * H);
     w->change = arena_new(a, real, H);
     w->mean = arena_new(a, real, H);
-    w->total = arena_new(a, double, PIECE * H);
+    w->total = arena_new(a, double, PIECE *H);
     return block_init(a, c, &w->b) && w->delta && w->change && w->mean && w->total;
 }
 
-stet_status s4_view_edits(void *p, const stet_edit *edits, const size_t *start, size_t n, float *logits)
+stet_status s4_view_edits(void *p, const stet_edit *edits, const size_t *start, size_t n,
+                          float *logits)
 {
     view *v = p;
     if (!shallow(v->m))
@@ -433,7 +441,7 @@ stet_status s4_view_edits(void *p, const stet_edit *edits, const size_t *start, 
         most = start[i + 1] - start[i] > most ? start[i + 1] - start[i] : most;
     const arena_mark mark = arena_save(&v->mem);
     const size_t workers = (size_t)stet_threads();
-    edits_job j = { v, edits, start, n, logits, arena_new(&v->mem, scratch, workers) };
+    edits_job j = {v, edits, start, n, logits, arena_new(&v->mem, scratch, workers)};
     bool ok = j.work != NULL;
     for (size_t i = 0; ok && i < workers; i++)
         ok = scratch_init(&v->mem, v->c, most, &j.work[i]);

@@ -42,20 +42,23 @@ static void calibration(stet_scores *s)
         if (s->bin_count[b]) {
             s->bin_confidence[b] /= (double)s->bin_count[b];
             s->bin_accuracy[b] /= (double)s->bin_count[b];
-            s->ece += (double)s->bin_count[b] / (double)s->n * fabs(s->bin_confidence[b] - s->bin_accuracy[b]);
+            s->ece += (double)s->bin_count[b] / (double)s->n *
+                      fabs(s->bin_confidence[b] - s->bin_accuracy[b]);
         }
 }
 
-stet_status stet_scores_of(const float *logits, const int32_t *label, size_t n, size_t n_classes, stet_scores *out)
+stet_status stet_scores_of(const float *logits, const int32_t *label, size_t n, size_t n_classes,
+                           stet_scores *out)
 {
-    *out = (stet_scores){ .n = n, .n_classes = n_classes };
+    *out = (stet_scores){.n = n, .n_classes = n_classes};
     TRY(alloc(out));
     size_t right = 0;
     for (size_t i = 0; i < n; i++) {
         const float *row = logits + i * n_classes;
         if (label[i] < 0 || (size_t)label[i] >= n_classes) {
             stet_scores_deinit(out);
-            return error_set(STET_EUSAGE, "text %zu has no label among the %zu classes", i, n_classes);
+            return error_set(STET_EUSAGE, "text %zu has no label among the %zu classes", i,
+                             n_classes);
         }
         const int answer = stet_argmax(row, n_classes);
         double sum = 0;

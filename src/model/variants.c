@@ -7,8 +7,8 @@
 
 enum { AT_ONCE = 256 };
 
-static void write_out(const uint32_t *ids, size_t len, const stet_edit *edits, const size_t *start, size_t from, size_t n,
-                      uint32_t *out)
+static void write_out(const uint32_t *ids, size_t len, const stet_edit *edits, const size_t *start,
+                      size_t from, size_t n, uint32_t *out)
 {
     for (size_t i = 0; i < n; i++) {
         memcpy(out + i * len, ids, len * sizeof *ids);
@@ -17,8 +17,8 @@ static void write_out(const uint32_t *ids, size_t len, const stet_edit *edits, c
     }
 }
 
-stet_status variants_whole(const model *m, const uint32_t *ids, size_t len, const stet_edit *edits, const size_t *start, size_t n,
-                           float *logits)
+stet_status variants_whole(const model *m, const uint32_t *ids, size_t len, const stet_edit *edits,
+                           const size_t *start, size_t n, float *logits)
 {
     const size_t rows = n < AT_ONCE ? n : AT_ONCE;
     uint32_t *text = mem_alloc(rows * len, sizeof *text);
@@ -30,7 +30,12 @@ stet_status variants_whole(const model *m, const uint32_t *ids, size_t len, cons
     for (size_t from = 0; st == STET_OK && from < n; from += rows) {
         const size_t k = n - from < rows ? n - from : rows;
         write_out(ids, len, edits, start, from, k, text);
-        const stet_corpus c = { .n_texts = k, .n_tokens = k * len, .n_classes = m->n_classes, .ids = text, .start = starts, .label = label };
+        const stet_corpus c = {.n_texts = k,
+                               .n_tokens = k * len,
+                               .n_classes = m->n_classes,
+                               .ids = text,
+                               .start = starts,
+                               .label = label};
         st = stet_model_logits(m, &c, logits + from * m->n_classes);
     }
     mem_free(text);

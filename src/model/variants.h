@@ -5,7 +5,7 @@
 
 #include "model/model_impl.h"
 
-stet_status variants_whole(const model *m, const uint32_t *ids, size_t len, const stet_edit *edits, const size_t *start, size_t n,
-                           float *logits);
+stet_status variants_whole(const model *m, const uint32_t *ids, size_t len, const stet_edit *edits,
+                           const size_t *start, size_t n, float *logits);
 
 #endif

@@ -12,7 +12,7 @@ enum { PIECE = 1 << 16 }; /* elements a pool piece: fixed, so that bits do not d
 
 stet_status optim_init(optim *o, const optim_options *how, size_t n)
 {
-    *o = (optim){ .how = *how, .n = n };
+    *o = (optim){.how = *how, .n = n};
     o->m = mem_aligned(n, sizeof *o->m);
     o->v = mem_aligned(n, sizeof *o->v);
     if (!o->m || !o->v) {
@@ -82,7 +82,8 @@ static void adam_piece(void *ctx, size_t i, int worker)
     adam_range(j, from, from + PIECE < end ? from + PIECE : end);
 }
 
-double optim_step(optim *o, const param_group *groups, size_t n_groups, real *param, const real *grad)
+double optim_step(optim *o, const param_group *groups, size_t n_groups, real *param,
+                  const real *grad)
 {
     double sumsq = 0;
     for (size_t k = 0; k < n_groups; k++)
@@ -90,7 +91,8 @@ double optim_step(optim *o, const param_group *groups, size_t n_groups, real *pa
     const double norm = sqrt(sumsq);
     const double factor = schedule_factor(&o->how, o->step);
     o->step++;
-    const double c1 = 1 - pow(o->how.beta1, (double)o->step), c2 = 1 - pow(o->how.beta2, (double)o->step);
+    const double c1 = 1 - pow(o->how.beta1, (double)o->step),
+                 c2 = 1 - pow(o->how.beta2, (double)o->step);
     const bool coupled = o->how.kind == OPTIM_ADAM;
     for (size_t k = 0; k < n_groups; k++) {
         const double rate = groups[k].rate * factor;

@@ -17,13 +17,16 @@ typedef enum schedule_kind { SCHEDULE_CONSTANT, SCHEDULE_COSINE, SCHEDULE_STEP }
 typedef struct optim_options {
     optim_kind kind;
     double beta1, beta2, eps;
-    double clip;             /* largest gradient norm; 0: none */
+    double clip; /* largest gradient norm; 0: none */
     schedule_kind schedule;
-    uint64_t total_steps;    /* COSINE: falls to 0 here */
-    uint64_t step_every;     /* STEP: rate times step_factor every so many steps */
+    uint64_t total_steps; /* COSINE: falls to 0 here */
+    uint64_t step_every;  /* STEP: rate times step_factor every so many steps */
     double step_factor;
 } optim_options;
-#define OPTIM_DEFAULTS { .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .step_factor = 0.1 }
+#define OPTIM_DEFAULTS                                                                             \
+    {                                                                                              \
+        .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .step_factor = 0.1                              \
+    }
 
 /* A range of the flat block with its own rate and decay. */
 typedef struct param_group {
@@ -42,7 +45,8 @@ stet_status optim_init(optim *o, const optim_options *how, size_t n);
 void optim_deinit(optim *o);
 double schedule_factor(const optim_options *how, uint64_t step);
 /* One step; returns the norm of the gradient before clipping. */
-double optim_step(optim *o, const param_group *groups, size_t n_groups, real *param, const real *grad);
+double optim_step(optim *o, const param_group *groups, size_t n_groups, real *param,
+                  const real *grad);
 
 /* Early stopping: larger scores are better, ties keep the earlier. */
 typedef struct early_stop {

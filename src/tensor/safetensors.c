@@ -14,7 +14,7 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[ST_DTYPE_COUNT] = {
-#define ST_ROW(name, size) { #name, size },
+#define ST_ROW(name, size) {#name, size},
     ST_DTYPE_MAP(ST_ROW)
 #undef ST_ROW
 };
@@ -69,7 +69,8 @@ static stet_status parse_dtype(const char *path, const char *name, const json_t 
             *out = (st_dtype)d;
             return STET_OK;
         }
-    return error_set(STET_EFORMAT, "%s: tensor '%s': unknown dtype '%s'", path, name, text ? text : "(none)");
+    return error_set(STET_EFORMAT, "%s: tensor '%s': unknown dtype '%s'", path, name,
+                     text ? text : "(none)");
 }
 
 static stet_status parse_shape(const char *path, const char *name, const json_t *o, shape *out)
@@ -77,21 +78,24 @@ static stet_status parse_shape(const char *path, const char *name, const json_t 
     const json_t *a = json_object_get(o, "shape");
     const size_t rank = json_array_size(a);
     if (!json_is_array(a) || rank > MAX_RANK)
-        return error_set(STET_EFORMAT, "%s: tensor '%s': expected a shape of at most %d dimensions", path, name, MAX_RANK);
-    *out = (shape){ .rank = (int)rank };
+        return error_set(STET_EFORMAT, "%s: tensor '%s': expected a shape of at most %d dimensions",
+                         path, name, MAX_RANK);
+    *out = (shape){.rank = (int)rank};
     size_t count = 1;
     for (size_t i = 0; i < rank; i++) {
         const json_t *d = json_array_get(a, i);
         const json_int_t v = json_integer_value(d);
-        if (!json_is_integer(d) || v < 0 || (uint64_t)v > SIZE_MAX || !size_mul(count, (size_t)v, &count))
-            return error_set(STET_EFORMAT, "%s: tensor '%s': bad dimension %zu of its shape", path, name, i);
+        if (!json_is_integer(d) || v < 0 || (uint64_t)v > SIZE_MAX ||
+            !size_mul(count, (size_t)v, &count))
+            return error_set(STET_EFORMAT, "%s: tensor '%s': bad dimension %zu of its shape", path,
+                             name, i);
         out->dim[i] = (size_t)v;
     }
     return STET_OK;
 }
 
-static stet_status parse_tensor(const st_file *f, const char *name, const json_t *o, const unsigned char *data, size_t size,
-                                st_tensor *out)
+static stet_status parse_tensor(const st_file *f, const char *name, const json_t *o,
+                                const unsigned char *data, size_t size, st_tensor *out)
 {
     out->name = name;
     TRY(parse_dtype(f->path, name, o, &out->type));
@@ -99,16 +103,22 @@ static stet_status parse_tensor(const st_file *f, const char *name, const json_t
     const json_t *off = json_object_get(o, "data_offsets");
     const json_t *b = json_array_get(off, 0), *e = json_array_get(off, 1);
     if (json_array_size(off) != 2 || !json_is_integer(b) || !json_is_integer(e))
-        return error_set(STET_EFORMAT, "%s: tensor '%s': expected data_offsets [begin, end]", f->path, name);
+        return error_set(STET_EFORMAT, "%s: tensor '%s': expected data_offsets [begin, end]",
+                         f->path, name);
     const json_int_t begin = json_integer_value(b), end = json_integer_value(e);
     size_t bytes;
     if (begin < 0 || end < begin || (uint64_t)end > size)
-        return error_set(STET_EFORMAT, "%s: tensor '%s': data_offsets [%lld, %lld] leave the %zu bytes of data (file truncated?)",
+        return error_set(STET_EFORMAT,
+                         "%s: tensor '%s': data_offsets [%lld, %lld] leave the %zu bytes of data "
+                         "(file truncated?)",
                          f->path, name, (long long)begin, (long long)end, size);
-    if (!size_mul(shape_count(out->shape), dtypes[out->type].size, &bytes) || (uint64_t)(end - begin) != bytes) {
+    if (!size_mul(shape_count(out->shape), dtypes[out->type].size, &bytes) ||
+        (uint64_t)(end - begin) != bytes) {
         char s[64];
-        return error_set(STET_EFORMAT, "%s: tensor '%s': shape %s of %s does not fill its %lld bytes", f->path, name,
-                         shape_text(out->shape, s, sizeof s), dtypes[out->type].name, (long long)(end - begin));
+        return error_set(STET_EFORMAT,
+                         "%s: tensor '%s': shape %s of %s does not fill its %lld bytes", f->path,
+                         name, shape_text(out->shape, s, sizeof s), dtypes[out->type].name,
+                         (long long)(end - begin));
     }
     out->data = data + begin;
     return STET_OK;
@@ -129,7 +139,8 @@ static stet_status check_tiling(const st_file *f, const unsigned char *data, siz
     for (size_t i = 0; i < f->n; i++) {
         const st_tensor *t = &f->tensors[i];
         if ((const unsigned char *)t->data != data + at)
-            return error_set(STET_EFORMAT, "%s: tensor '%s' overlaps another or leaves a gap", f->path, t->name);
+            return error_set(STET_EFORMAT, "%s: tensor '%s' overlaps another or leaves a gap",
+                             f->path, t->name);
         at += shape_count(t->shape) * dtypes[t->type].size;
     }
     if (at != size)
@@ -140,11 +151,12 @@ static stet_status check_tiling(const st_file *f, const unsigned char *data, siz
 static stet_status parse(st_file *f)
 {
     if (f->map.size < 8)
-        return error_set(STET_EFORMAT, "%s: too short for a safetensors file (%zu bytes)", f->path, f->map.size);
+        return error_set(STET_EFORMAT, "%s: too short for a safetensors file (%zu bytes)", f->path,
+                         f->map.size);
     const uint64_t n = load_u64(f->map.data);
     if (n > header_cap || n > f->map.size - 8)
-        return error_set(STET_EFORMAT, "%s: header of %llu bytes does not fit a file of %zu", f->path, (unsigned long long)n,
-                         f->map.size);
+        return error_set(STET_EFORMAT, "%s: header of %llu bytes does not fit a file of %zu",
+                         f->path, (unsigned long long)n, f->map.size);
     json_t *header = NULL;
     TRY(json_read_text(f->path, (const char *)f->map.data + 8, (size_t)n, &header));
     f->header = header;
@@ -158,7 +170,8 @@ static stet_status parse(st_file *f)
         return STET_ENOMEM;
     const char *name;
     json_t *o;
-    json_object_foreach(header, name, o) {
+    json_object_foreach(header, name, o)
+    {
         if (strcmp(name, "__metadata__") == 0)
             continue;
         TRY(parse_tensor(f, name, o, data, size, &f->tensors[f->n]));
@@ -170,7 +183,7 @@ static stet_status parse(st_file *f)
 
 stet_status st_open(st_file *f, const char *path)
 {
-    *f = (st_file){ 0 };
+    *f = (st_file){0};
     f->path = mem_strdup(path);
     stet_status st = f->path ? file_map_open(&f->map, path) : STET_ENOMEM;
     if (st == STET_OK)
@@ -186,7 +199,7 @@ void st_close(st_file *f)
     mem_free(f->tensors);
     mem_free(f->path);
     file_map_close(&f->map);
-    *f = (st_file){ 0 };
+    *f = (st_file){0};
 }
 
 const st_tensor *st_find(const st_file *f, const char *name)
@@ -224,8 +237,8 @@ static stet_status convert(const st_file *f, const st_tensor *t, real *out)
         CONVERT(uint16_t, bfloat_to_float(v));
 #undef CONVERT
     default:
-        return error_set(STET_EFORMAT, "%s: tensor '%s' is %s, expected a floating type", f->path, t->name,
-                         dtypes[t->type].name);
+        return error_set(STET_EFORMAT, "%s: tensor '%s' is %s, expected a floating type", f->path,
+                         t->name, dtypes[t->type].name);
     }
 }
 
@@ -242,18 +255,21 @@ stet_status st_read(const st_file *f, const char *name, shape expected, real *ou
     if (!shape_equal(t->shape, expected)) {
         char have[64], want[64];
         return error_set(STET_EFORMAT, "%s: tensor '%s' has shape %s, expected %s", f->path, name,
-                         shape_text(t->shape, have, sizeof have), shape_text(expected, want, sizeof want));
+                         shape_text(t->shape, have, sizeof have),
+                         shape_text(expected, want, sizeof want));
     }
     return convert(f, t, out);
 }
 
-stet_status st_read_bytes(const st_file *f, const char *name, st_dtype type, size_t count, void *out)
+stet_status st_read_bytes(const st_file *f, const char *name, st_dtype type, size_t count,
+                          void *out)
 {
     const st_tensor *t;
     TRY(need(f, name, &t));
     if (t->type != type || shape_count(t->shape) != count)
-        return error_set(STET_EFORMAT, "%s: tensor '%s' holds %zu of %s, expected %zu of %s", f->path, name,
-                         shape_count(t->shape), dtypes[t->type].name, count, dtypes[type].name);
+        return error_set(STET_EFORMAT, "%s: tensor '%s' holds %zu of %s, expected %zu of %s",
+                         f->path, name, shape_count(t->shape), dtypes[t->type].name, count,
+                         dtypes[type].name);
     memcpy(out, t->data, count * dtypes[type].size);
     return STET_OK;
 }
@@ -271,7 +287,8 @@ static size_t file_order(const st_tensor *tensors, size_t n, size_t *order)
     return k;
 }
 
-static void write_header(buf *b, const st_tensor *tensors, const size_t *order, size_t n, const char *const *metadata)
+static void write_header(buf *b, const st_tensor *tensors, const size_t *order, size_t n,
+                         const char *const *metadata)
 {
     buf_char(b, '{');
     if (metadata && *metadata) {
@@ -301,13 +318,14 @@ static void write_header(buf *b, const st_tensor *tensors, const size_t *order, 
         buf_char(b, ' ');
 }
 
-stet_status st_write(const char *path, const st_tensor *tensors, size_t n, const char *const *metadata)
+stet_status st_write(const char *path, const st_tensor *tensors, size_t n,
+                     const char *const *metadata)
 {
     size_t *order = mem_alloc(n + 1, sizeof *order);
     if (!order)
         return STET_ENOMEM;
     file_order(tensors, n, order);
-    buf header = { 0 };
+    buf header = {0};
     write_header(&header, tensors, order, n, metadata);
     stet_status st = buf_status(&header);
 

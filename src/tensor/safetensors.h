@@ -18,7 +18,7 @@ typedef enum st_dtype {
 #define ST_ENUM(name, size) ST_##name,
     ST_DTYPE_MAP(ST_ENUM)
 #undef ST_ENUM
-    ST_DTYPE_COUNT
+        ST_DTYPE_COUNT
 } st_dtype;
 
 #ifdef STET_DOUBLE
@@ -49,11 +49,13 @@ const st_tensor *st_find(const st_file *f, const char *name); /* NULL: not there
 const char *st_metadata(const st_file *f, const char *key);
 /* Copy a tensor of exactly this shape, converted from any floating type. */
 stet_status st_read(const st_file *f, const char *name, shape expected, real *out);
-stet_status st_read_bytes(const st_file *f, const char *name, st_dtype type, size_t count, void *out);
+stet_status st_read_bytes(const st_file *f, const char *name, st_dtype type, size_t count,
+                          void *out);
 
 /* Write all tensors, wider types first so that each is aligned; atomic. `metadata` is NULL or
  * key, value, key, value, ..., NULL. */
-stet_status st_write(const char *path, const st_tensor *tensors, size_t n, const char *const *metadata);
+stet_status st_write(const char *path, const st_tensor *tensors, size_t n,
+                     const char *const *metadata);
 
 size_t st_dtype_size(st_dtype type);
 float half_to_float(uint16_t h);

@@ -10,7 +10,8 @@
 
 static size_t batch_of(const run_state *r, size_t step, const uint32_t **pick)
 {
-    const size_t first = step % (size_t)r->steps_per_epoch * r->a->batch, left = r->p.train.n_texts - first;
+    const size_t first = step % (size_t)r->steps_per_epoch * r->a->batch,
+                 left = r->p.train.n_texts - first;
     *pick = r->order + first;
     return left < r->a->batch ? left : r->a->batch;
 }
@@ -28,7 +29,8 @@ static stet_status dump_batches(const run_state *r, size_t steps, const char *di
             n_ids += (size_t)(c->start[pick[i] + 1] - c->start[pick[i]]);
     }
     int32_t *ids = mem_alloc(n_ids, sizeof *ids), *label = mem_alloc(n_texts, sizeof *label);
-    int64_t *text = mem_alloc(n_texts + 1, sizeof *text), *batches = mem_alloc(steps + 1, sizeof *batches);
+    int64_t *text = mem_alloc(n_texts + 1, sizeof *text),
+            *batches = mem_alloc(steps + 1, sizeof *batches);
     char *path = path_join(dir, "batches.safetensors");
     stet_status st = ids && label && text && batches && path ? STET_OK : STET_ENOMEM;
     if (st == STET_OK) {
@@ -44,8 +46,10 @@ static stet_status dump_batches(const run_state *r, size_t steps, const char *di
             }
             batches[s + 1] = (int64_t)t;
         }
-        const st_tensor out[] = { { "ids", ST_I32, shape1(n_ids), ids }, { "label", ST_I32, shape1(n_texts), label },
-                                  { "text", ST_I64, shape1(n_texts + 1), text }, { "batch", ST_I64, shape1(steps + 1), batches } };
+        const st_tensor out[] = {{"ids", ST_I32, shape1(n_ids), ids},
+                                 {"label", ST_I32, shape1(n_texts), label},
+                                 {"text", ST_I64, shape1(n_texts + 1), text},
+                                 {"batch", ST_I64, shape1(steps + 1), batches}};
         st = st_write(path, out, sizeof out / sizeof *out, NULL);
     }
     mem_free(ids);
@@ -56,7 +60,8 @@ static stet_status dump_batches(const run_state *r, size_t steps, const char *di
     return st;
 }
 
-static stet_status timed_steps(run_state *r, size_t steps, double *loss, size_t n_loss, stet_train_bench *out)
+static stet_status timed_steps(run_state *r, size_t steps, double *loss, size_t n_loss,
+                               stet_train_bench *out)
 {
     const double started = seconds_now();
     for (size_t s = 0; s < steps; s++) {
@@ -80,7 +85,8 @@ static stet_status timed_steps(run_state *r, size_t steps, double *loss, size_t 
     return STET_OK;
 }
 
-static stet_status bench_run(run_state *r, size_t steps, const char *dump, double *loss, size_t n_loss, stet_train_bench *out)
+static stet_status bench_run(run_state *r, size_t steps, const char *dump, double *loss,
+                             size_t n_loss, stet_train_bench *out)
 {
     TRY(run_set_up(r));
     TRY(run_order(r));
@@ -97,11 +103,12 @@ static stet_status bench_run(run_state *r, size_t steps, const char *dump, doubl
     return STET_OK;
 }
 
-stet_status stet_train_time(const stet_train_args *a, size_t steps, const char *dump, double *loss, size_t n_loss, stet_train_bench *out)
+stet_status stet_train_time(const stet_train_args *a, size_t steps, const char *dump, double *loss,
+                            size_t n_loss, stet_train_bench *out)
 {
-    *out = (stet_train_bench){ 0 };
+    *out = (stet_train_bench){0};
     interrupt_clear();
-    run_state r = { .a = a };
+    run_state r = {.a = a};
     const stet_status st = bench_run(&r, steps, dump, loss, n_loss, out);
     run_tear_down(&r);
     return st;

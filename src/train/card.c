@@ -28,14 +28,18 @@ json_t *training_json(const run_state *r, bool complete)
     const stet_train_args *a = r->a;
     char print[17];
     snprintf(print, sizeof print, "%016" PRIx64, r->p.fingerprint);
-    json_t *o = json_pack("{s:s, s:s, s:o, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s, s:I, s:f, s:f, s:s, s:o, s:I, s:I, s:I}",
-                          "run", print, "data", base_name(a->data), "vectors", strings(a->vectors, a->n_vectors), "defense",
-                          a->defense, "batch", (json_int_t)a->batch, "epochs", (json_int_t)a->epochs, "patience",
-                          (json_int_t)a->patience, "rate", r->groups[0].rate, "decay", r->groups[0].decay, "dropout", r->dropout,
-                          "clip", a->clip, "optimizer", r->opt.how.kind == OPTIM_ADAM ? "adam" : "adamw", "seed",
-                          (json_int_t)a->seed, "smooth", a->smooth, "smooth_frequency", a->smooth_frequency, "synonyms", a->synonyms ? base_name(a->synonyms) : "",
-                          "defense_settings", strings(a->defense_settings, 64), "train_texts", (json_int_t)r->p.train.n_texts,
-                          "valid_texts", (json_int_t)r->p.valid.n_texts, "parameters", (json_int_t)r->p.m->n_values);
+    json_t *o = json_pack(
+        "{s:s, s:s, s:o, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s, s:I, s:f, s:f, s:s, s:o, "
+        "s:I, s:I, s:I}",
+        "run", print, "data", base_name(a->data), "vectors", strings(a->vectors, a->n_vectors),
+        "defense", a->defense, "batch", (json_int_t)a->batch, "epochs", (json_int_t)a->epochs,
+        "patience", (json_int_t)a->patience, "rate", r->groups[0].rate, "decay", r->groups[0].decay,
+        "dropout", r->dropout, "clip", a->clip, "optimizer",
+        r->opt.how.kind == OPTIM_ADAM ? "adam" : "adamw", "seed", (json_int_t)a->seed, "smooth",
+        a->smooth, "smooth_frequency", a->smooth_frequency, "synonyms",
+        a->synonyms ? base_name(a->synonyms) : "", "defense_settings",
+        strings(a->defense_settings, 64), "train_texts", (json_int_t)r->p.train.n_texts,
+        "valid_texts", (json_int_t)r->p.valid.n_texts, "parameters", (json_int_t)r->p.m->n_values);
     if (o && r->p.subst) {
         snprintf(print, sizeof print, "%016" PRIx64, stet_subst_fingerprint(r->p.subst));
         json_object_set_new(o, "synonyms_fingerprint", json_string(print));
@@ -54,16 +58,18 @@ stet_status card_write(const run_state *r)
 {
     const stet_train_args *a = r->a;
     const model *m = r->p.m;
-    buf b = { 0 };
+    buf b = {0};
     buf_printf(&b, "# A %s text classifier\n\n", m->desc->name);
-    buf_printf(&b, "Made by stet %s. %s; %zu trained parameters on frozen word vectors of %zu dimensions, %zu words.\n\n", STET_VERSION,
-               m->desc->summary, m->n_values, m->dim, m->n_words);
+    buf_printf(&b,
+               "Made by stet %s. %s; %zu trained parameters on frozen word vectors of %zu "
+               "dimensions, %zu words.\n\n",
+               STET_VERSION, m->desc->summary, m->n_values, m->dim, m->n_words);
     buf_str(&b, "| | |\n| --- | --- |\n");
     buf_printf(&b, "| classes | ");
     for (size_t c = 0; c < m->n_classes; c++)
         buf_printf(&b, c ? ", %s" : "%s", m->class_names[c]);
-    buf_printf(&b, " |\n| training data | %s: %zu texts, %zu held out for validation |\n", base_name(a->data), r->p.train.n_texts,
-               r->p.valid.n_texts);
+    buf_printf(&b, " |\n| training data | %s: %zu texts, %zu held out for validation |\n",
+               base_name(a->data), r->p.train.n_texts, r->p.valid.n_texts);
     buf_printf(&b, "| word vectors | %s", base_name(a->vectors[0]));
     for (size_t i = 1; i < a->n_vectors; i++)
         buf_printf(&b, ", %s", base_name(a->vectors[i]));
@@ -74,14 +80,22 @@ stet_status card_write(const run_state *r)
     buf_printf(&b, " |\n| defence | %s", a->defense);
     for (const char *const *s = a->defense_settings; s && *s; s++)
         buf_printf(&b, ", %s", *s);
-    buf_printf(&b, " |\n| training | %s, rate %g, weight decay %g, batch %zu, dropout %g, seed %" PRIu64 " |\n",
-               r->opt.how.kind == OPTIM_ADAM ? "Adam" : "AdamW", r->groups[0].rate, r->groups[0].decay, a->batch, r->dropout, a->seed);
-    buf_printf(&b, "| chosen | epoch %" PRIu64 " of %" PRIu64 ", %s validation accuracy %.2f %% |\n\n", r->stop.best_epoch,
-               r->at.epoch, r->stop.last ? "the last:" : "by", 100 * r->stop.best);
-    buf_str(&b, r->stop.last ? "The last epoch is kept, whatever its validation accuracy: measure on a test set with\n"
-                             : "The validation part chose the epoch, so its accuracy is optimistic: measure on a test set with\n");
-    buf_str(&b, "`stet eval`, accuracy under attack with `stet attack`. Texts are read as `config.json` says; the classifier\n"
-                "knows nothing outside its training data, and its probabilities are not promises.\n");
+    buf_printf(&b,
+               " |\n| training | %s, rate %g, weight decay %g, batch %zu, dropout %g, seed %" PRIu64
+               " |\n",
+               r->opt.how.kind == OPTIM_ADAM ? "Adam" : "AdamW", r->groups[0].rate,
+               r->groups[0].decay, a->batch, r->dropout, a->seed);
+    buf_printf(
+        &b, "| chosen | epoch %" PRIu64 " of %" PRIu64 ", %s validation accuracy %.2f %% |\n\n",
+        r->stop.best_epoch, r->at.epoch, r->stop.last ? "the last:" : "by", 100 * r->stop.best);
+    buf_str(&b, r->stop.last ? "The last epoch is kept, whatever its validation accuracy: measure "
+                               "on a test set with\n"
+                             : "The validation part chose the epoch, so its accuracy is "
+                               "optimistic: measure on a test set with\n");
+    buf_str(&b,
+            "`stet eval`, accuracy under attack with `stet attack`. Texts are read as "
+            "`config.json` says; the classifier\n"
+            "knows nothing outside its training data, and its probabilities are not promises.\n");
     char *path = path_join(a->out, "README.md");
     stet_status st = buf_status(&b);
     if (st == STET_OK)

@@ -26,15 +26,17 @@ static real *own_state(const run_state *r, size_t i, char name[64], size_t *n)
 stet_status checkpoint_save(run_state *r)
 {
     const model *m = r->p.m;
-    const int64_t ints[N_INT] = { (int64_t)r->at.epoch, (int64_t)r->at.step_in_epoch, (int64_t)r->at.step, (int64_t)r->at.log_size,
-                                  (int64_t)r->opt.step, (int64_t)r->stop.epoch, (int64_t)r->stop.best_epoch };
-    const double reals[N_REAL] = { r->at.loss_sum, r->at.train_loss, r->at.valid_loss, r->stop.best };
+    const int64_t ints[N_INT] = {(int64_t)r->at.epoch,       (int64_t)r->at.step_in_epoch,
+                                 (int64_t)r->at.step,        (int64_t)r->at.log_size,
+                                 (int64_t)r->opt.step,       (int64_t)r->stop.epoch,
+                                 (int64_t)r->stop.best_epoch};
+    const double reals[N_REAL] = {r->at.loss_sum, r->at.train_loss, r->at.valid_loss, r->stop.best};
     st_tensor t[N_TENSORS + MAX_DEFENSES] = {
-        { "params", ST_REAL, shape1(m->n_values), m->value },
-        { "adam.m", ST_REAL, shape1(m->n_values), r->opt.m },
-        { "adam.v", ST_REAL, shape1(m->n_values), r->opt.v },
-        { "position", ST_I64, shape1(N_INT), ints },
-        { "scores", ST_F64, shape1(N_REAL), reals },
+        {"params", ST_REAL, shape1(m->n_values), m->value},
+        {"adam.m", ST_REAL, shape1(m->n_values), r->opt.m},
+        {"adam.v", ST_REAL, shape1(m->n_values), r->opt.v},
+        {"position", ST_I64, shape1(N_INT), ints},
+        {"scores", ST_F64, shape1(N_REAL), reals},
     };
     char name[MAX_DEFENSES][64];
     size_t n = N_TENSORS;
@@ -42,11 +44,11 @@ stet_status checkpoint_save(run_state *r)
         size_t count;
         const real *own = own_state(r, i, name[i], &count);
         if (own)
-            t[n++] = (st_tensor){ name[i], ST_REAL, shape1(count), own };
+            t[n++] = (st_tensor){name[i], ST_REAL, shape1(count), own};
     }
     char print[17];
     fingerprint_text(r, print);
-    const char *const metadata[] = { "run", print, NULL };
+    const char *const metadata[] = {"run", print, NULL};
     return st_write(r->checkpoint_path, t, n, metadata);
 }
 
@@ -56,7 +58,9 @@ static stet_status read_all(run_state *r, const st_file *f)
     fingerprint_text(r, print);
     const char *saved = st_metadata(f, "run");
     if (!saved || strcmp(saved, print) != 0)
-        return error_set(STET_EUSAGE, "%s: made with other data, vectors or settings: resume with those, or start without --resume",
+        return error_set(STET_EUSAGE,
+                         "%s: made with other data, vectors or settings: resume with those, or "
+                         "start without --resume",
                          r->checkpoint_path);
     const shape all = shape1(r->p.m->n_values);
     int64_t ints[N_INT];
@@ -76,8 +80,13 @@ static stet_status read_all(run_state *r, const st_file *f)
     for (int i = 0; i < N_INT; i++)
         if (ints[i] < 0)
             return error_set(STET_EFORMAT, "%s: negative position", r->checkpoint_path);
-    r->at = (position){ .epoch = (uint64_t)ints[0], .step_in_epoch = (uint64_t)ints[1], .step = (uint64_t)ints[2],
-                        .log_size = (uint64_t)ints[3], .loss_sum = reals[0], .train_loss = reals[1], .valid_loss = reals[2] };
+    r->at = (position){.epoch = (uint64_t)ints[0],
+                       .step_in_epoch = (uint64_t)ints[1],
+                       .step = (uint64_t)ints[2],
+                       .log_size = (uint64_t)ints[3],
+                       .loss_sum = reals[0],
+                       .train_loss = reals[1],
+                       .valid_loss = reals[2]};
     r->opt.step = (uint64_t)ints[4];
     r->stop.epoch = (uint64_t)ints[5];
     r->stop.best_epoch = (uint64_t)ints[6];

@@ -15,7 +15,8 @@ static stet_status failed(const run_state *r)
 
 static stet_status start_record(run_state *r)
 {
-    json_t *o = json_pack("{s:i, s:s, s:o}", "schema", 1, "version", STET_VERSION, "training", training_json(r, false));
+    json_t *o = json_pack("{s:i, s:s, s:o}", "schema", 1, "version", STET_VERSION, "training",
+                          training_json(r, false));
     char *line = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     if (!line)
@@ -41,8 +42,8 @@ stet_status journal_open(run_state *r)
 
 stet_status journal_step(run_state *r, double loss, double norm, const step_metrics *m)
 {
-    fprintf(r->log, "{\"step\":%llu,\"epoch\":%llu,\"loss\":%.9g,\"grad_norm\":%.6g", (unsigned long long)r->at.step,
-            (unsigned long long)r->at.epoch + 1, loss, norm);
+    fprintf(r->log, "{\"step\":%llu,\"epoch\":%llu,\"loss\":%.9g,\"grad_norm\":%.6g",
+            (unsigned long long)r->at.step, (unsigned long long)r->at.epoch + 1, loss, norm);
     for (size_t i = 0; i < m->n; i++)
         fprintf(r->log, ",\"%s\":%.9g", m->v[i].name, m->v[i].value);
     return fputs("}\n", r->log) < 0 ? failed(r) : STET_OK;
@@ -51,7 +52,8 @@ stet_status journal_step(run_state *r, double loss, double norm, const step_metr
 stet_status journal_epoch(run_state *r, double train_loss, const stet_scores *valid, double seconds)
 {
     return fprintf(r->log,
-                   "{\"epoch\":%llu,\"train_loss\":%.9g,\"valid_accuracy\":%.9g,\"valid_loss\":%.9g,\"best\":%s,\"seconds\":%.3f}\n",
+                   "{\"epoch\":%llu,\"train_loss\":%.9g,\"valid_accuracy\":%.9g,\"valid_loss\":%."
+                   "9g,\"best\":%s,\"seconds\":%.3f}\n",
                    (unsigned long long)r->at.epoch, train_loss, valid->accuracy, valid->loss,
                    r->stop.best_epoch == r->stop.epoch ? "true" : "false", seconds) < 0
                ? failed(r)
@@ -60,8 +62,10 @@ stet_status journal_epoch(run_state *r, double train_loss, const stet_scores *va
 
 stet_status journal_end(run_state *r)
 {
-    return fprintf(r->log, "{\"end\":true,\"epochs\":%llu,\"best_epoch\":%llu,\"valid_accuracy\":%.9g}\n",
-                   (unsigned long long)r->at.epoch, (unsigned long long)r->stop.best_epoch, r->stop.best) < 0
+    return fprintf(r->log,
+                   "{\"end\":true,\"epochs\":%llu,\"best_epoch\":%llu,\"valid_accuracy\":%.9g}\n",
+                   (unsigned long long)r->at.epoch, (unsigned long long)r->stop.best_epoch,
+                   r->stop.best) < 0
                ? failed(r)
                : STET_OK;
 }

@@ -19,12 +19,15 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static stet_status split(const stet_dataset *all, double fraction, uint64_t seed, stet_dataset **train, stet_dataset **valid)
+static stet_status split(const stet_dataset *all, double fraction, uint64_t seed,
+                         stet_dataset **train, stet_dataset **valid)
 {
     const size_t n = stet_dataset_size(all);
     const size_t held = (size_t)((double)n * fraction + 0.5);
     if (held == 0 || held >= n)
-        return error_set(STET_EUSAGE, "--valid %g of %zu texts leaves nothing to train or to validate on", fraction, n);
+        return error_set(STET_EUSAGE,
+                         "--valid %g of %zu texts leaves nothing to train or to validate on",
+                         fraction, n);
     uint32_t *order = mem_alloc(n, sizeof *order);
     size_t *index = mem_alloc(n, sizeof *index);
     stet_status st = order && index ? STET_OK : STET_ENOMEM;
@@ -63,7 +66,8 @@ static stet_status load_data(const stet_train_args *a, stet_dataset **train, ste
 
 /* ---- vocabulary and vectors --------------------------------------------------------------- */
 
-static stet_status count_words(const stet_train_args *a, const stet_dataset *train, const stet_subst *s, stet_counter *c)
+static stet_status count_words(const stet_train_args *a, const stet_dataset *train,
+                               const stet_subst *s, stet_counter *c)
 {
     TRY(stet_counter_add_dataset(c, train, a->tokenizer));
     for (size_t i = 0; s && i < stet_subst_words(s); i++)
@@ -96,7 +100,8 @@ static stet_status keep_known(stet_vocab **vocab, stet_vectors *t)
 }
 
 /* How firmly each word holds on to its vector: ((1 + count) / geometric mean of that) to the power asked for. */
-static stet_status word_weights(const stet_counter *c, const stet_vocab *v, double power, double **out)
+static stet_status word_weights(const stet_counter *c, const stet_vocab *v, double power,
+                                double **out)
 {
     const size_t n = stet_vocab_size(v), n_words = n - STET_FIRST_WORD;
     double *weight = *out = mem_zalloc(n, sizeof *weight);
@@ -114,30 +119,35 @@ static stet_status word_weights(const stet_counter *c, const stet_vocab *v, doub
     return STET_OK;
 }
 
-static stet_status smooth_words(const stet_train_args *a, const stet_counter *c, const stet_subst *s, const stet_vocab *v,
-                                stet_vectors *t, double *residual)
+static stet_status smooth_words(const stet_train_args *a, const stet_counter *c,
+                                const stet_subst *s, const stet_vocab *v, stet_vectors *t,
+                                double *residual)
 {
     double *weight = NULL;
-    stet_status st = a->smooth_frequency != 0 ? word_weights(c, v, a->smooth_frequency, &weight) : STET_OK;
+    stet_status st =
+        a->smooth_frequency != 0 ? word_weights(c, v, a->smooth_frequency, &weight) : STET_OK;
     if (st == STET_OK)
         st = stet_vectors_smooth(t, v, s, a->smooth, weight, residual);
     mem_free(weight);
     return st;
 }
 
-static stet_status choose_words(const stet_train_args *a, const stet_counter *c, const stet_subst *s, stet_vocab **vocab,
-                                stet_vectors *t, double *residual)
+static stet_status choose_words(const stet_train_args *a, const stet_counter *c,
+                                const stet_subst *s, stet_vocab **vocab, stet_vectors *t,
+                                double *residual)
 {
     TRY(stet_vocab_build(c, a->min_count, a->max_words, vocab));
     TRY(stet_vectors_load(a->vectors, a->n_vectors, *vocab, t));
     if (t->n_known == 0)
-        return error_set(STET_EFORMAT, "%s: has no vector for any word of %s", a->vectors[0], a->data);
+        return error_set(STET_EFORMAT, "%s: has no vector for any word of %s", a->vectors[0],
+                         a->data);
     TRY(keep_known(vocab, t));
     return a->smooth > 0 ? smooth_words(a, c, s, *vocab, t, residual) : STET_OK;
 }
 
-static stet_status load_words(const stet_train_args *a, const stet_dataset *train, const stet_subst *s, stet_vocab **vocab,
-                              stet_vectors *t, double *residual)
+static stet_status load_words(const stet_train_args *a, const stet_dataset *train,
+                              const stet_subst *s, stet_vocab **vocab, stet_vectors *t,
+                              double *residual)
 {
     stet_counter *c;
     TRY(stet_counter_new(&c));
@@ -150,10 +160,13 @@ static stet_status load_words(const stet_train_args *a, const stet_dataset *trai
 
 /* ---- all of it ---------------------------------------------------------------------------- */
 
-static uint64_t fingerprint(const stet_train_args *a, const stet_dataset *train, const stet_dataset *valid, const model *m)
+static uint64_t fingerprint(const stet_train_args *a, const stet_dataset *train,
+                            const stet_dataset *valid, const model *m)
 {
-    const double numbers[] = { (double)a->batch, (double)a->length_pool, (double)a->epochs, (double)a->patience, a->rate, a->state_rate, a->decay,
-                               a->dropout, a->clip, (double)a->schedule, (double)a->seed };
+    const double numbers[] = {
+        (double)a->batch, (double)a->length_pool, (double)a->epochs, (double)a->patience,
+        a->rate,          a->state_rate,          a->decay,          a->dropout,
+        a->clip,          (double)a->schedule,    (double)a->seed};
     uint64_t h = hash_bytes(numbers, sizeof numbers, stet_model_fingerprint(m));
     h = hash_bytes(a->defense, strlen(a->defense), h);
     for (const char *const *s = a->defense_settings; s && *s; s++)
@@ -161,8 +174,8 @@ static uint64_t fingerprint(const stet_train_args *a, const stet_dataset *train,
     return h ^ stet_dataset_fingerprint(train) ^ 31 * stet_dataset_fingerprint(valid);
 }
 
-static stet_status fresh_model(const stet_train_args *a, const stet_dataset *train, const stet_vocab *vocab,
-                               const stet_vectors *t, model **out)
+static stet_status fresh_model(const stet_train_args *a, const stet_dataset *train,
+                               const stet_vocab *vocab, const stet_vectors *t, model **out)
 {
     const size_t k = stet_dataset_classes(train);
     const char **names = mem_alloc(k, sizeof *names);
@@ -170,9 +183,15 @@ static stet_status fresh_model(const stet_train_args *a, const stet_dataset *tra
         return STET_ENOMEM;
     for (size_t c = 0; c < k; c++)
         names[c] = stet_dataset_class_name(train, c);
-    const stet_model_new_args how = { .name = a->model, .settings = a->model_settings, .vocab = vocab, .vectors = t,
-                                      .tokenizer = a->tokenizer, .max_len = a->max_len, .n_classes = k,
-                                      .class_names = names, .seed = a->seed };
+    const stet_model_new_args how = {.name = a->model,
+                                     .settings = a->model_settings,
+                                     .vocab = vocab,
+                                     .vectors = t,
+                                     .tokenizer = a->tokenizer,
+                                     .max_len = a->max_len,
+                                     .n_classes = k,
+                                     .class_names = names,
+                                     .seed = a->seed};
     const stet_status st = stet_model_new(&how, out);
     mem_free(names);
     return st;
@@ -180,10 +199,10 @@ static stet_status fresh_model(const stet_train_args *a, const stet_dataset *tra
 
 stet_status prepare(const stet_train_args *a, prepared *out)
 {
-    *out = (prepared){ 0 };
+    *out = (prepared){0};
     stet_dataset *train = NULL, *valid = NULL;
     stet_vocab *vocab = NULL;
-    stet_vectors t = { 0 };
+    stet_vectors t = {0};
     stet_status st = STET_OK;
     if (a->synonyms)
         st = stet_subst_load(a->synonyms, &out->subst);
@@ -216,5 +235,5 @@ void prepared_deinit(prepared *p)
     stet_corpus_deinit(&p->valid);
     stet_model_free(p->m);
     stet_subst_free(p->subst);
-    *p = (prepared){ 0 };
+    *p = (prepared){0};
 }

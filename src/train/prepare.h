@@ -6,7 +6,7 @@
 #include "stet/train.h"
 
 typedef struct prepared {
-    stet_subst *subst;  /* or NULL */
+    stet_subst *subst; /* or NULL */
     stet_corpus train, valid;
     model *m;
     uint64_t fingerprint; /* of everything that decides the run's bytes */

@@ -11,12 +11,12 @@
 
 /* Where the run is: what a checkpoint holds beside the weights. */
 typedef struct position {
-    uint64_t epoch;         /* finished epochs */
-    uint64_t step_in_epoch; /* finished steps of the current epoch */
-    uint64_t step;          /* finished steps in all */
-    double loss_sum;        /* over the finished steps of the current epoch */
+    uint64_t epoch;                /* finished epochs */
+    uint64_t step_in_epoch;        /* finished steps of the current epoch */
+    uint64_t step;                 /* finished steps in all */
+    double loss_sum;               /* over the finished steps of the current epoch */
     double train_loss, valid_loss; /* of the best epoch */
-    uint64_t log_size;      /* bytes of train.jsonl that belong to the finished steps */
+    uint64_t log_size;             /* bytes of train.jsonl that belong to the finished steps */
 } position;
 
 typedef struct run_state {
@@ -45,8 +45,9 @@ typedef struct run_state {
 /* train.c */
 double seconds_now(void);
 stet_status run_set_up(run_state *r);
-stet_status run_order(run_state *r);               /* draws the order of the current epoch */
-stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n, double *loss); /* gradients in r->grad */
+stet_status run_order(run_state *r); /* draws the order of the current epoch */
+stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n,
+                                 double *loss); /* gradients in r->grad */
 void run_tear_down(run_state *r);
 
 /* checkpoint.c */
@@ -56,12 +57,13 @@ stet_status checkpoint_load(run_state *r); /* STET_EIO when there is none */
 /* journal.c: train.jsonl */
 stet_status journal_open(run_state *r); /* cut back to at.log_size; 0 begins a new file */
 stet_status journal_step(run_state *r, double loss, double norm, const step_metrics *m);
-stet_status journal_epoch(run_state *r, double train_loss, const stet_scores *valid, double seconds);
+stet_status journal_epoch(run_state *r, double train_loss, const stet_scores *valid,
+                          double seconds);
 stet_status journal_end(run_state *r);
 stet_status journal_flush(run_state *r); /* to disk, and note its size in at.log_size */
 
 /* card.c */
 json_t *training_json(const run_state *r, bool complete); /* the "training" object of config.json */
-stet_status card_write(const run_state *r);        /* README.md */
+stet_status card_write(const run_state *r);               /* README.md */
 
 #endif

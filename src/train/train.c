@@ -79,10 +79,18 @@ stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n, d
     memset(r->grad, 0, m->n_values * sizeof *r->grad);
     TRY(model_nodes(m, &t, r->grad, params));
     rng drops = rng_stream(r->a->seed, STREAM_DROPOUT, r->at.step);
-    pass p = { .t = &t, .param = params, .rows = tape_constant(&t, shape2(x.seq.n_rows, m->dim), x.rows), .seq = &x.seq,
-               .dropout = r->dropout, .stream = &drops };
-    step_view v = { .m = m, .p = &p, .x = &x, .step = r->at.step, .total_steps = r->steps_per_epoch * r->a->epochs,
-                    .seed = r->a->seed };
+    pass p = {.t = &t,
+              .param = params,
+              .rows = tape_constant(&t, shape2(x.seq.n_rows, m->dim), x.rows),
+              .seq = &x.seq,
+              .dropout = r->dropout,
+              .stream = &drops};
+    step_view v = {.m = m,
+                   .p = &p,
+                   .x = &x,
+                   .step = r->at.step,
+                   .total_steps = r->steps_per_epoch * r->a->epochs,
+                   .seed = r->a->seed};
     node *y = defense_list_loss(&r->defenses, &v);
     TRY(tape_backward(&t, y));
     *loss = (double)y->value[0];
@@ -91,15 +99,18 @@ stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n, d
 
 static stet_status train_step(run_state *r)
 {
-    const size_t first = (size_t)r->at.step_in_epoch * r->a->batch, left = r->p.train.n_texts - first;
+    const size_t first = (size_t)r->at.step_in_epoch * r->a->batch,
+                 left = r->p.train.n_texts - first;
     double loss = 0;
     const arena_mark start = arena_save(&r->step_mem);
-    const stet_status st = run_forward_backward(r, r->order + first, left < r->a->batch ? left : r->a->batch, &loss);
+    const stet_status st =
+        run_forward_backward(r, r->order + first, left < r->a->batch ? left : r->a->batch, &loss);
     arena_restore(&r->step_mem, start);
     TRY(st);
     if (!isfinite(loss))
-        return error_set(STET_EFORMAT, "training diverged: loss %g at step %llu; a smaller --lr or --clip helps", loss,
-                         (unsigned long long)r->at.step + 1);
+        return error_set(STET_EFORMAT,
+                         "training diverged: loss %g at step %llu; a smaller --lr or --clip helps",
+                         loss, (unsigned long long)r->at.step + 1);
     const double norm = optim_step(&r->opt, r->groups, r->n_groups, r->p.m->value, r->grad);
     r->at.step++;
     r->at.step_in_epoch++;
@@ -136,7 +147,8 @@ static stet_status finish_epoch(run_state *r)
 {
     stet_scores s;
     TRY(validate(r, &s));
-    const double train_loss = r->at.loss_sum / (double)r->steps_per_epoch, seconds = seconds_now() - r->epoch_started;
+    const double train_loss = r->at.loss_sum / (double)r->steps_per_epoch,
+                 seconds = seconds_now() - r->epoch_started;
     r->at.epoch++;
     r->at.step_in_epoch = 0;
     r->at.loss_sum = 0;
@@ -145,8 +157,9 @@ static stet_status finish_epoch(run_state *r)
         r->at.train_loss = train_loss;
         r->at.valid_loss = s.loss;
     }
-    log_info("epoch %llu/%zu: loss %.4f, validation accuracy %.2f %%, loss %.4f%s (%.1f s)", (unsigned long long)r->at.epoch,
-             r->a->epochs, train_loss, 100 * s.accuracy, s.loss, best && !r->stop.last ? ", best so far" : "", seconds);
+    log_info("epoch %llu/%zu: loss %.4f, validation accuracy %.2f %%, loss %.4f%s (%.1f s)",
+             (unsigned long long)r->at.epoch, r->a->epochs, train_loss, 100 * s.accuracy, s.loss,
+             best && !r->stop.last ? ", best so far" : "", seconds);
     stet_status st = journal_epoch(r, train_loss, &s, seconds);
     stet_scores_deinit(&s);
     if (st == STET_OK && best)
@@ -161,19 +174,22 @@ static stet_status train_epoch(run_state *r)
     TRY(run_order(r));
     r->epoch_started = seconds_now();
     char what[64];
-    snprintf(what, sizeof what, "epoch %llu/%zu", (unsigned long long)r->at.epoch + 1, r->a->epochs);
+    snprintf(what, sizeof what, "epoch %llu/%zu", (unsigned long long)r->at.epoch + 1,
+             r->a->epochs);
     while (r->at.step_in_epoch < r->steps_per_epoch) {
         TRY(train_step(r));
         char note[48];
         snprintf(note, sizeof note, "loss %.4f", r->at.loss_sum / (double)r->at.step_in_epoch);
         progress(what, r->at.step_in_epoch, r->steps_per_epoch, note);
-        const bool stop = interrupted(), due = r->a->save_every && r->at.step % r->a->save_every == 0;
+        const bool stop = interrupted(),
+                   due = r->a->save_every && r->at.step % r->a->save_every == 0;
         if (stop || due) {
             TRY(journal_flush(r));
             TRY(checkpoint_save(r));
         }
         if (stop)
-            return error_set(STET_EINTR, "interrupted after step %llu; continue with --resume", (unsigned long long)r->at.step);
+            return error_set(STET_EINTR, "interrupted after step %llu; continue with --resume",
+                             (unsigned long long)r->at.step);
     }
     return finish_epoch(r);
 }
@@ -189,16 +205,18 @@ static double or_default(double v, double otherwise)
 static void make_groups(run_state *r)
 {
     const model *m = r->p.m;
-    const double rate[PARAM_KINDS] = { or_default(r->a->rate, m->desc->train.rate[PARAM_PLAIN]),
-                                       or_default(r->a->state_rate, m->desc->train.rate[PARAM_STATE]) };
-    const double decay[PARAM_KINDS] = { or_default(r->a->decay, m->desc->train.decay[PARAM_PLAIN]),
-                                        m->desc->train.decay[PARAM_STATE] };
+    const double rate[PARAM_KINDS] = {
+        or_default(r->a->rate, m->desc->train.rate[PARAM_PLAIN]),
+        or_default(r->a->state_rate, m->desc->train.rate[PARAM_STATE])};
+    const double decay[PARAM_KINDS] = {or_default(r->a->decay, m->desc->train.decay[PARAM_PLAIN]),
+                                       m->desc->train.decay[PARAM_STATE]};
     for (size_t i = 0; i < m->n_params; i++) {
         const param *p = &m->params[i];
         if (i > 0 && p->kind == m->params[i - 1].kind)
             r->groups[r->n_groups - 1].n += shape_count(p->shape);
         else
-            r->groups[r->n_groups++] = (param_group){ p->first, shape_count(p->shape), rate[p->kind], decay[p->kind] };
+            r->groups[r->n_groups++] =
+                (param_group){p->first, shape_count(p->shape), rate[p->kind], decay[p->kind]};
     }
     r->dropout = or_default(r->a->dropout, m->desc->train.dropout);
 }
@@ -208,14 +226,16 @@ static stet_status check_args(const stet_train_args *a)
     if (!a->out || !a->data || a->n_vectors == 0)
         return error_set(STET_EUSAGE, "training needs --data, --vectors and -o");
     if (a->batch == 0 || a->length_pool == 0 || a->epochs == 0 || a->max_len == 0)
-        return error_set(STET_EUSAGE, "--batch, --length-pool, --epochs and --max-len must be at least 1");
+        return error_set(STET_EUSAGE,
+                         "--batch, --length-pool, --epochs and --max-len must be at least 1");
     return STET_OK;
 }
 
 stet_status run_set_up(run_state *r)
 {
     const stet_train_args *a = r->a;
-    TRY(defense_list_init(&r->defenses, a->defense, a->defense_settings)); /* before the long reading */
+    TRY(defense_list_init(&r->defenses, a->defense,
+                          a->defense_settings)); /* before the long reading */
     TRY(prepare(a, &r->p));
     TRY(defense_list_start(&r->defenses, r->p.m, r->p.subst));
     make_groups(r);
@@ -253,8 +273,9 @@ static stet_status finish_run(run_state *r)
         st = json_read_file(config, &o);
     if (st == STET_OK) {
         json_t *training = training_json(r, true);
-        st = training && json_object_set_new(o, "training", training) == 0 ? json_write_file(config, o)
-                                                                            : error_set(STET_ENOMEM, "out of memory");
+        st = training && json_object_set_new(o, "training", training) == 0
+                 ? json_write_file(config, o)
+                 : error_set(STET_ENOMEM, "out of memory");
     }
     json_decref(o);
     mem_free(config);
@@ -273,10 +294,12 @@ static stet_status open_folder(run_state *r)
 
 static bool already_complete(const stet_train_args *a)
 {
-    char *config = path_join(a->out, "config.json"), *checkpoint = path_join(a->out, "checkpoint.safetensors");
+    char *config = path_join(a->out, "config.json"),
+         *checkpoint = path_join(a->out, "checkpoint.safetensors");
     json_t *o = NULL;
     bool complete = false;
-    if (config && checkpoint && !file_exists(checkpoint) && file_exists(config) && json_read_file(config, &o) == STET_OK)
+    if (config && checkpoint && !file_exists(checkpoint) && file_exists(config) &&
+        json_read_file(config, &o) == STET_OK)
         complete = json_is_integer(json_object_get(json_object_get(o, "training"), "epochs_run"));
     json_decref(o);
     mem_free(config);
@@ -294,7 +317,8 @@ static stet_status run(run_state *r)
         unlink(r->checkpoint_path); /* an older run's */
     TRY(journal_open(r));
     log_info("%s on %zu texts (%zu for validation), %zu words with vectors, %zu parameters, %s",
-             r->p.m->desc->name, r->p.train.n_texts, r->p.valid.n_texts, r->p.m->n_words, r->p.m->n_values, r->a->defense);
+             r->p.m->desc->name, r->p.train.n_texts, r->p.valid.n_texts, r->p.m->n_words,
+             r->p.m->n_values, r->a->defense);
     while (r->at.epoch < r->a->epochs && !early_stop_done(&r->stop))
         TRY(train_epoch(r));
     return finish_run(r);
@@ -302,11 +326,18 @@ static stet_status run(run_state *r)
 
 static void report(const run_state *r, double seconds, stet_train_result *out)
 {
-    *out = (stet_train_result){ .epochs = (size_t)r->at.epoch, .best_epoch = (size_t)r->stop.best_epoch, .steps = (size_t)r->at.step,
-                                .n_train = r->p.train.n_texts, .n_valid = r->p.valid.n_texts, .n_words = r->p.m->n_words,
-                                .valid_accuracy = r->stop.best, .valid_loss = r->at.valid_loss, .train_loss = r->at.train_loss,
-                                .seconds = seconds, .seconds_per_epoch = r->at.epoch ? seconds / (double)r->at.epoch : 0,
-                                .smooth_residual = r->p.smooth_residual };
+    *out = (stet_train_result){.epochs = (size_t)r->at.epoch,
+                               .best_epoch = (size_t)r->stop.best_epoch,
+                               .steps = (size_t)r->at.step,
+                               .n_train = r->p.train.n_texts,
+                               .n_valid = r->p.valid.n_texts,
+                               .n_words = r->p.m->n_words,
+                               .valid_accuracy = r->stop.best,
+                               .valid_loss = r->at.valid_loss,
+                               .train_loss = r->at.train_loss,
+                               .seconds = seconds,
+                               .seconds_per_epoch = r->at.epoch ? seconds / (double)r->at.epoch : 0,
+                               .smooth_residual = r->p.smooth_residual};
 }
 
 void run_tear_down(run_state *r)
@@ -326,14 +357,14 @@ void run_tear_down(run_state *r)
 
 stet_status stet_train(const stet_train_args *a, stet_train_result *out)
 {
-    *out = (stet_train_result){ 0 };
+    *out = (stet_train_result){0};
     TRY(check_args(a));
     if (a->resume && already_complete(a)) {
         log_info("%s: the run is complete, nothing to resume", a->out);
         return STET_OK;
     }
     interrupt_clear();
-    run_state r = { .a = a };
+    run_state r = {.a = a};
     r.started = seconds_now();
     const stet_status st = run(&r);
     if (st == STET_OK)

@@ -96,8 +96,7 @@ TEST(no_sample_goes_below_a_bound)
         CHECK_OK(harness_init(&h, &cert_bilstm, m));
         for (size_t k = 0; k < CASES; k++) {
             cert_case c;
-            harness_case(m, 6 + rng_below(&r, 10), 5, budgets[(i + k) % 4], &r,
-                         &c);
+            harness_case(m, 6 + rng_below(&r, 10), 5, budgets[(i + k) % 4], &r, &c);
             harness_sample(&h, &c.task, 0, VARIANTS, &r, &tally);
         }
         harness_deinit(&h);

@@ -48,7 +48,8 @@ TEST(the_solution_satisfies_the_equation)
         float before[N * DIM];
         memcpy(before, p->data, sizeof before);
         double residual;
-        CHECK_OK(stet_vectors_smooth(&p->t, p->v, p->s, lambdas[l], l < 4 ? NULL : weight, &residual));
+        CHECK_OK(
+            stet_vectors_smooth(&p->t, p->v, p->s, lambdas[l], l < 4 ? NULL : weight, &residual));
         CHECK_LE(residual, 1e-6);
         for (int c = 0; c < DIM; c++) {
             double left[N];
@@ -112,7 +113,8 @@ TEST(bad_arguments_are_refused)
     problem *p = small_problem();
     double residual;
     CHECK_FAILS(stet_vectors_smooth(&p->t, p->v, p->s, -1, NULL, &residual), STET_EUSAGE, "lambda");
-    CHECK_FAILS(stet_vectors_smooth(&p->t, p->v, p->s, NAN, NULL, &residual), STET_EUSAGE, "lambda");
+    CHECK_FAILS(stet_vectors_smooth(&p->t, p->v, p->s, NAN, NULL, &residual), STET_EUSAGE,
+                "lambda");
     p->t.n--;
     CHECK_FAILS(stet_vectors_smooth(&p->t, p->v, p->s, 1, NULL, &residual), STET_EUSAGE,
                 "vocabulary of 8");

@@ -16,7 +16,8 @@ static const char *const small_s4_deep[] = {"channels=8", "state=6", "layers=2",
 static const struct {
     const char *name;
     const char *const *settings;
-} small_kinds[] = {{"cnn", small_cnn}, {"bilstm", small_bilstm}, {"s4", small_s4}, {"s4", small_s4_deep}};
+} small_kinds[] = {
+    {"cnn", small_cnn}, {"bilstm", small_bilstm}, {"s4", small_s4}, {"s4", small_s4_deep}};
 enum { SMALL_KINDS = sizeof small_kinds / sizeof *small_kinds };
 
 static inline model *small_model(int kind, size_t n_classes, uint64_t seed)
@@ -35,8 +36,13 @@ static inline model *small_model(int kind, size_t n_classes, uint64_t seed)
     for (int i = 0; i < N * SMALL_DIM; i++)
         data[i] = i < SMALL_DIM ? 0 : (float)rng_normal(&r);
     const stet_vectors t = {.n = N, .dim = SMALL_DIM, .data = data};
-    const stet_model_new_args how = {.name = small_kinds[kind].name, .settings = small_kinds[kind].settings, .vocab = v,
-                                     .vectors = &t, .max_len = SMALL_MAX_LEN, .n_classes = n_classes, .seed = seed};
+    const stet_model_new_args how = {.name = small_kinds[kind].name,
+                                     .settings = small_kinds[kind].settings,
+                                     .vocab = v,
+                                     .vectors = &t,
+                                     .max_len = SMALL_MAX_LEN,
+                                     .n_classes = n_classes,
+                                     .seed = seed};
     model *m;
     CHECK_OK(stet_model_new(&how, &m));
     stet_vocab_free(v);

@@ -39,12 +39,18 @@ static void load(reference *r, const char *name, const char *const *settings)
     for (int i = 0; i < ROWS * DIM; i++)
         data[i] = (float)table[i];
     const stet_vectors t = {.n = ROWS, .dim = DIM, .data = data};
-    const stet_model_new_args how = {.name = name, .settings = settings, .vocab = v, .vectors = &t, .max_len = 32,
-                                     .n_classes = CLASSES, .seed = 1};
+    const stet_model_new_args how = {.name = name,
+                                     .settings = settings,
+                                     .vocab = v,
+                                     .vectors = &t,
+                                     .max_len = 32,
+                                     .n_classes = CLASSES,
+                                     .seed = 1};
     CHECK_OK(stet_model_new(&how, &r->m));
     stet_vocab_free(v);
     for (size_t i = 0; i < r->m->n_params; i++)
-        CHECK_OK(st_read(&r->f, r->m->params[i].name, r->m->params[i].shape, r->m->value + r->m->params[i].first));
+        CHECK_OK(st_read(&r->f, r->m->params[i].name, r->m->params[i].shape,
+                         r->m->value + r->m->params[i].first));
 
     int32_t ids[MAX_TOKENS], lengths[TEXTS];
     const size_t n = shape_count(st_find(&r->f, "ids")->shape);
@@ -55,7 +61,12 @@ static void load(reference *r, const char *name, const char *const *settings)
         r->ids[i] = (uint32_t)ids[i];
     for (int i = 0; i < TEXTS; i++)
         r->start[i + 1] = r->start[i] + (uint64_t)lengths[i];
-    r->c = (stet_corpus){.n_texts = TEXTS, .n_tokens = n, .n_classes = CLASSES, .ids = r->ids, .start = r->start, .label = r->label};
+    r->c = (stet_corpus){.n_texts = TEXTS,
+                         .n_tokens = n,
+                         .n_classes = CLASSES,
+                         .ids = r->ids,
+                         .start = r->start,
+                         .label = r->label};
 }
 
 static void unload(reference *r)
@@ -74,7 +85,8 @@ static void check_logits(reference *r, const char *name, double tol)
         CHECK_NEAR(got[i], want[i], tol * (1 + fabs((double)want[i])));
 }
 
-static void train(reference *r, const optim_options *how, const double rate[PARAM_KINDS], const double decay[PARAM_KINDS])
+static void train(reference *r, const optim_options *how, const double rate[PARAM_KINDS],
+                  const double decay[PARAM_KINDS])
 {
     model *m = r->m;
     optim o;
@@ -82,7 +94,8 @@ static void train(reference *r, const optim_options *how, const double rate[PARA
     real *grad = mem_alloc(m->n_values, sizeof *grad);
     param_group groups[MAX_PARAMS];
     for (size_t i = 0; i < m->n_params; i++)
-        groups[i] = (param_group){m->params[i].first, shape_count(m->params[i].shape), rate[m->params[i].kind], decay[m->params[i].kind]};
+        groups[i] = (param_group){m->params[i].first, shape_count(m->params[i].shape),
+                                  rate[m->params[i].kind], decay[m->params[i].kind]};
     real want[STEPS];
     CHECK_OK(st_read(&r->f, "losses", shape1(STEPS), want));
     batcher b;
@@ -98,7 +111,10 @@ static void train(reference *r, const optim_options *how, const double rate[PARA
         tape_init(&t, &a, true);
         node *params[MAX_PARAMS];
         CHECK_OK(model_nodes(m, &t, grad, params));
-        pass p = {.t = &t, .param = params, .rows = tape_constant(&t, shape2(x.seq.n_rows, DIM), x.rows), .seq = &x.seq};
+        pass p = {.t = &t,
+                  .param = params,
+                  .rows = tape_constant(&t, shape2(x.seq.n_rows, DIM), x.rows),
+                  .seq = &x.seq};
         node *loss = op_cross_entropy(&t, model_forward(m, &p), x.label);
         CHECK_OK(tape_backward(&t, loss));
         CHECK_NEAR(loss->value[0], want[step], (step + 1) * tolerance * (1 + want[step]));

@@ -6,7 +6,8 @@
 enum { N = 300, STEPS = 25 };
 
 /* The textbook, one number at a time. */
-static void reference(const optim_options *how, double rate, double decay, double *w, double *m, double *v, double g, int t)
+static void reference(const optim_options *how, double rate, double decay, double *w, double *m,
+                      double *v, double g, int t)
 {
     if (how->kind == OPTIM_ADAM)
         g += decay * *w;
@@ -34,7 +35,8 @@ static void compare(optim_kind kind)
             g[i] = (float)cos(i * t);
         optim_step(&o, groups, 2, w, g);
         for (int i = 0; i < N; i++)
-            reference(&how, groups[i >= 100].rate, groups[i >= 100].decay, &rw[i], &rm[i], &rv[i], g[i], t);
+            reference(&how, groups[i >= 100].rate, groups[i >= 100].decay, &rw[i], &rm[i], &rv[i],
+                      g[i], t);
     }
     for (int i = 0; i < N; i++)
         CHECK_NEAR(w[i], rw[i], 2e-6);

@@ -42,10 +42,14 @@ TEST(what_is_written_is_read)
     const int32_t i[1] = {42};
     const unsigned char u[5] = {1, 2, 3, 4, 255};
     const uint16_t half[3] = {0x3c00, 0xc000, 0x0001}, brain[2] = {0x3f80, 0xc000};
-    const st_tensor t[] = {{"u", ST_U8, shape1(5), u},       {"a", ST_F32, shape2(2, 3), a},
-                           {"half", ST_F16, shape1(3), half}, {"d", ST_F64, shape1(2), d},
-                           {"brain", ST_BF16, shape1(2), brain}, {"l", ST_I64, shape1(3), l},
-                           {"i \"quoted\" \xc3\xa9", ST_I32, shape1(1), i}, {"empty", ST_F32, shape2(0, 3), NULL}};
+    const st_tensor t[] = {{"u", ST_U8, shape1(5), u},
+                           {"a", ST_F32, shape2(2, 3), a},
+                           {"half", ST_F16, shape1(3), half},
+                           {"d", ST_F64, shape1(2), d},
+                           {"brain", ST_BF16, shape1(2), brain},
+                           {"l", ST_I64, shape1(3), l},
+                           {"i \"quoted\" \xc3\xa9", ST_I32, shape1(1), i},
+                           {"empty", ST_F32, shape2(0, 3), NULL}};
     const char *const metadata[] = {"format", "pt", "note", "line\nbreak", NULL};
     CHECK_OK(st_write(path(), t, sizeof t / sizeof *t, metadata));
     st_file f;
@@ -68,7 +72,8 @@ TEST(what_is_written_is_read)
     for (size_t k = 0; k < f.n; k++) /* wide types first, so everything is aligned */
         CHECK_EQ((uintptr_t)f.tensors[k].data % st_dtype_size(f.tensors[k].type), 0);
     CHECK_EQ((uintptr_t)f.tensors[0].data % 64, 0);
-    CHECK_FAILS(st_read(&f, "a", shape2(3, 2), x), STET_EFORMAT, "has shape (2, 3), expected (3, 2)");
+    CHECK_FAILS(st_read(&f, "a", shape2(3, 2), x), STET_EFORMAT,
+                "has shape (2, 3), expected (3, 2)");
     CHECK_FAILS(st_read(&f, "nope", shape1(1), x), STET_EFORMAT, "no tensor 'nope'");
     CHECK_FAILS(st_read(&f, "u", shape1(5), x), STET_EFORMAT, "floating type");
     CHECK_FAILS(st_read_bytes(&f, "l", ST_I64, 4, ll), STET_EFORMAT, "expected 4");
@@ -93,14 +98,21 @@ TEST(lying_headers_are_refused)
 {
     refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 4, "truncated");
     refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "does not fill");
-    refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 9, "after the last tensor");
+    refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 9,
+            "after the last tensor");
     refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
-            "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "overlaps");
+            "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+            4, "overlaps");
     refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "gap");
-    refuses("{\"a\":{\"dtype\":\"F33\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "unknown dtype 'F33'");
-    refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, "bad dimension");
-    refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,4294967296],\"data_offsets\":[0,4]}}", 4, "bad dimension");
-    refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1],\"data_offsets\":[0,4]}}", 4, "dimensions");
+    refuses("{\"a\":{\"dtype\":\"F33\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
+            "unknown dtype 'F33'");
+    refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4,
+            "bad dimension");
+    refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,4294967296],\"data_"
+            "offsets\":[0,4]}}",
+            4, "bad dimension");
+    refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1],\"data_offsets\":[0,4]}}", 4,
+            "dimensions");
     refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", 4, "data_offsets");
     refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", 4, "data_offsets");
     refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}}", 4, "data_offsets");

@@ -69,8 +69,9 @@ static stet_train_args small_run(const char *model, const char *out)
     snprintf(data, sizeof data, "%s", at("train.tsv"));
     snprintf(vec, sizeof vec, "%s", at("vectors.txt"));
     vectors[0] = vec;
-    static const char *const cnn[] = {"filters=6", "kernels=2,3", NULL}, *const bilstm[] = {"hidden=6", NULL},
-                            *const s4[] = {"channels=8", "state=4", NULL};
+    static const char *const cnn[] = {"filters=6", "kernels=2,3", NULL},
+                             *const bilstm[] = {"hidden=6", NULL},
+                             *const s4[] = {"channels=8", "state=4", NULL};
     stet_train_args a = STET_TRAIN_DEFAULTS;
     a.data = data;
     a.vectors = vectors;
@@ -87,7 +88,8 @@ static stet_train_args small_run(const char *model, const char *out)
 
 static void same_files(const char *a, const char *b)
 {
-    static const char *const names[] = {"model.safetensors", "vocab.txt", "config.json", "README.md"};
+    static const char *const names[] = {"model.safetensors", "vocab.txt", "config.json",
+                                        "README.md"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char pa[300], pb[300], *x, *y;
         size_t nx, ny;
@@ -154,7 +156,8 @@ TEST(one_seed_gives_one_model_whatever_the_threads)
     }
 }
 
-static void interrupt_after(void *user, const char *what, uint64_t done, uint64_t total, const char *note)
+static void interrupt_after(void *user, const char *what, uint64_t done, uint64_t total,
+                            const char *note)
 {
     (void)done, (void)total, (void)note;
     int *left = user;
@@ -212,8 +215,9 @@ static double last_number(const char *text, const char *key)
 /* Defences in a list, each with state or ramps of its own; the last epoch is what the folder keeps. */
 TEST(a_certified_run_is_interrupted_resumed_and_kept_to_its_last_epoch)
 {
-    static const char *const settings[] = {"kappa=0.4", "ramp=0.5", "eps-ramp=0.3", "beta=0.01",
-                                           "gbm-norm=init", "bound-share=0.6", NULL};
+    static const char *const settings[] = {"kappa=0.4", "ramp=0.5",      "eps-ramp=0.3",
+                                           "beta=0.01", "gbm-norm=init", "bound-share=0.6",
+                                           NULL};
     write_sets(at("sets"));
     for (int k = 0; k < 2; k++) {
         stet_train_result r;
@@ -397,7 +401,7 @@ TEST(odd_texts_have_defined_answers)
         float empty[2], unknown[2], one[2];
         CHECK_OK(stet_model_predict(m, "", 0, empty, NULL));
         CHECK_OK(stet_model_predict(m, "zzzzz", 5, unknown, NULL));
-        CHECK(memcmp(empty, unknown, sizeof empty) == 0); /* no words: one unknown word */
+        CHECK(memcmp(empty, unknown, sizeof empty) == 0);       /* no words: one unknown word */
         CHECK_OK(stet_model_predict(m, "good1", 5, one, NULL)); /* shorter than any kernel */
         CHECK(isfinite(one[0]));
         stet_model_free(m);

@@ -308,7 +308,7 @@ static void make_file(file *f)
     buf_printf(&head,
                "{\"stet_certificates\":1,\"model\":\"m\",\"kind\":\"cnn\",\"model_fingerprint\":\"%"
                "016" PRIx64 "\",\"synonyms_fingerprint\":\"00000000000000aa\",\"arithmetic\":"
-                            "\"float32\",\"method\":\"auto\",\"budget\":1,"
+               "\"float32\",\"method\":\"auto\",\"budget\":1,"
                "\"complete\":false,\"refine\":30,\"texts\":%d",
                v.fingerprint, TEXTS);
     keep_line(f, &head);

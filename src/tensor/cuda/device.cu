@@ -10,7 +10,8 @@ extern "C" const char *cuda_device_text(void)
     int n = 0;
     cudaError_t e = cudaGetDeviceCount(&n);
     if (e != cudaSuccess || n == 0) {
-        std::snprintf(text, sizeof text, "none (%s)", e != cudaSuccess ? cudaGetErrorString(e) : "no CUDA device");
+        std::snprintf(text, sizeof text, "none (%s)",
+                      e != cudaSuccess ? cudaGetErrorString(e) : "no CUDA device");
         return text;
     }
     cudaDeviceProp p;
