@@ -5,65 +5,9 @@
 #include "alloc_fail.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "model/small_model.h"
+#include "model/small_world.h"
 #include "stet/attack.h"
 #include "test.h"
-
-enum { TEXTS = 60 };
-
-typedef struct world {
-    stet_model *m;
-    stet_dataset *data;
-    stet_sets sets;
-} world;
-
-/* Random texts that the model gets right, every word with up to three substitutes, one of them
- * outside the vocabulary. */
-static void make(world *w, int kind, size_t longest)
-{
-    w->m = small_model(kind, 2, 7);
-    rng r = rng_stream(3, STREAM_TEST, 1);
-    static char text[TEXTS][512];
-    stet_str texts[TEXTS];
-    int labels[TEXTS];
-    for (int i = 0; i < TEXTS; i++) {
-        const size_t n = 2 + rng_below(&r, longest - 1);
-        text[i][0] = '\0';
-        for (size_t k = 0; k < n; k++)
-            snprintf(text[i] + strlen(text[i]), sizeof text[i] - strlen(text[i]), "%sw%d",
-                     k ? " " : "", (int)rng_below(&r, 30));
-        if (i == 5)
-            strcpy(text[i], " "); /* nothing to read */
-        if (i == 6)
-            strcpy(text[i], "unheard of"); /* nothing to change */
-        texts[i] = (stet_str){text[i], strlen(text[i])};
-        CHECK_OK(stet_model_predict(w->m, text[i], strlen(text[i]), NULL, &labels[i]));
-        if (i % 10 == 9)
-            labels[i] = 1 - labels[i]; /* the model is wrong on these */
-    }
-    static const char *const names[] = {"no", "yes"};
-    CHECK_OK(stet_dataset_new(texts, labels, TEXTS, names, 2, &w->data));
-    stet_subst_builder *b;
-    CHECK_OK(stet_subst_builder_new(&b));
-    for (int i = 0; i < 24; i++) {
-        char word[8], one[8], two[8];
-        snprintf(word, sizeof word, "w%d", i);
-        snprintf(one, sizeof one, "w%d", (i + 11) % 40);
-        snprintf(two, sizeof two, "w%d", (i + 23) % 40);
-        const char *subs[] = {one, two, "strange"};
-        CHECK_OK(stet_subst_add_list(b, word, subs, i % 3 == 0 ? 3 : 2));
-    }
-    w->sets.texts = NULL;
-    CHECK_OK(stet_subst_build(b, &w->sets.words));
-    stet_subst_builder_free(b);
-}
-
-static void unmake(world *w)
-{
-    stet_model_free(w->m);
-    stet_dataset_free(w->data);
-    stet_sets_free(&w->sets);
-}
 
 static stet_attack_args args_of(const world *w, const char *attack)
 {
@@ -72,20 +16,12 @@ static stet_attack_args args_of(const world *w, const char *attack)
     return a;
 }
 
-static char *read_all(const char *path)
-{
-    char *data;
-    size_t size;
-    CHECK_OK(file_read_all(path, 1 << 28, &data, &size));
-    return data;
-}
-
 static const char *const all[] = {"pwws", "ga", "pso", "textfooler", "greedy", "exhaustive"};
 
 TEST(accuracy_under_attack_is_what_is_left_of_all)
 {
     world w;
-    make(&w, 0, 12);
+    make(&w, 0, 12, 2);
     for (size_t k = 0; k < 6; k++) {
         const stet_attack_args a = args_of(&w, all[k]);
         stet_attack_result r;
@@ -105,7 +41,7 @@ TEST(no_attack_beats_greedy_and_exhaustive_agrees)
 {
     for (int kind = 0; kind < 3; kind++) {
         world w;
-        make(&w, kind, 8);
+        make(&w, kind, 8, 2);
         stet_attack_args a = args_of(&w, "exhaustive");
         stet_attack_result exact, greedy, r;
         CHECK_OK(stet_attack_run(&a, &exact));
@@ -129,7 +65,7 @@ TEST(no_attack_beats_greedy_and_exhaustive_agrees)
 static void check_same_log(int kind)
 {
     world w;
-    make(&w, kind, 20);
+    make(&w, kind, 20, 2);
     for (size_t k = 0; k < 5; k++) {
         char one[512], two[512];
         snprintf(one, sizeof one, "%s/one-%d-%zu.jsonl", test_dir(), kind, k);
@@ -171,7 +107,7 @@ TEST(threads_and_resuming_change_nothing)
 TEST(a_log_of_other_settings_is_refused)
 {
     world w;
-    make(&w, 0, 8);
+    make(&w, 0, 8, 2);
     char path[512];
     snprintf(path, sizeof path, "%s/a.jsonl", test_dir());
     stet_attack_args a = args_of(&w, "ga");
@@ -191,7 +127,7 @@ TEST(a_log_of_other_settings_is_refused)
 TEST(stop_words_limits_and_budgets_hold)
 {
     world w;
-    make(&w, 0, 12);
+    make(&w, 0, 12, 2);
     char stop[512], log[512];
     snprintf(stop, sizeof stop, "%s/stop", test_dir());
     snprintf(log, sizeof log, "%s/log", test_dir());
@@ -236,7 +172,7 @@ TEST(stop_words_limits_and_budgets_hold)
 TEST(sets_of_texts_are_for_their_own_texts)
 {
     world w;
-    make(&w, 0, 8);
+    make(&w, 0, 8, 2);
     const stet_str one = stet_dataset_text(w.data, 0), two = stet_dataset_text(w.data, 3);
     char path[512], log[512], json[2048];
     snprintf(path, sizeof path, "%s/texts.json", test_dir());
@@ -272,7 +208,7 @@ TEST(sets_of_texts_are_for_their_own_texts)
 TEST(a_text_over_its_time_has_no_result)
 {
     world w;
-    make(&w, 0, 20);
+    make(&w, 0, 20, 2);
     for (size_t k = 0; k < 6; k++) {
         char whole[512], late[512];
         snprintf(whole, sizeof whole, "%s/whole-%zu.jsonl", test_dir(), k);
@@ -336,7 +272,7 @@ TEST(the_built_in_stop_list_keeps_function_words)
 TEST(a_page_marks_the_changes)
 {
     world w;
-    make(&w, 0, 8);
+    make(&w, 0, 8, 2);
     char path[512];
     snprintf(path, sizeof path, "%s/a.html", test_dir());
     stet_attack_args a = args_of(&w, "greedy");
@@ -363,7 +299,7 @@ static stet_attack_args program_args(const world *w, const char *command)
 TEST(a_program_can_be_the_victim)
 {
     world w;
-    make(&w, 0, 6);
+    make(&w, 0, 6, 2);
     /* Says yes to a text with w1. */
     stet_attack_args a = program_args(
         &w, "sed -u -E 's/^.\"texts\":.(.*)..$/\\1/; s/\"[^\"]*\\bw1\\b[^\"]*\"/[0.1,0.9]/g;"
@@ -380,7 +316,7 @@ TEST(a_program_can_be_the_victim)
 TEST(a_program_that_fails_costs_a_clear_error)
 {
     world w;
-    make(&w, 0, 4);
+    make(&w, 0, 4, 2);
     static const struct {
         const char *command, *says;
     } bad[] = {
@@ -417,7 +353,7 @@ TEST(a_program_that_fails_costs_a_clear_error)
 TEST(a_program_that_dies_half_way_costs_one_text_at_a_time)
 {
     world w;
-    make(&w, 0, 4);
+    make(&w, 0, 4, 2);
     stet_attack_args a =
         program_args(&w, "sed -u -E 's/^.\"texts\":.(.*)..$/\\1/; "
                          "s/\"[^\"]*\\bw1\\b[^\"]*\"/[0.1,0.9]/g; s/\"[^\"]*\"/[0.8,0.2]/g; "
@@ -437,7 +373,7 @@ TEST(a_program_that_dies_half_way_costs_one_text_at_a_time)
 TEST(what_does_not_fit_together_is_told)
 {
     world w;
-    make(&w, 0, 4);
+    make(&w, 0, 4, 2);
     stet_attack_result r;
     stet_attack_args a = args_of(&w, "pwsw");
     CHECK_FAILS(stet_attack_run(&a, &r), STET_EUSAGE, "did you mean 'pwws'");
@@ -471,7 +407,7 @@ static stet_status run_small(void *ctx)
 TEST(a_run_survives_every_failed_allocation)
 {
     world w;
-    make(&w, 0, 4);
+    make(&w, 0, 4, 2);
     stet_set_threads(1);
     CHECK_OK(stet_model_compile(w.m));
     CHECK_LE(10, ALLOC_FAIL_LOOP(run_small, &w));
