@@ -103,6 +103,7 @@ typedef struct stet_scores {
     double bin_confidence[15], bin_accuracy[15];
     size_t bin_count[15];
 } stet_scores;
+/* STET_EUSAGE for a text without a label, STET_EFORMAT for logits that are not finite. */
 STET_API stet_status stet_scores_of(const float *logits, const int32_t *label, size_t n,
                                     size_t n_classes, stet_scores *out);
 STET_API void stet_scores_deinit(stet_scores *s);

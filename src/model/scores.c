@@ -47,35 +47,46 @@ static void calibration(stet_scores *s)
         }
 }
 
+/* One text's answer. */
+static stet_status add_row(stet_scores *s, size_t i, const float *row, int32_t label)
+{
+    const size_t k = s->n_classes;
+    if (label < 0 || (size_t)label >= k)
+        return error_set(STET_EUSAGE, "text %zu has no label among the %zu classes", i, k);
+    const int answer = stet_argmax(row, k);
+    double sum = 0;
+    for (size_t c = 0; c < k; c++) {
+        if (!isfinite(row[c]))
+            return error_set(STET_EFORMAT, "text %zu: the logit of class %zu is %g", i, c,
+                             (double)row[c]);
+        sum += exp((double)row[c] - row[answer]);
+    }
+    const double confidence = 1 / sum;
+    const int b = (int)(confidence * BINS) < BINS ? (int)(confidence * BINS) : BINS - 1;
+    const bool right = answer == label;
+    s->accuracy += right;
+    s->loss += log(sum) + row[answer] - row[label];
+    s->confusion[(size_t)label * k + (size_t)answer]++;
+    s->bin_count[b]++;
+    s->bin_confidence[b] += confidence;
+    s->bin_accuracy[b] += right;
+    return STET_OK;
+}
+
 stet_status stet_scores_of(const float *logits, const int32_t *label, size_t n, size_t n_classes,
                            stet_scores *out)
 {
     *out = (stet_scores){.n = n, .n_classes = n_classes};
     TRY(alloc(out));
-    size_t right = 0;
     for (size_t i = 0; i < n; i++) {
-        const float *row = logits + i * n_classes;
-        if (label[i] < 0 || (size_t)label[i] >= n_classes) {
+        const stet_status st = add_row(out, i, logits + i * n_classes, label[i]);
+        if (st != STET_OK) {
             stet_scores_deinit(out);
-            return error_set(STET_EUSAGE, "text %zu has no label among the %zu classes", i,
-                             n_classes);
+            return st;
         }
-        const int answer = stet_argmax(row, n_classes);
-        double sum = 0;
-        for (size_t k = 0; k < n_classes; k++)
-            sum += exp((double)row[k] - row[answer]);
-        const double confidence = 1 / sum;
-        const bool ok = answer == label[i];
-        right += ok;
-        out->loss += log(sum) + row[answer] - row[label[i]];
-        out->confusion[(size_t)label[i] * n_classes + (size_t)answer]++;
-        const int b = (int)(confidence * BINS) < BINS ? (int)(confidence * BINS) : BINS - 1;
-        out->bin_count[b]++;
-        out->bin_confidence[b] += confidence;
-        out->bin_accuracy[b] += ok;
     }
     if (n) {
-        out->accuracy = (double)right / (double)n;
+        out->accuracy /= (double)n;
         out->loss /= (double)n;
     }
     per_class(out);
