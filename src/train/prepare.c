@@ -161,16 +161,18 @@ static stet_status load_words(const stet_train_args *a, const stet_dataset *trai
 /* ---- all of it ---------------------------------------------------------------------------- */
 
 static uint64_t fingerprint(const stet_train_args *a, const stet_dataset *train,
-                            const stet_dataset *valid, const model *m)
+                            const stet_dataset *valid, const stet_subst *s, const model *m)
 {
     const double numbers[] = {
         (double)a->batch, (double)a->length_pool, (double)a->epochs, (double)a->patience,
         a->rate,          a->state_rate,          a->decay,          a->dropout,
         a->clip,          (double)a->schedule,    (double)a->seed};
+    const uint64_t reading[] = {a->max_len, a->tokenizer, s ? stet_subst_fingerprint(s) : 0};
     uint64_t h = hash_bytes(numbers, sizeof numbers, stet_model_fingerprint(m));
     h = hash_bytes(a->defense, strlen(a->defense), h);
-    for (const char *const *s = a->defense_settings; s && *s; s++)
-        h = hash_bytes(*s, strlen(*s), h);
+    for (const char *const *d = a->defense_settings; d && *d; d++)
+        h = hash_bytes(*d, strlen(*d), h);
+    h = hash_bytes(reading, sizeof reading, h);
     return h ^ stet_dataset_fingerprint(train) ^ 31 * stet_dataset_fingerprint(valid);
 }
 
@@ -219,7 +221,7 @@ stet_status prepare(const stet_train_args *a, prepared *out)
     if (st == STET_OK)
         st = stet_corpus_encode(valid, vocab, a->tokenizer, a->max_len, &out->valid);
     if (st == STET_OK)
-        out->fingerprint = fingerprint(a, train, valid, out->m);
+        out->fingerprint = fingerprint(a, train, valid, out->subst, out->m);
     stet_vectors_deinit(&t);
     stet_vocab_free(vocab);
     stet_dataset_free(train);

@@ -107,12 +107,13 @@ static stet_status train_step(run_state *r)
         run_forward_backward(r, r->order + first, left < r->a->batch ? left : r->a->batch, &loss);
     arena_restore(&r->step_mem, start);
     TRY(st);
-    if (!isfinite(loss))
-        return error_set(STET_EFORMAT,
-                         "training diverged: loss %g at step %llu; a smaller --lr or --clip helps",
-                         loss, (unsigned long long)r->at.step + 1);
     const double norm = optim_step(&r->opt, r->groups, r->n_groups, r->p.m->value, r->grad);
     r->at.step++;
+    if (!isfinite(loss) || !isfinite(norm))
+        return error_set(STET_EFORMAT,
+                         "training diverged: loss %g, gradient norm %g at step %llu; a smaller "
+                         "--lr or --clip helps",
+                         loss, norm, (unsigned long long)r->at.step);
     r->at.step_in_epoch++;
     r->at.loss_sum += loss;
     step_metrics metrics;
@@ -130,7 +131,7 @@ static stet_status validate(run_state *r, stet_scores *out)
     if (st == STET_OK)
         st = stet_scores_of(logits, c->label, c->n_texts, r->p.m->n_classes, out);
     mem_free(logits);
-    return st;
+    return st == STET_EFORMAT ? error_prefix(st, "training diverged, a smaller --lr helps") : st;
 }
 
 static stet_status save_best(run_state *r)
@@ -313,8 +314,8 @@ static stet_status run(run_state *r)
     TRY(run_set_up(r));
     if (r->a->resume && file_exists(r->checkpoint_path))
         TRY(checkpoint_load(r));
-    else
-        unlink(r->checkpoint_path); /* an older run's */
+    else /* in place of an older run's: from here on this one can be resumed */
+        TRY(checkpoint_save(r));
     TRY(journal_open(r));
     log_info("%s on %zu texts (%zu for validation), %zu words with vectors, %zu parameters, %s",
              r->p.m->desc->name, r->p.train.n_texts, r->p.valid.n_texts, r->p.m->n_words,

@@ -165,6 +165,14 @@ static void interrupt_after(void *user, const char *what, uint64_t done, uint64_
         stet_interrupt();
 }
 
+static void die_in_first_epoch(void *user, const char *what, uint64_t done, uint64_t total,
+                               const char *note)
+{
+    (void)user, (void)total, (void)note;
+    if (strncmp(what, "epoch", 5) == 0 && done == 2)
+        _exit(9);
+}
+
 TEST(an_interrupted_run_resumes_to_the_same_bytes)
 {
     stet_train_result r;
@@ -312,17 +320,90 @@ TEST(a_journal_holds_every_step_once_after_resuming)
     mem_free(text);
 }
 
+/* The words of write_sets in other pairs. */
+static void write_other_sets(const char *path)
+{
+    stet_subst_builder *b;
+    stet_subst *s;
+    CHECK_OK(stet_subst_builder_new(&b));
+    CHECK_OK(stet_subst_add_neighbours(b, at("sets")));
+    CHECK_OK(stet_subst_add_list(b, "good0", (const char *const[]){"bad0"}, 1));
+    CHECK_OK(stet_subst_build(b, &s));
+    CHECK_OK(stet_subst_save(s, path));
+    stet_subst_free(s);
+    stet_subst_builder_free(b);
+}
+
 TEST(resuming_with_other_settings_is_refused)
 {
     stet_train_result r;
-    stet_train_args a = small_run("cnn", at("run"));
+    stet_train_args a = small_run("cnn", "");
+    write_sets(at("sets"));
+    write_other_sets(at("other-sets"));
+    a.out = at("run");
+    a.synonyms = at("sets");
+    const char *other = at("other-sets"), *const kappa[] = {"kappa=0.3", NULL};
+    a.defense = "certified";
     int left = 5;
     stet_set_progress(interrupt_after, &left);
     CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "");
     stet_set_progress(NULL, NULL);
     a.resume = true;
-    a.rate = 0.02;
-    CHECK_FAILS(stet_train(&a, &r), STET_EUSAGE, "other data, vectors or settings");
+    for (int k = 0; k < 5; k++) {
+        stet_train_args b = a;
+        if (k == 0)
+            b.rate = 0.02;
+        else if (k == 1)
+            b.max_len = 5;
+        else if (k == 2)
+            b.synonyms = other;
+        else if (k == 3)
+            b.schedule = STET_COSINE;
+        else
+            b.defense_settings = kappa;
+        if (stet_train(&b, &r) != STET_EUSAGE ||
+            !strstr(stet_last_error(), "other data, vectors or settings"))
+            test_fail(__FILE__, __LINE__, "change %d is not seen: %s", k, stet_last_error());
+    }
+    CHECK_OK(stet_train(&a, &r));
+}
+
+/* What a run before has left in the folder does not pass for this one's end. */
+TEST(a_run_over_an_old_one_is_resumed_from_its_beginning)
+{
+    stet_train_result r;
+    stet_train_args a = small_run("cnn", at("whole"));
+    a.seed = 2;
+    CHECK_OK(stet_train(&a, &r));
+    a.out = at("run");
+    a.seed = 1;
+    CHECK_OK(stet_train(&a, &r));
+    pool_shutdown(); /* no threads across fork */
+    a.seed = 2;
+    a.save_every = 0;
+    const pid_t pid = fork();
+    if (pid == 0) {
+        stet_set_progress(die_in_first_epoch, NULL);
+        stet_train(&a, &r);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_EQ(WEXITSTATUS(status), 9);
+    a.resume = true;
+    CHECK_OK(stet_train(&a, &r));
+    same_files(at("whole"), at("run"));
+}
+
+TEST(a_run_that_diverges_says_so)
+{
+    for (int k = 0; k < 3; k++) {
+        stet_train_result r;
+        stet_train_args a = small_run(kinds[k], at("run"));
+        a.rate = 1e38;
+        a.batch = 300; /* one step an epoch: its weights are validated before the next loss */
+        CHECK_FAILS(stet_train(&a, &r), STET_EFORMAT, "diverged");
+    }
 }
 
 TEST(bad_input_is_named)
