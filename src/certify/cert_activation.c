@@ -50,11 +50,12 @@ static ival with_point(ival r, double slope, double m, double x, double f)
     return ival_with(r, f - slope * (x - m));
 }
 
-/* The chord's slope, or the derivative where the ends are too near. What is above and below the
- * line is extreme at the ends and where the derivative is the slope. */
+/* The chord's slope, or the derivative where the ends are too near; 0 where 1 - slope would lose it.
+ * What is above and below the line is extreme at the ends and where the derivative is the slope. */
 act_line act_line_over(bool is_tanh, act_point m, act_point a, act_point b)
 {
-    const double slope = b.x - a.x > 1e-5 ? (b.f - a.f) / (b.x - a.x) : m.d;
+    const double steep = b.x - a.x > 1e-5 ? (b.f - a.f) / (b.x - a.x) : m.d;
+    const double slope = steep > 0x1p-40 ? steep : 0;
     const double first = a.f - slope * (a.x - m.x);
     ival r = with_point((ival){first, first}, slope, m.x, b.x, b.f);
     const double root = sqrt(greater(0, is_tanh ? 1 - slope : 1 - 4 * slope));

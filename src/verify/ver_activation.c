@@ -55,14 +55,15 @@ iv ver_slopes(bool is_tanh, double m, iv x)
     return (iv){fmax(s.lo, all.lo), s.hi};
 }
 
-/* The chord's slope, or the derivative where the ends are close. phi(x) - slope (x - m) is extreme
- * at the ends and where the derivative is the slope: there tanh is +-root, the sigmoid (1 +- root)
- * / 2. */
+/* The chord's slope, or the derivative where the ends are close, or 0 where it is so small that
+ * 1 - slope is 1. phi(x) - slope (x - m) is extreme at the ends and where the derivative is the
+ * slope: there tanh is +-root, the sigmoid (1 +- root) / 2. */
 ver_act_line ver_line_over(bool is_tanh, double m, iv x)
 {
     const double a = ver_activation(is_tanh, x.lo), b = ver_activation(is_tanh, x.hi);
-    const double slope = x.hi - x.lo > 1e-5 ? (b - a) / (x.hi - x.lo)
+    const double steep = x.hi - x.lo > 1e-5 ? (b - a) / (x.hi - x.lo)
                                             : ver_derivative(is_tanh, ver_activation(is_tanh, m));
+    const double slope = steep < 0x1p-40 ? 0 : steep;
     iv r = iv_with((iv){a - slope * (x.lo - m), a - slope * (x.lo - m)}, b - slope * (x.hi - m));
     const double root = sqrt(fmax(0, is_tanh ? 1 - slope : 1 - 4 * slope));
     for (int sign = -1; sign <= 1; sign += 2) {

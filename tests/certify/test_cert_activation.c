@@ -57,3 +57,19 @@ TEST(ranges_derivatives_slopes_and_lines_hold_every_point)
     }
     CHECK_LE(0.9, tightest); /* the line's error is no more than it has to be */
 }
+
+/* Where the chord is so flat that 1 - slope is 1, the line's error is still that of the bend at 0. */
+TEST(lines_over_huge_intervals_hold_every_point)
+{
+    for (int left = 0; left <= 30; left += 3)
+        for (int right = 0; right <= 30; right++)
+            for (int is_tanh = 0; is_tanh < 2; is_tanh++) {
+                const double lo = -pow(10, left), hi = pow(10, right);
+                const act_line line = act_line_over(is_tanh, act_at(is_tanh, 0),
+                                                    act_at(is_tanh, lo), act_at(is_tanh, hi));
+                for (double x = fmax(lo, -60); x <= fmin(hi, 60); x += 0.5) {
+                    const long double off = exact(is_tanh, x) - line.slope * x - line.at;
+                    CHECK(-line.off <= off && off <= line.off);
+                }
+            }
+}

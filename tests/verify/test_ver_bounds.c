@@ -2,7 +2,7 @@
  * float32 program does on any combination of words, never below what the certifier claims. */
 #include "../certify/harness.h"
 #include "base/mem.h"
-#include "verify/ver_impl.h"
+#include "verify/ver_activation.h"
 
 static const char *const s4[] = {"channels=5", "state=4", "layers=1", NULL};
 static const char *const s4_deep[] = {"channels=4", "state=4", "layers=2", NULL};
@@ -213,4 +213,17 @@ TEST(the_s4_certifier_can_be_followed)
     CHECK_LE(20, follow(&cert_s4, NULL, "s4", s4, 12, 100, 0.05));
     follow(&cert_s4, NULL, "s4", s4, 12, 60, 1);
     follow(&cert_s4, NULL, "s4", s4_deep, 12, 60, 0.05);
+}
+
+/* ---- numbers at the edge of float32 -------------------------------------------------------- */
+
+TEST(lines_over_huge_intervals_hold_every_point)
+{
+    for (int right = 0; right <= 30; right++)
+        for (int is_tanh = 0; is_tanh < 2; is_tanh++) {
+            const double hi = pow(10, right);
+            const ver_act_line line = ver_line_over(is_tanh, 0, (iv){-30, hi});
+            for (double x = -30; x <= fmin(hi, 60); x += 0.5)
+                CHECK_LE(fabs(ver_activation(is_tanh, x) - line.slope * x - line.at), line.off);
+        }
 }
