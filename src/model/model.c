@@ -71,7 +71,11 @@ static stet_status lay_out(model *m)
 {
     TRY(m->desc->layout(m));
     TRY(model_param(m, "fc.weight", shape2(m->n_classes, m->desc->n_features(m)), PARAM_PLAIN));
-    TRY(model_param(m, "fc.bias", shape1(m->n_classes), PARAM_PLAIN));
+    return model_param(m, "fc.bias", shape1(m->n_classes), PARAM_PLAIN);
+}
+
+stet_status model_zeros(model *m)
+{
     m->value = mem_aligned(m->n_values, sizeof *m->value);
     if (!m->value)
         return STET_ENOMEM;
@@ -160,6 +164,7 @@ static stet_status fill_new(model *m, const stet_model_new_args *a)
     if (!m->table)
         return STET_ENOMEM;
     memcpy(m->table, a->vectors->data, m->n_words * m->dim * sizeof *m->table);
+    TRY(model_zeros(m));
 
     rng r = rng_stream(a->seed, STREAM_INIT, 0);
     TRY(m->desc->init(m, &r));

@@ -30,21 +30,26 @@ static stet_status save_weights(const model *m, const char *path)
 static stet_status config_json(const model *m, json_t **out)
 {
     char *text;
+    json_t *settings;
     TRY(stet_opt_json(m->desc->opts, m->cfg, &text));
-    json_t *settings = json_loads(text, 0, NULL);
+    const stet_status st = json_read_text("settings", text, strlen(text), &settings);
     stet_free(text);
+    TRY(st);
     json_t *classes = json_array();
+    bool whole = true;
     for (size_t c = 0; c < m->n_classes; c++)
-        json_array_append_new(classes, json_string(m->class_names[c]));
+        whole &= json_array_append_new(classes, json_string(m->class_names[c])) == 0;
     json_t *o =
         json_pack("{s:i, s:s, s:s, s:o, s:o, s:I, s:I, s:s, s:I}", "format", FORMAT, "stet",
                   STET_VERSION, "model", m->desc->name, "settings", settings, "classes", classes,
                   "dim", (json_int_t)m->dim, "max_len", (json_int_t)m->max_len, "tokenizer",
                   stet_tokenizer_name(m->tokenizer), "words", (json_int_t)m->n_words);
-    if (o && m->extra)
-        json_object_update(o, m->extra);
-    *out = o;
-    return o ? STET_OK : error_set(STET_ENOMEM, "out of memory for the configuration");
+    if (o && whole && (!m->extra || json_object_update(o, m->extra) == 0)) {
+        *out = o;
+        return STET_OK;
+    }
+    json_decref(o);
+    return error_set(STET_ENOMEM, "out of memory for the configuration");
 }
 
 static stet_status in_dir(const char *dir, const char *name, char **out)
@@ -195,7 +200,12 @@ static stet_status load_weights(model *m, const char *path)
 {
     st_file f;
     TRY(st_open(&f, path));
-    stet_status st = STET_OK;
+    stet_status st = m->n_values <= f.map.size
+                         ? model_zeros(m)
+                         : error_set(STET_EFORMAT,
+                                     "%s: %zu bytes cannot hold the %zu parameters that "
+                                     "config.json announces",
+                                     path, f.map.size, m->n_values);
     for (size_t i = 0; st == STET_OK && i < m->n_params; i++) {
         real *v = m->value + m->params[i].first;
         st = st_read(&f, m->params[i].name, m->params[i].shape, v);

@@ -97,10 +97,11 @@ real *model_value(const model *m, int id);
 void init_uniform(const model *m, int id, double bound, rng *r); /* U(-bound, bound) */
 void init_constant(const model *m, int id, double v);
 
-/* A model of zeros: options from `settings` ("name=value" strings with a NULL at the end, or NULL), parameters laid out.
- * Vocabulary, vectors and class names are still to be given. */
+/* A model without values: options from `settings` ("name=value" strings with a NULL at the end, or NULL), parameters
+ * laid out. Values, vocabulary, vectors and class names are still to be given. */
 stet_status model_alloc(const model_desc *desc, const char *const *settings, size_t dim,
                         size_t n_classes, model **out);
+stet_status model_zeros(model *m);                                 /* zeros for all parameters */
 stet_status model_class_names(model *m, const char *const *names); /* NULL: numbers */
 
 /* Parameter nodes for a pass; gradients are added to grad (n_values) unless NULL. */

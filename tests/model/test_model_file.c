@@ -1,0 +1,65 @@
+/* The model folder: what is written when memory runs out, sizes that a file only claims. */
+#include <sys/stat.h>
+
+#include "alloc_fail.h"
+#include "base/file.h"
+#include "small_model.h"
+
+static stet_status save(void *m)
+{
+    return stet_model_save(m, test_dir());
+}
+
+/* In particular no class is missing from a configuration that was written. */
+TEST(a_model_is_saved_whole_or_not_at_all)
+{
+    model *m = small_model(0, 3, 1);
+    CHECK_LE(20, ALLOC_FAIL_LOOP(save, m));
+    stet_model *back;
+    CHECK_OK(stet_model_load(test_dir(), &back));
+    CHECK_EQ(stet_model_classes(back), 3);
+    CHECK(stet_model_fingerprint(back) == stet_model_fingerprint(m));
+    stet_model_free(back);
+    stet_model_free(m);
+}
+
+/* Allocations above a limit fail, as on a machine with little memory, and are counted. */
+static size_t refused;
+
+static void *small_resize(void *user, void *p, size_t size)
+{
+    (void)user;
+    if (size <= 16 << 20)
+        return realloc(p, size);
+    refused++;
+    return NULL;
+}
+
+static void small_release(void *user, void *p)
+{
+    (void)user;
+    free(p);
+}
+
+TEST(memory_is_taken_for_what_the_file_holds_not_for_what_it_claims)
+{
+    model *m = small_model(1, 2, 1);
+    CHECK_OK(stet_model_save(m, test_dir()));
+    char path[300], *text;
+    size_t n;
+    snprintf(path, sizeof path, "%s/config.json", test_dir());
+    CHECK_OK(file_read_all(path, 1 << 20, &text, &n));
+    char *hidden = strstr(text, "\"hidden\": 7");
+    CHECK(hidden != NULL);
+    FILE *f = fopen(path, "w");
+    CHECK(f != NULL);
+    fprintf(f, "%.*s\"hidden\": 8000%s", (int)(hidden - text), text, hidden + 11);
+    fclose(f);
+    mem_free(text);
+    stet_model *bad;
+    stet_set_allocator(small_resize, small_release, NULL);
+    CHECK_FAILS(stet_model_load(test_dir(), &bad), STET_EFORMAT, "model.safetensors");
+    stet_set_allocator(NULL, NULL, NULL);
+    CHECK_EQ(refused, 0);
+    stet_model_free(m);
+}
