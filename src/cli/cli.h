@@ -60,8 +60,9 @@ extern const cli_command *const cli_commands[]; /* commands.c, NULL at the end *
 
 /* An object with "schema", "version", "command" and "config" filled in; NULL: out of memory. */
 json_t *cli_json_start(const cli_command *cmd, const void *cfg);
-/* One line on stdout; takes the reference. `st` is passed through when it is not STET_OK. */
-stet_status cli_json_print(json_t *object);
+stet_status cli_json_print(json_t *object); /* one line on stdout; takes the reference */
+/* STET_EIO once standard output takes no more: what prints text after text stops there. */
+stet_status cli_printed(void);
 
 /* Aligned tables: numbers to the right, text to the left.
  *     cli_table t = {0};
@@ -84,6 +85,12 @@ const char *cli_spark(const double *v, size_t n, double lo, double hi);
 /* A line of an attack's log (docs/attacks.md) for people: what the answer was and became, the text with its changed
  * words marked. */
 void cli_diff_print(const json_t *example);
+
+/* From here on Ctrl-C does not wait for a step to finish: for commands that answer text after text and write no file. */
+void cli_end_at_once(void);
+/* Each line of standard input, its line end cut off. */
+typedef stet_status cli_line(void *user, const char *line, size_t n);
+stet_status cli_each_line(cli_line *each, void *user);
 
 bool cli_colour(void); /* stdout is a terminal and NO_COLOR is not set */
 const char *

@@ -1,6 +1,5 @@
 /* cli/cmd_predict.c - stet predict: the label and probabilities of texts given as arguments, in a
  * file, or on standard input, one a line; with --certify, what is proved about them. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,10 @@ typedef struct predict_cfg {
 
 static const stet_opt opts[] = {
     STET_OPT_TOPIC("Input"),
-    STET_OPT_STR("file", predict_cfg, file, NULL, "FILE",
-                 "texts, one a line; without it and without TEXT, standard input"),
+    STET_OPT_STR(
+        "file", predict_cfg, file, NULL, "FILE",
+        "texts, one a line, or a table with a column of them; without it and without TEXT, "
+        "standard input"),
     STET_OPT_TOPIC("Certificate"),
     STET_OPT_FLAG("certify", predict_cfg, certify,
                   "prove that substitutions do not change the answer"),
@@ -160,19 +161,23 @@ static stet_status print_json(const predictor *p, const char *text, int label,
     return cli_json_print(o);
 }
 
-static void print_text(const predictor *p, const char *text, size_t len, int label,
-                       const stet_certificate *c)
+static stet_status print_text(const predictor *p, const char *text, size_t len, int label,
+                              const stet_certificate *c)
 {
-    const int shown = len > 70 ? 67 : (int)len;
+    int shown = len > 70 ? 67 : (int)len;
+    while (shown < (int)len && shown > 0 && ((unsigned char)text[shown] & 0xc0) == 0x80)
+        shown--; /* not in the middle of a character */
     printf("%s%-12s%s %.4f  %.*s%s\n", cli_style("bold"),
            stet_model_class_name(p->model, (size_t)label), cli_style("reset"),
            (double)p->prob[label], shown, text, len > 70 ? "..." : "");
     if (p->certifier)
         print_certificate(p, c);
+    return cli_printed();
 }
 
-static stet_status predict(predictor *p, const char *text, size_t len)
+static stet_status predict(void *user, const char *text, size_t len)
 {
+    predictor *p = user;
     int label = 0;
     stet_certificate c = {0};
     stet_status st = stet_model_predict(p->model, text, len, p->prob, &label);
@@ -181,32 +186,26 @@ static stet_status predict(predictor *p, const char *text, size_t len)
     if (st == STET_OK && p->cfg->common.json)
         st = print_json(p, text, label, &c);
     else if (st == STET_OK)
-        print_text(p, text, len, label, &c);
+        st = print_text(p, text, len, label, &c);
     stet_certificate_deinit(&c);
     return st;
 }
 
-static stet_status predict_lines(predictor *p)
+/* A file may be compressed, or a table with a column of texts (docs/formats.md). */
+static stet_status predict_file(predictor *p)
 {
-    const predict_cfg *cfg = p->cfg;
-    const bool file = cfg->file && strcmp(cfg->file, "-") != 0;
-    FILE *f = file ? fopen(cfg->file, "r") : stdin;
-    if (!f)
-        return cli_fail(STET_EIO, "%s: %s", cfg->file, strerror(errno));
-    char *line = NULL;
-    size_t cap = 0;
-    ssize_t n;
-    stet_status st = STET_OK;
-    while (st == STET_OK && (n = getline(&line, &cap, f)) >= 0) {
-        while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
-            line[--n] = '\0';
-        st = predict(p, line, (size_t)n);
+    const char *path = p->cfg->file;
+    if (!path || strcmp(path, "-") == 0)
+        return cli_each_line(predict, p);
+    stet_dataset *d = NULL;
+    stet_data_options how = STET_DATA_DEFAULTS;
+    how.unlabelled = true;
+    stet_status st = stet_dataset_load(path, &how, &d);
+    for (size_t i = 0; st == STET_OK && i < stet_dataset_size(d); i++) {
+        const stet_str text = stet_dataset_text(d, i);
+        st = predict(p, text.data, text.len);
     }
-    if (st == STET_OK && ferror(f))
-        st = cli_fail(STET_EIO, "%s: %s", file ? cfg->file : "standard input", strerror(errno));
-    free(line);
-    if (file)
-        fclose(f);
+    stet_dataset_free(d);
     return st;
 }
 
@@ -242,11 +241,12 @@ static void close_predictor(predictor *p)
 static stet_status run(void *config, const stet_rest *rest)
 {
     predictor p = {.cfg = config};
+    cli_end_at_once();
     stet_status st = open_predictor(&p, rest->v[0]);
     for (size_t i = 1; st == STET_OK && i < rest->n; i++)
         st = predict(&p, rest->v[i], strlen(rest->v[i]));
     if (st == STET_OK && (rest->n == 1 || p.cfg->file))
-        st = predict_lines(&p);
+        st = predict_file(&p);
     close_predictor(&p);
     return st;
 }

@@ -1,5 +1,4 @@
 /* cli/cmd_tag.c - stet tag train, eval, run: part-of-speech tags. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,7 +137,7 @@ static stet_status print_tags(const run_cfg *cfg, const char *const *words, cons
         for (size_t i = 0; i < n; i++)
             printf("%s\t%s\n", words[i], tags[i]);
         putchar('\n');
-        return STET_OK;
+        return cli_printed();
     }
     json_t *o = cli_json_start(&cmd_tag_run, cfg), *w = json_array(), *t = json_array();
     for (size_t i = 0; i < n; i++) {
@@ -151,19 +150,19 @@ static stet_status print_tags(const run_cfg *cfg, const char *const *words, cons
 }
 
 /* Words as they are written: a tagger needs their capitals. */
-static stet_status tag_words(const run_cfg *cfg, const stet_tagger *t, const char *text,
+static stet_status tag_words(const run_cfg *cfg, const stet_tagger *t, const char *text, size_t len,
                              const stet_tokens *tokens)
 {
     const char **words = malloc((tokens->n + 1) * sizeof *words);
     const char **tags = malloc((tokens->n + 1) * sizeof *tags);
-    char *copy = malloc(strlen(text) + tokens->n + 1);
+    char *copy = malloc(len + tokens->n + 1);
     stet_status st = words && tags && copy ? STET_OK : cli_fail(STET_ENOMEM, "out of memory");
     char *end = copy;
     for (size_t i = 0; st == STET_OK && i < tokens->n; i++) {
-        const size_t len = tokens->v[i].end - tokens->v[i].start;
-        words[i] = memcpy(end, text + tokens->v[i].start, len);
-        end[len] = '\0';
-        end += len + 1;
+        const size_t n = tokens->v[i].end - tokens->v[i].start;
+        words[i] = memcpy(end, text + tokens->v[i].start, n);
+        end[n] = '\0';
+        end += n + 1;
     }
     if (st == STET_OK)
         st = stet_tagger_tag(t, words, tokens->n, tags);
@@ -175,39 +174,32 @@ static stet_status tag_words(const run_cfg *cfg, const stet_tagger *t, const cha
     return st;
 }
 
-static stet_status tag_text(const run_cfg *cfg, const stet_tagger *t, const char *text)
-{
-    stet_tokens tokens = {0};
-    stet_status st = stet_tokenize(STET_TOK_WORD, text, strlen(text), &tokens);
-    if (st == STET_OK)
-        st = tag_words(cfg, t, text, &tokens);
-    stet_tokens_deinit(&tokens);
-    return st;
-}
+typedef struct tagging {
+    const run_cfg *cfg;
+    stet_tagger *t;
+} tagging;
 
-static stet_status tag_standard_input(const run_cfg *cfg, const stet_tagger *t)
+static stet_status tag_text(void *user, const char *text, size_t len)
 {
-    char *line = NULL;
-    size_t cap = 0;
-    stet_status st = STET_OK;
-    while (st == STET_OK && getline(&line, &cap, stdin) > 0)
-        st = tag_text(cfg, t, line);
-    if (st == STET_OK && ferror(stdin))
-        st = cli_fail(STET_EIO, "standard input: %s", strerror(errno));
-    free(line);
+    const tagging *g = user;
+    stet_tokens tokens = {0};
+    stet_status st = stet_tokenize(STET_TOK_WORD, text, len, &tokens);
+    if (st == STET_OK)
+        st = tag_words(g->cfg, g->t, text, len, &tokens);
+    stet_tokens_deinit(&tokens);
     return st;
 }
 
 static stet_status run_run(void *config, const stet_rest *rest)
 {
-    const run_cfg *cfg = config;
-    stet_tagger *t;
-    stet_status st = load_tagger(cfg->tagger, &t);
+    tagging g = {.cfg = config};
+    cli_end_at_once();
+    stet_status st = load_tagger(g.cfg->tagger, &g.t);
     for (size_t i = 0; st == STET_OK && i < rest->n; i++)
-        st = tag_text(cfg, t, rest->v[i]);
+        st = tag_text(&g, rest->v[i], strlen(rest->v[i]));
     if (st == STET_OK && rest->n == 0)
-        st = tag_standard_input(cfg, t);
-    stet_tagger_free(t);
+        st = cli_each_line(tag_text, &g);
+    stet_tagger_free(g.t);
     return st;
 }
 

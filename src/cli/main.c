@@ -1,4 +1,5 @@
 /* cli/main.c - finds the command, parses its options, runs it, turns the status into an exit code. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,22 +59,32 @@ static const cli_command *find_command(int argc, char **argv, int *used)
     return NULL;
 }
 
-static int list_commands(const char *group)
+/* Is it one of the group's commands? "data info" is one of "data". */
+static bool in_group(const cli_command *c, const char *group)
 {
-    const size_t n = group ? strlen(group) : 0;
-    bool any = false;
+    const size_t n = strlen(group);
+    return strncmp(c->name, group, n) == 0 && c->name[n] == ' ';
+}
+
+static bool is_group(const char *name)
+{
+    for (const cli_command *const *c = cli_commands; *c; c++)
+        if (in_group(*c, name))
+            return true;
+    return false;
+}
+
+static void list_commands(const char *group)
+{
     if (!group)
         puts("stet - text classifiers that stand firm when words are swapped for their synonyms\n\n"
              "usage: stet COMMAND [OPTIONS] ...\n");
     for (const cli_command *const *c = cli_commands; *c; c++)
-        if (!group || (strncmp((*c)->name, group, n) == 0 && (*c)->name[n] == ' ')) {
+        if (!group || in_group(*c, group))
             printf("  %-18s %s\n", (*c)->name, (*c)->summary);
-            any = true;
-        }
     if (!group)
         puts("\n`stet help COMMAND` or `stet COMMAND --help` explains one; `stet --version` names "
              "this build.");
-    return any;
 }
 
 static int unknown_command(int argc, char **argv)
@@ -88,8 +99,9 @@ static int unknown_command(int argc, char **argv)
     const char *near = stet_did_you_mean(word, names);
     if (!near)
         near = stet_did_you_mean(argv[0], names);
-    fprintf(stderr, "stet: no command '%s'%s%s%s; see 'stet help'\n", argv[0],
-            near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    fprintf(stderr, "stet: no command '%s'%s%s%s; see 'stet help'\n",
+            is_group(argv[0]) ? word : argv[0], near ? ", did you mean '" : "", near ? near : "",
+            near ? "'?" : "");
     return EXIT_USAGE;
 }
 
@@ -127,9 +139,8 @@ static stet_status run(const cli_command *cmd, int argc, char **argv)
     stet_rest rest;
     stet_status st = stet_opt_parse(cmd->opts, cfg, argc, argv, &rest);
     if (st == STET_OK && (rest.n < cmd->min_args || rest.n > cmd->max_args))
-        st = cli_usage(rest.n < cmd->min_args ? "expected %s after 'stet %s'"
-                                              : "too many arguments: expected '%s' after 'stet %s'",
-                       *cmd->args ? cmd->args : "nothing", cmd->name);
+        st = rest.n < cmd->min_args ? cli_usage("expected %s after 'stet %s'", cmd->args, cmd->name)
+                                    : cli_usage("unexpected argument '%s'", rest.v[cmd->max_args]);
     if (st == STET_OK) {
         const cli_common *common = cfg;
         output_init(common);
@@ -139,7 +150,7 @@ static stet_status run(const cli_command *cmd, int argc, char **argv)
         signal(SIGPIPE, SIG_IGN);
         st = cmd->run(cfg, &rest);
     }
-    output_end();
+    st = output_end(st);
     if (st == STET_EUSAGE)
         fprintf(stderr, "stet %s: %s; see 'stet %s --help'\n", cmd->name, output_message(),
                 cmd->name);
@@ -149,34 +160,49 @@ static stet_status run(const cli_command *cmd, int argc, char **argv)
     return st;
 }
 
+/* A standard file that is closed would be the next file opened, and messages would end up in it. Nothing can be
+ * written to this standard output, so that its loss is noticed. */
+static void hold_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            _exit(EXIT_FAILED);
+}
+
+/* Help that did not arrive is a failure too. */
+static int printed(int code)
+{
+    if (output_end(STET_OK) == STET_OK || code != EXIT_DONE)
+        return code;
+    fprintf(stderr, "stet: %s\n", output_message());
+    return EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
+    hold_standard_files();
     argc--, argv++;
     if (argc == 0)
         return list_commands(NULL), EXIT_USAGE;
     if (strcmp(argv[0], "--version") == 0) {
         printf("stet %s\n", stet_version());
-        return EXIT_DONE;
+        return printed(EXIT_DONE);
     }
     const bool asked = strcmp(argv[0], "help") == 0 || strcmp(argv[0], "--help") == 0 ||
                        strcmp(argv[0], "-h") == 0;
     if (asked && argc == 1)
-        return list_commands(NULL), EXIT_DONE;
+        return list_commands(NULL), printed(EXIT_DONE);
     if (asked)
         argc--, argv++;
 
     int used = 0;
     const cli_command *cmd = find_command(argc, argv, &used);
-    if (!cmd && list_commands(argv[0]))
-        return asked || wants_help(argc, argv) ? EXIT_DONE : EXIT_USAGE;
+    if (!cmd && is_group(argv[0]) && (argc == 1 || wants_help(argc, argv)))
+        return list_commands(argv[0]), printed(asked || argc > 1 ? EXIT_DONE : EXIT_USAGE);
     if (!cmd)
         return unknown_command(argc, argv);
     if (asked || wants_help(argc - used, argv + used))
-        return help(cmd);
-    const stet_status st = run(cmd, argc - used, argv + used);
-    if (fflush(stdout) != 0 && st == STET_OK) {
-        fputs("stet: cannot write to standard output\n", stderr);
-        return EXIT_FAILED;
-    }
-    return exit_code(st);
+        return printed(help(cmd));
+    return exit_code(run(cmd, argc - used, argv + used));
 }

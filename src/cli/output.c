@@ -1,6 +1,8 @@
 /* cli/output.c - tables, JSON lines, colour, and the progress line. */
 #include "cli/output.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,7 @@ static struct {
     bool quiet, verbose, progress;
     bool require_failed;
     char message[1024]; /* of cli_usage and cli_fail */
+    int lost;           /* why standard output could not be written, once it could not */
     size_t line_width;  /* of the progress line now on the terminal */
     double started, drawn;
     char what[64];
@@ -103,10 +106,13 @@ void output_init(const cli_common *common)
     stet_set_progress(state.progress ? on_progress : NULL, NULL);
 }
 
-void output_end(void)
+stet_status output_end(stet_status st)
 {
     clear_line();
-    fflush(NULL);
+    if (st == STET_OK)
+        return cli_printed();
+    fflush(stdout);
+    return st;
 }
 
 /* ---- messages ----------------------------------------------------------------------------- */
@@ -163,6 +169,15 @@ const char *output_message(void)
     return state.message[0] ? state.message : stet_last_error();
 }
 
+stet_status cli_printed(void)
+{
+    if (!state.lost && fflush(stdout) != 0)
+        state.lost = errno;
+    if (!state.lost && ferror(stdout))
+        state.lost = EIO;
+    return state.lost ? cli_fail(STET_EIO, "standard output: %s", strerror(state.lost)) : STET_OK;
+}
+
 bool cli_colour(void)
 {
     const char *no = getenv("NO_COLOR");
@@ -180,6 +195,31 @@ const char *cli_style(const char *name)
             if (strcmp(styles[i].name, name) == 0)
                 return styles[i].code;
     return "";
+}
+
+/* ---- lines -------------------------------------------------------------------------------- */
+
+void cli_end_at_once(void)
+{
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+}
+
+stet_status cli_each_line(cli_line *each, void *user)
+{
+    char *line = NULL;
+    size_t cap = 0;
+    ssize_t n;
+    stet_status st = STET_OK;
+    while (st == STET_OK && (n = getline(&line, &cap, stdin)) >= 0) {
+        while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
+            line[--n] = '\0';
+        st = each(user, line, (size_t)n);
+    }
+    if (st == STET_OK && ferror(stdin))
+        st = cli_fail(STET_EIO, "standard input: %s", strerror(errno));
+    free(line);
+    return st;
 }
 
 /* ---- JSON --------------------------------------------------------------------------------- */
@@ -205,8 +245,7 @@ stet_status cli_json_print(json_t *object)
         return cli_fail(STET_ENOMEM, "out of memory, or a number that JSON cannot hold");
     puts(line);
     stet_free(line);
-    fflush(stdout);
-    return STET_OK;
+    return cli_printed();
 }
 
 /* ---- tables ------------------------------------------------------------------------------- */

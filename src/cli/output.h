@@ -5,7 +5,8 @@
 #include "cli/cli.h"
 
 void output_init(const cli_common *common);
-void output_end(void);
+/* Ends what is printed; a command that went well still fails if it did not arrive. */
+stet_status output_end(stet_status st);
 bool output_require_failed(void);
 const char *output_message(void); /* of the failure being reported */
 

@@ -26,8 +26,35 @@ expect 2 "expected bash, zsh or fish" "$STET" completion tcsh
 expect 1 "no such model folder" "$STET" eval "$TMP/none" --data x
 expect 1 "missing.tsv" "$STET" train --data "$TMP/missing.tsv" --vectors "$TMP/v" -o "$TMP/run"
 expect 1 "" "$STET" train --data "$TMP/missing.tsv" --vectors "$TMP/v" -o /proc/nowhere
+expect 2 "no command 'data inof', did you mean 'data info'?" "$STET" data inof
+expect 2 "unexpected argument 'extra'" "$STET" train extra
 "$STET" >/dev/null 2>&1
 [ $? = 2 ] || fail "no command should exit with 2"
+
+# What is printed must arrive: a full disk, a closed file and a closed pipe are failures, and no file is opened in
+# the place of a closed one. Nothing goes on for ever when nobody listens.
+lost() {
+    part=$1
+    shift
+    "$@" 2>"$TMP/.err" </dev/null
+    got=$?
+    [ $got = 1 ] && grep -q "^stet: standard output: $part" "$TMP/.err" || fail "'$*' exited with $got: $(cat "$TMP/.err")"
+}
+for command in --version help "train --help" info "info --json" man; do
+    # shellcheck disable=SC2086
+    if [ -c /dev/full ]; then lost "No space left" "$STET" $command >/dev/full; fi
+    # shellcheck disable=SC2086
+    lost "Bad file" "$STET" $command >&-
+done
+(yes "A fine film." | timeout -k 1 20 "$STET" tag run 2>"$TMP/.err"; echo $? >"$TMP/.status") | head -1 >/dev/null
+[ "$(cat "$TMP/.status")" = 1 ] || fail "tagging for nobody ended with $(cat "$TMP/.status")"
+grep -q "standard output: Broken pipe" "$TMP/.err" || fail "no word about the closed pipe: $(cat "$TMP/.err")"
+mkfifo "$TMP/quiet"
+sleep 20 >"$TMP/quiet" &
+sleeper=$!
+timeout -k 1 -s INT 0.5 "$STET" tag run <"$TMP/quiet" >/dev/null 2>&1
+[ $? = 124 ] || fail "Ctrl-C did not end a command that waits for standard input"
+kill $sleeper
 
 # The completion script is one that bash can read.
 if command -v bash >/dev/null; then

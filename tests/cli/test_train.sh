@@ -27,6 +27,16 @@ done
 printf 'a good film\na bad film\n' >two.txt
 output '"label":"0"' "$STET" predict cnn --file two.txt --json
 [ "$("$STET" predict cnn <two.txt | wc -l)" = 2 ] || fail "predict reads standard input"
+# A file is read as docs/formats.md says: unpacked, and a table by its column of texts.
+gzip -c two.txt >two.txt.gz
+"$STET" predict cnn --file two.txt >a.out && "$STET" predict cnn --file two.txt.gz >b.out && cmp -s a.out b.out || fail "predict reads a compressed file"
+printf 'text,label\na good film,1\na bad film,0\n' >two.csv
+"$STET" predict cnn --file two.csv >b.out && cmp -s a.out b.out || fail "predict reads a table: $(cat b.out)"
+printf 'bad \377\n' >bytes.txt
+expect 3 "bytes.txt:1" "$STET" predict cnn --file bytes.txt
+"$STET" predict cnn "$(printf '%060d' 0)éééééééééé" | iconv -f UTF-8 -t UTF-8 >/dev/null || fail "predict cuts a character in two"
+(yes "a good film" | timeout -k 1 20 "$STET" predict cnn 2>err; echo $? >status) | head -1 >/dev/null
+[ "$(cat status)" = 1 ] && grep -q "standard output: Broken pipe" err || fail "answers for nobody: $(cat status err)"
 
 printf '0\ta bad film\n7\ta strange film\n' >foreign.tsv
 expect 3 "foreign.tsv:2" "$STET" eval cnn --data foreign.tsv
