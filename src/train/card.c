@@ -15,11 +15,20 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static json_t *strings(const char *const *list, size_t n)
+/* File names may hold any bytes; those that are not UTF-8 become U+FFFD when they are written. */
+static json_t *name_json(const char *path)
+{
+    return json_string_nocheck(base_name(path));
+}
+
+static json_t *names_json(const char *const *list, size_t n)
 {
     json_t *a = json_array();
     for (size_t i = 0; list && i < n && list[i]; i++)
-        json_array_append_new(a, json_string(base_name(list[i])));
+        if (json_array_append_new(a, name_json(list[i])) != 0) {
+            json_decref(a);
+            return NULL;
+        }
     return a;
 }
 
@@ -29,28 +38,33 @@ json_t *training_json(const run_state *r, bool complete)
     char print[17];
     snprintf(print, sizeof print, "%016" PRIx64, r->p.fingerprint);
     json_t *o = json_pack(
-        "{s:s, s:s, s:o, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s, s:I, s:f, s:f, s:s, s:o, "
+        "{s:s, s:o, s:o, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s, s:I, s:f, s:f, s:o, s:o, "
         "s:I, s:I, s:I}",
-        "run", print, "data", base_name(a->data), "vectors", strings(a->vectors, a->n_vectors),
+        "run", print, "data", name_json(a->data), "vectors", names_json(a->vectors, a->n_vectors),
         "defense", a->defense, "batch", (json_int_t)a->batch, "epochs", (json_int_t)a->epochs,
         "patience", (json_int_t)a->patience, "rate", r->groups[0].rate, "decay", r->groups[0].decay,
         "dropout", r->dropout, "clip", a->clip, "optimizer",
         r->opt.how.kind == OPTIM_ADAM ? "adam" : "adamw", "seed", (json_int_t)a->seed, "smooth",
         a->smooth, "smooth_frequency", a->smooth_frequency, "synonyms",
-        a->synonyms ? base_name(a->synonyms) : "", "defense_settings",
-        strings(a->defense_settings, 64), "train_texts", (json_int_t)r->p.train.n_texts,
+        name_json(a->synonyms ? a->synonyms : ""), "defense_settings",
+        names_json(a->defense_settings, 64), "train_texts", (json_int_t)r->p.train.n_texts,
         "valid_texts", (json_int_t)r->p.valid.n_texts, "parameters", (json_int_t)r->p.m->n_values);
-    if (o && r->p.subst) {
+    bool whole = o != NULL;
+    if (whole && r->p.subst) {
         snprintf(print, sizeof print, "%016" PRIx64, stet_subst_fingerprint(r->p.subst));
-        json_object_set_new(o, "synonyms_fingerprint", json_string(print));
+        whole = json_object_set_new(o, "synonyms_fingerprint", json_string(print)) == 0;
     }
-    if (o && r->stop.epoch) {
-        json_object_set_new(o, "best_epoch", json_integer((json_int_t)r->stop.best_epoch));
-        json_object_set_new(o, "valid_accuracy", json_real(r->stop.best));
-        json_object_set_new(o, "valid_loss", json_real(r->at.valid_loss));
+    if (whole && r->stop.epoch)
+        whole = json_object_set_new(o, "best_epoch",
+                                    json_integer((json_int_t)r->stop.best_epoch)) == 0 &&
+                json_object_set_new(o, "valid_accuracy", json_real(r->stop.best)) == 0 &&
+                json_object_set_new(o, "valid_loss", json_real(r->at.valid_loss)) == 0;
+    if (whole && complete)
+        whole = json_object_set_new(o, "epochs_run", json_integer((json_int_t)r->at.epoch)) == 0;
+    if (!whole) {
+        json_decref(o);
+        return NULL;
     }
-    if (o && complete)
-        json_object_set_new(o, "epochs_run", json_integer((json_int_t)r->at.epoch));
     return o;
 }
 

@@ -17,13 +17,16 @@ static stet_status start_record(run_state *r)
 {
     json_t *o = json_pack("{s:i, s:s, s:o}", "schema", 1, "version", STET_VERSION, "training",
                           training_json(r, false));
-    char *line = o ? json_dumps(o, JSON_COMPACT) : NULL;
-    json_decref(o);
-    if (!line)
+    if (!o)
         return error_set(STET_ENOMEM, "out of memory for train.jsonl");
-    const bool ok = fprintf(r->log, "%s\n", line) > 0;
-    stet_free(line);
-    return ok ? STET_OK : failed(r);
+    buf line = {0};
+    json_append_line(&line, o);
+    json_decref(o);
+    stet_status st = buf_status(&line);
+    if (st == STET_OK && fwrite(line.data, 1, line.n, r->log) != line.n)
+        st = failed(r);
+    buf_deinit(&line);
+    return st;
 }
 
 stet_status journal_open(run_state *r)

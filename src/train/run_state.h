@@ -63,7 +63,8 @@ stet_status journal_end(run_state *r);
 stet_status journal_flush(run_state *r); /* to disk, and note its size in at.log_size */
 
 /* card.c */
-json_t *training_json(const run_state *r, bool complete); /* the "training" object of config.json */
-stet_status card_write(const run_state *r);               /* README.md */
+json_t *training_json(const run_state *r,
+                      bool complete); /* the "training" object of config.json; NULL: no memory */
+stet_status card_write(const run_state *r); /* README.md */
 
 #endif

@@ -443,6 +443,29 @@ TEST(bad_input_is_named)
     CHECK_FAILS(stet_train(&b, &r), STET_EFORMAT, "no vector for any word");
 }
 
+TEST(file_names_may_hold_any_bytes)
+{
+    stet_train_result r;
+    stet_train_args a = small_run("cnn", at("run"));
+    char data[300], vec[300], *text;
+    size_t n;
+    snprintf(data, sizeof data, "%s/caf\xe9.tsv", test_dir());
+    snprintf(vec, sizeof vec,
+             "%s/v\xe9"
+             "c.txt",
+             test_dir());
+    CHECK(rename(a.data, data) == 0 && rename(vectors[0], vec) == 0);
+    a.data = data;
+    vectors[0] = vec;
+    a.epochs = 1;
+    CHECK_OK(stet_train(&a, &r));
+    CHECK_OK(file_read_all(at("run/config.json"), 1 << 20, &text, &n));
+    CHECK(strstr(text, "\"data\": \"caf\xef\xbf\xbd.tsv\"") != NULL);
+    CHECK(strstr(text, "\"vectors\": [\"v\xef\xbf\xbd"
+                       "c.txt\"]") != NULL);
+    mem_free(text);
+}
+
 TEST(a_damaged_model_folder_is_refused)
 {
     stet_train_result r;
