@@ -21,12 +21,19 @@ static json_t *fingerprint(uint64_t f)
 }
 
 /* Strings with a slash are paths. */
-static void shorten_paths(json_t *config)
+static void shorten(json_t *v)
+{
+    if (json_is_string(v))
+        json_string_set(v, last_part(json_string_value(v)));
+    for (size_t i = 0; i < json_array_size(v); i++)
+        shorten(json_array_get(v, i));
+}
+
+void cli_shorten_paths(json_t *config)
 {
     const char *key;
     json_t *v;
-    json_object_foreach(config, key, v) if (json_is_string(v))
-        json_string_set(v, last_part(json_string_value(v)));
+    json_object_foreach(config, key, v) shorten(v);
 }
 
 /* ---- identity ----------------------------------------------------------------------------- */
@@ -75,7 +82,7 @@ static json_t *make_head(const cli_measured *m)
     json_t *o = cli_json_start(m->cmd, m->cfg);
     if (!o)
         return NULL;
-    shorten_paths(json_object_get(o, "config"));
+    cli_shorten_paths(json_object_get(o, "config"));
     set_identity(o, m);
     const cli_common *common = m->cfg;
     json_object_set_new(o, "seed", json_integer(common->seed));

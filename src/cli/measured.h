@@ -41,6 +41,9 @@ void cli_record(const cli_measured *m, json_t *numbers);
  * sets, as a new reference; NULL: nothing. Of `m`, the paths and `texts` may be missing. */
 json_t *cli_recorded(const cli_measured *m);
 
+/* Paths among the values of a "config" become their last part. */
+void cli_shorten_paths(json_t *config);
+
 /* What to keep of an attack: the most telling texts, and which texts were turned (for comparing two
  * models on one sample). cli_examples_add is the `each` of stet_attack_args. */
 enum { CLI_EXAMPLES = 8 };

@@ -162,6 +162,58 @@ static json_t *measured(sweep *s, const sweep_point *p, const stet_model *m)
     return found;
 }
 
+/* Options that say how a point is trained, not to what end. */
+static bool is_of_no_effect(const char *option)
+{
+    static const char *const names[] = {"out",      "resume", "save-every", "json",   "threads",
+                                        "progress", "quiet",  "verbose",    "device", NULL};
+    for (const char *const *n = names; *n; n++)
+        if (strcmp(option, *n) == 0)
+            return true;
+    return false;
+}
+
+/* What a point was trained with must be what is asked for now: the table would show numbers of other settings.
+ * Options that the program of then did not know are passed over. */
+static stet_status same_settings(const sweep_point *p, json_t *now, json_t *then)
+{
+    const char *key;
+    json_t *v;
+    stet_status st = STET_OK;
+    cli_shorten_paths(now);
+    cli_shorten_paths(then);
+    json_object_foreach(now, key, v)
+    {
+        const size_t as_printed = JSON_ENCODE_ANY | JSON_REAL_PRECISION(10);
+        char *is = json_dumps(v, as_printed),
+             *was = json_dumps(json_object_get(then, key), as_printed);
+        if (st == STET_OK && is && was && strcmp(is, was) != 0 && !is_of_no_effect(key))
+            st = cli_usage("%s: trained with --%s %s, not %s; choose another folder with -o",
+                           p->dir, key, was, is);
+        stet_free(is);
+        stet_free(was);
+    }
+    return st;
+}
+
+/* Every mistake among the options of training, and every folder of another sweep, is told before the first run. */
+static stet_status check_training(const sweep *s, const sweep_point *p)
+{
+    arguments a;
+    void *cfg = settings_of(s, p, &a);
+    if (!cfg)
+        return cli_usage("stet train: %s", stet_last_error());
+    char output[PATH];
+    in_dir(p, "train.json", output);
+    json_t *o = json_load_file(output, 0, NULL), *now = cli_json_start(&cmd_train, cfg),
+           *then = json_object_get(o, "config");
+    const stet_status st = then ? same_settings(p, json_object_get(now, "config"), then) : STET_OK;
+    json_decref(o);
+    json_decref(now);
+    free(cfg);
+    return st;
+}
+
 /* Training is complete when its output is there; what it said of the model is in config.json. */
 static json_t *trained(const sweep_point *p)
 {
@@ -332,6 +384,8 @@ stet_status sweep_run(sweep *s)
     sigaction(SIGINT, &stop, &before[0]);
     sigaction(SIGTERM, &stop, &before[1]);
     stet_status st = s->source.synonyms ? stet_sets_load(s->source.synonyms, &s->sets) : STET_OK;
+    for (size_t i = 0; st == STET_OK && i < s->n; i++)
+        st = check_training(s, &s->point[i]);
     for (size_t i = 0; st == STET_OK && !stopped && i < s->n; i++)
         skip_done(s, &s->point[i]);
     while (st == STET_OK) {

@@ -42,6 +42,12 @@ output "0.3" "$STET" sweep -o s --betas 0,0.1,0.3 --seeds 1,2 --test train.tsv -
 [ "$(fresh '*/results/eval.json')" = 2 ] || fail "complete points were measured again"
 [ "$(fresh '*/results/inspect.json')" = 3 ] || fail "a missing stage was not made, or too many were"
 
+# A folder that was swept with other settings is refused: its numbers would stand under the new ones.
+expect 2 "s/beta-0_seed-1: trained with --lr 0.02, not 0.03" "$STET" sweep -o s --betas 0 -- $train --lr 0.03
+expect 2 "s/beta-0_seed-1: trained with --model \"cnn\", not \"s4\"" "$STET" sweep -o s --betas 0 -- --data train.tsv --vectors vectors.txt --model s4
+output "validation %" "$STET" sweep -o s --betas 0 -- $(echo "$train" | sed "s,train.tsv,$TMP/train.tsv,;s,vectors.txt,./vectors.txt,") --threads 1
+expect 2 "stet train: --lr nan" "$STET" sweep -o x --betas 0 -- $train --lr nan
+
 # Attacked and proved accuracy of the same sample, in the table, as JSON and in the plot.
 measure="--test train.tsv --attack greedy --certify --synonyms map.json"
 old s/*/train.json s/*/results
