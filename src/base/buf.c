@@ -3,11 +3,10 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 
 /* Room for `n` more bytes and the NUL. */
 static bool buf_reserve(buf *b, size_t n)
@@ -46,7 +45,7 @@ void buf_printf(buf *b, const char *fmt, ...)
     va_list ap;
     va_start(ap, fmt);
     char text[256]; /* most pieces are short; longer ones are formatted twice */
-    const int n = vsnprintf(text, sizeof text, fmt, ap);
+    const int n = number_vprint(text, sizeof text, fmt, ap);
     va_end(ap);
     if (n < 0) {
         if (b->status == STET_OK)
@@ -55,7 +54,7 @@ void buf_printf(buf *b, const char *fmt, ...)
         buf_bytes(b, text, (size_t)n);
     } else if (buf_reserve(b, (size_t)n)) {
         va_start(ap, fmt);
-        vsnprintf(b->data + b->n, (size_t)n + 1, fmt, ap);
+        number_vprint(b->data + b->n, (size_t)n + 1, fmt, ap);
         va_end(ap);
         b->n += (size_t)n;
     }
@@ -69,13 +68,10 @@ void buf_real(buf *b, double x)
     }
     char text[40];
     for (int digits = 6; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, x);
-        if (strtod(text, NULL) == x)
+        number_print(text, sizeof text, "%.*g", digits, x);
+        if (number_parse(text, NULL) == x)
             break;
     }
-    for (char *p = text; *p; p++)
-        if (*p == ',')
-            *p = '.'; /* whatever the host's locale */
     buf_str(b, text);
     if (!strpbrk(text, ".e"))
         buf_str(b, ".0"); /* a reader should see a real number */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/option_impl.h"
 
 static void *field_of(const stet_opt *o, void *cfg)
@@ -39,7 +40,7 @@ static stet_status set_int(const stet_opt *o, const char *value, int64_t *out)
 static stet_status set_real(const stet_opt *o, const char *value, double *out)
 {
     char *end;
-    const double x = strtod(value, &end);
+    const double x = number_parse(value, &end);
     if (end == value || *end || isspace((unsigned char)*value) || !(x >= o->min && x <= o->max))
         return out_of_range(o, value, "a number");
     *out = x;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/number.h"
 
 /* The label as text: numbers and truth values are written out. */
 static const char *label_text(const json_t *value, char *out, size_t size)
@@ -16,7 +17,7 @@ static const char *label_text(const json_t *value, char *out, size_t size)
         snprintf(out, size, "%lld", (long long)json_integer_value(value));
         return out;
     case JSON_REAL:
-        snprintf(out, size, "%.17g", json_real_value(value));
+        number_print(out, size, "%.17g", json_real_value(value));
         return out;
     case JSON_TRUE:
         return "true";

@@ -13,6 +13,16 @@ static stet_status failed(const run_state *r)
     return error_set(STET_EIO, "%s: %s", r->log_path, strerror(errno));
 }
 
+/* A line that was put together; its memory is released. */
+static stet_status write_line(run_state *r, buf *line)
+{
+    stet_status st = buf_status(line);
+    if (st == STET_OK && fwrite(line->data, 1, line->n, r->log) != line->n)
+        st = failed(r);
+    buf_deinit(line);
+    return st;
+}
+
 static stet_status start_record(run_state *r)
 {
     json_t *o = json_pack("{s:i, s:s, s:o}", "schema", 1, "version", STET_VERSION, "training",
@@ -22,11 +32,7 @@ static stet_status start_record(run_state *r)
     buf line = {0};
     json_append_line(&line, o);
     json_decref(o);
-    stet_status st = buf_status(&line);
-    if (st == STET_OK && fwrite(line.data, 1, line.n, r->log) != line.n)
-        st = failed(r);
-    buf_deinit(&line);
-    return st;
+    return write_line(r, &line);
 }
 
 stet_status journal_open(run_state *r)
@@ -45,32 +51,33 @@ stet_status journal_open(run_state *r)
 
 stet_status journal_step(run_state *r, double loss, double norm, const step_metrics *m)
 {
-    fprintf(r->log, "{\"step\":%llu,\"epoch\":%llu,\"loss\":%.9g,\"grad_norm\":%.6g",
-            (unsigned long long)r->at.step, (unsigned long long)r->at.epoch + 1, loss, norm);
+    buf line = {0};
+    buf_printf(&line, "{\"step\":%llu,\"epoch\":%llu,\"loss\":%.9g,\"grad_norm\":%.6g",
+               (unsigned long long)r->at.step, (unsigned long long)r->at.epoch + 1, loss, norm);
     for (size_t i = 0; i < m->n; i++)
-        fprintf(r->log, ",\"%s\":%.9g", m->v[i].name, m->v[i].value);
-    return fputs("}\n", r->log) < 0 ? failed(r) : STET_OK;
+        buf_printf(&line, ",\"%s\":%.9g", m->v[i].name, m->v[i].value);
+    buf_str(&line, "}\n");
+    return write_line(r, &line);
 }
 
 stet_status journal_epoch(run_state *r, double train_loss, const stet_scores *valid, double seconds)
 {
-    return fprintf(r->log,
-                   "{\"epoch\":%llu,\"train_loss\":%.9g,\"valid_accuracy\":%.9g,\"valid_loss\":%."
-                   "9g,\"best\":%s,\"seconds\":%.3f}\n",
-                   (unsigned long long)r->at.epoch, train_loss, valid->accuracy, valid->loss,
-                   r->stop.best_epoch == r->stop.epoch ? "true" : "false", seconds) < 0
-               ? failed(r)
-               : STET_OK;
+    buf line = {0};
+    buf_printf(&line,
+               "{\"epoch\":%llu,\"train_loss\":%.9g,\"valid_accuracy\":%.9g,\"valid_loss\":%."
+               "9g,\"best\":%s,\"seconds\":%.3f}\n",
+               (unsigned long long)r->at.epoch, train_loss, valid->accuracy, valid->loss,
+               r->stop.best_epoch == r->stop.epoch ? "true" : "false", seconds);
+    return write_line(r, &line);
 }
 
 stet_status journal_end(run_state *r)
 {
-    return fprintf(r->log,
-                   "{\"end\":true,\"epochs\":%llu,\"best_epoch\":%llu,\"valid_accuracy\":%.9g}\n",
-                   (unsigned long long)r->at.epoch, (unsigned long long)r->stop.best_epoch,
-                   r->stop.best) < 0
-               ? failed(r)
-               : STET_OK;
+    buf line = {0};
+    buf_printf(
+        &line, "{\"end\":true,\"epochs\":%llu,\"best_epoch\":%llu,\"valid_accuracy\":%.9g}\n",
+        (unsigned long long)r->at.epoch, (unsigned long long)r->stop.best_epoch, r->stop.best);
+    return write_line(r, &line);
 }
 
 stet_status journal_flush(run_state *r)
