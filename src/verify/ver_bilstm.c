@@ -93,7 +93,7 @@ static double sum_bound(const ver_work *w, int label, int other, ver_level level
         for (size_t k = t->start[p] + 1; k < t->start[p + 1]; k++)
             s->drop[p] = fmin(s->drop[p], s->take[k]);
     }
-    ver_add(&sum, ver_within_budget(t, NULL, s->drop, t->n), 0);
+    ver_add(&sum, ver_within_budget(t, 0, s->drop, t->n), 0);
     ver_add(&sum, -loss, 0); /* lines may also gain */
     return ver_lower(&sum);
 }

@@ -9,12 +9,12 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double ver_within_budget(const ver_task *t, const size_t *p, double *drop, size_t n)
+double ver_within_budget(const ver_task *t, size_t from, double *drop, size_t n)
 {
     ver_sum s = {0};
     size_t paid = 0;
     for (size_t i = 0; i < n; i++) {
-        if (t->budget == VER_ANY || t->unpaid[p ? p[i] : i])
+        if (t->budget == VER_ANY || t->unpaid[from + i])
             ver_add(&s, drop[i], 0);
         else
             drop[paid++] = drop[i];
@@ -34,5 +34,6 @@ double ver_head_error(const ver_model *m, int label, int other, const double *si
     ver_add(&s, fabs((double)m->fc_b[label]) + fabs((double)m->fc_b[other]), 0);
     for (size_t f = 0; f < m->features; f++)
         ver_add(&s, (fabs((double)w[0][f]) + fabs((double)w[1][f])) * size[f], 0);
-    return ver_gamma32(m->features + 2) * (s.value + ver_error(&s));
+    const double most = s.value + ver_error(&s);
+    return most < VER_OVERFLOWS ? ver_gamma32(m->features + 2) * most + VER_TINY : INFINITY;
 }

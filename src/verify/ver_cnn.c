@@ -10,9 +10,6 @@
 
 #include <string.h>
 
-/* Float32 sums of less than OVERFLOWS do not overflow; what underflow loses, TINY makes up for.
- * Beyond OVERFLOWS ranges become infinite or NaN, and nothing stands. */
-static const double OVERFLOWS = 1e30, TINY = 1e-30;
 enum { KEPT_WORDS = 4096 }; /* products are kept from text to text up to this many words */
 
 typedef struct kept {
@@ -30,14 +27,14 @@ static void multiply(const ver_model *m, uint32_t word, cnn_products out)
         for (size_t f = 0; f < m->filters; f++)
             for (size_t l = 0; l < k; l++) {
                 const float *w = m->conv_w[i] + f * m->dim * k + l;
-                double p = 0, q = TINY;
+                double p = 0, q = VER_TINY;
                 for (size_t d = 0; d < m->dim; d++) {
                     const double x = (double)w[d * k] * e[d]; /* exact */
                     p += x;
                     q += fabs(x);
                 }
                 out.p[l * m->filters + f] = p;
-                out.q[l * m->filters + f] = q < OVERFLOWS ? q : INFINITY;
+                out.q[l * m->filters + f] = q < VER_OVERFLOWS ? q : INFINITY;
             }
         out.p += k * m->filters;
         out.q += k * m->filters;
@@ -81,7 +78,8 @@ const cnn_products *ver_cnn_word(const ver_work *w, size_t i)
 
 /* One window of one filter. Lower end: every word takes p - g q, the reference counts in full, and
  * what other words take beyond it counts within the budget. Upper end: the same with signs turned.
- */
+ * Where a word might overflow the end is infinite; so is then the rounding of the last layer, and
+ * nothing stands. */
 static double window_end(const ver_work *w, size_t kernel, size_t at, size_t f, double sign)
 {
     const ver_model *m = w->m;
@@ -89,7 +87,7 @@ static double window_end(const ver_work *w, size_t kernel, size_t at, size_t f, 
     const cnn_windows *win = &((const cnn_state *)w->state)->w[kernel];
     const double b = m->conv_b[kernel][f];
     double drop[64];
-    size_t pos[64], n = 0;
+    size_t n = 0;
     ver_sum s = {0};
     ver_add(&s, sign * b, win->g * fabs(b));
     for (size_t l = 0; l < m->k[kernel] && at + l < t->n; l++) {
@@ -102,11 +100,12 @@ static double window_end(const ver_work *w, size_t kernel, size_t at, size_t f, 
                 reference = least = v;
             least = v < least ? v : least;
         }
+        if (!(least > -INFINITY))
+            return -INFINITY;
         ver_add(&s, reference, 0);
-        drop[n] = least - reference;
-        pos[n++] = p;
+        drop[n++] = least - reference;
     }
-    ver_add(&s, ver_within_budget(t, pos, drop, n), 0);
+    ver_add(&s, ver_within_budget(t, at, drop, n), 0);
     return ver_lower(&s);
 }
 
@@ -224,7 +223,7 @@ static double growth_bound(const ver_work *w, int label, int other, double clean
         }
         s->drop[p] = -ver_up(drop.value + ver_error(&drop));
     }
-    ver_add(&sum, ver_within_budget(t, NULL, s->drop, t->n), 0);
+    ver_add(&sum, ver_within_budget(t, 0, s->drop, t->n), 0);
     return ver_lower(&sum);
 }
 

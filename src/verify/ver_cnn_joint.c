@@ -286,7 +286,7 @@ stet_status ver_cnn_joint(ver_work *w, int label, int other, const json_t *witne
         ver_add(&j.constant, reference, 0);
         s->drop[p] = least - reference;
     }
-    ver_add(&j.constant, ver_within_budget(t, NULL, s->drop, t->n), 0);
+    ver_add(&j.constant, ver_within_budget(t, 0, s->drop, t->n), 0);
     *out = ver_lower(&j.constant);
     return STET_OK;
 }

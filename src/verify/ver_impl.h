@@ -14,10 +14,14 @@
 
 /* ---- arithmetic --------------------------------------------------------------------------- */
 
+/* Float32 sums of terms that stay below VER_OVERFLOWS in all do not overflow; what underflow loses,
+ * VER_TINY makes up for. */
+static const double VER_OVERFLOWS = 1e30, VER_TINY = 1e-30;
+
 /* n roundings of relative size u multiply a sum's magnitude by at most this (Higham, lemma 3.1). */
 static inline double ver_gamma(double n, double u)
 {
-    return n * u / (1 - n * u) * (1 + 0x1p-50);
+    return n * u < 0.5 ? n * u / (1 - n * u) * (1 + 0x1p-50) : INFINITY;
 }
 static inline double ver_gamma32(size_t n)
 {
@@ -127,11 +131,12 @@ typedef struct ver_kind {
 extern const ver_kind ver_cnn, ver_bilstm, ver_s4_kind;
 
 /* Sum of what positions take from a bound (drop[p] <= 0) if at most t->budget of those that count
- * may change: the lowest ones, and all that are unpaid. Positions are p[0 .. n), or 0 .. n - 1 if p
- * is NULL. Reorders `drop`. */
-double ver_within_budget(const ver_task *t, const size_t *p, double *drop, size_t n);
+ * may change: the lowest ones, and all that are unpaid. Positions are the n that begin with `from`.
+ * Reorders `drop`. */
+double ver_within_budget(const ver_task *t, size_t from, double *drop, size_t n);
 
-/* Rounding of the last linear layer in float32, for features of at most `size`: both logits. */
+/* Rounding of the last linear layer in float32, for features of at most `size`: both logits.
+ * INFINITY where one might overflow. */
 double ver_head_error(const ver_model *m, int label, int other, const double *size);
 
 #endif

@@ -6,8 +6,6 @@
 /* An activation of the program is within 2 units in the last place of the true value: less than
  * ACT; ours, in double, within LIBM. UNIT is the rounding of float32. */
 static const double ACT = 0x1p-22, UNIT = 0x1p-24, LIBM = 0x1p-50;
-/* Float32 sums of less than OVERFLOWS do not; what underflow loses, TINY makes up for. */
-static const double OVERFLOWS = 1e30, TINY = 1e-30;
 
 /* ---- the clean text ----------------------------------------------------------------------- */
 
@@ -22,7 +20,7 @@ static void project(ver_read *r, const ver_model *m, double *size)
     for (size_t k = 0; k < r->t->start[r->n]; k++)
         for (size_t q = 0; q < GATES * r->H; q++) {
             const float *w = r->p->w_ih + q * r->D, *e = m->table + r->t->word[k] * r->D;
-            double x = 0, abs = TINY;
+            double x = 0, abs = VER_TINY;
             for (size_t d = 0; d < r->D; d++) {
                 x += (double)w[d] * e[d];
                 abs += fabs((double)w[d] * e[d]);
@@ -47,7 +45,7 @@ static void local_errors(ver_read *r, const double *size)
             for (size_t j = 0; j < r->H; j++)
                 u += fabs((double)r->p->w_hh[q * r->H + j]);
             r->e_T[step * H4 + q] = g * (most + u) * (1 + 0x1p-16);
-            r->overflows = r->overflows || !(most + u < OVERFLOWS);
+            r->overflows = r->overflows || !(most + u < VER_OVERFLOWS);
         }
     }
 }

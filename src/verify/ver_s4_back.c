@@ -228,7 +228,7 @@ stet_status ver_s4_adjoint(ver_work *w, int label, int other, const json_t *witn
             s->drop[p] = fmin(s->drop[p], ver_lower(&word));
         }
     }
-    ver_add(&sum, ver_within_budget(t, NULL, s->drop, n), 0);
+    ver_add(&sum, ver_within_budget(t, 0, s->drop, n), 0);
     *out = ver_lower(&sum);
     return STET_OK;
 }

@@ -227,3 +227,33 @@ TEST(lines_over_huge_intervals_hold_every_point)
                 CHECK_LE(fabs(ver_activation(is_tanh, x) - line.slope * x - line.at), line.off);
         }
 }
+
+/* Where float32 may overflow no method has a bound, although doubles could go on. */
+static void expect_no_bound(const char *kind, const char *const *settings, bool head, float by)
+{
+    model *m = harness_model(kind, settings, 4, 3, 1, 1);
+    const size_t first = m->params[m->n_params - 2].first;
+    for (size_t i = first; head && i < m->n_values; i++)
+        m->value[i] = by;
+    for (size_t i = 0; !head && i < m->n_words * m->dim; i++)
+        m->table[i] *= by;
+    pair p;
+    pair_open(&p, m);
+    const uint32_t start[] = {0, 1, 3}, word[] = {5, 6, 7};
+    const ver_task t = {2, start, word, VER_ANY, p.none};
+    open_task(&p, &t);
+    for (const char *const *method = p.v.kind->methods; *method; method++) {
+        double own;
+        CHECK_OK(p.v.kind->bound(&p.w, 0, 1, *method, NULL, &own));
+        CHECK(!(own > -INFINITY)); /* NaN stands for nothing either */
+    }
+    pair_close(&p);
+}
+
+TEST(what_overflows_float32_has_no_bound)
+{
+    expect_no_bound("cnn", cnn, false, 1e33f);
+    expect_no_bound("cnn", cnn, true, 1e38f);
+    expect_no_bound("bilstm", bilstm, false, 1e33f);
+    expect_no_bound("bilstm", bilstm, true, 1e38f);
+}
