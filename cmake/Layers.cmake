@@ -21,6 +21,8 @@ if(STET_SANITIZE)
   target_link_options(stet_flags INTERFACE -fsanitize=${STET_SANITIZE})
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU") # instrumented code hides value ranges from this warning
     target_compile_options(stet_flags INTERFACE -Wno-format-truncation)
+  else() # nor do instrumented loops vectorise or unroll where a pragma asks for it
+    target_compile_options(stet_flags INTERFACE -Wno-pass-failed)
   endif()
 elseif(STET_MULTIVERSION)
   target_compile_definitions(stet_flags INTERFACE STET_MULTIVERSION)
