@@ -168,7 +168,8 @@ static stet_status open(void *p, const cert_task *t)
 
 /* ---- bounds ------------------------------------------------------------------------------- */
 
-/* The head: om, the difference of biases, and the rounding of both logits. */
+/* The head: om, the difference of biases, and the rounding of both logits; INFINITY where they might
+ * overflow. */
 static double head_of(work *w, int other, double *bias)
 {
     const model *m = w->s->m;
@@ -184,7 +185,7 @@ static double head_of(work *w, int other, double *bias)
     }
     *bias = (double)b[label] - (double)b[other];
     const double nu = (double)(H + 4) * s4_float32.unit;
-    return nu / (1 - nu) * size * (1 + 0x1p-16) + 1e-30;
+    return size < 1e30 ? nu / (1 - nu) * size * (1 + 0x1p-16) + 1e-30 : INFINITY;
 }
 
 static void by_box(work *w, int other, cert_bound *out)

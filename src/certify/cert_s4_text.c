@@ -12,7 +12,7 @@
 const s4_rounding s4_float32 = {.unit = 0x1p-24, .act = 0x1p-21, .conv = 2e-6};
 const s4_rounding s4_exact = {.plain = true};
 
-static const double largest = 1e30; /* beyond it float32 might overflow */
+static const double largest = 1e16; /* beyond it the squares in a norm might overflow float32 */
 
 /* n roundings, with room for ours. */
 static double gamma_of(const s4_rounding *r, size_t n)
@@ -348,12 +348,11 @@ static void normalise(s4_text *t, s4_station *s, const s4_layer64 *l, size_t p, 
 /* Sizes that float32 can hold with room to spare. */
 static stet_status check_size(const double *x, size_t n)
 {
-    double most = 0;
     for (size_t i = 0; i < n; i++)
-        most = fabs(x[i]) <= most ? most : fabs(x[i]); /* a NaN stays */
-    return most < largest
-               ? STET_OK
-               : error_set(STET_EFORMAT, "the model's numbers are not finite or overflow float32");
+        if (!(fabs(x[i]) < largest)) /* so is a NaN */
+            return error_set(STET_EFORMAT,
+                             "the model's numbers are not finite or overflow float32");
+    return STET_OK;
 }
 
 stet_status s4_text_read(s4_text *t, const s4_net64 *net, s4_rounding rounding, size_t n,
@@ -383,6 +382,8 @@ stet_status s4_text_read(s4_text *t, const s4_net64 *net, s4_rounding rounding, 
         convolution(t, s, l, g, box_g);
         mix(t, s, l, g, box_g, ab);
         gate(t, s, ab);
+        TRY(check_size(s->box_y.mid, 2 * n * H)); /* each with its radii behind it */
+        TRY(check_size(ab.mid, 4 * n * H));
         TRY(check_size(s->box_centred.mid, 2 * n * H));
         for (size_t p = 0; p < n; p++)
             normalise(t, s, l, p, size);

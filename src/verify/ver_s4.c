@@ -8,13 +8,14 @@
 #include "verify/ver_activation.h"
 
 static const double UNIT = 0x1p-24, ACT = 0x1p-22, CONV = 2e-6, NORM_EPS = 1e-5;
-static const double OVERFLOWS = 1e30;
-enum { DIRECT = 96 }; /* longer texts are convolved by transforms */
+static const double OVERFLOWS = 1e16; /* squares of such numbers are summed in float32 */
+enum { DIRECT = 96 };                 /* longer texts are convolved by transforms */
 
 /* ---- kernels ------------------------------------------------------------------------------ */
 
 /* K_l = 2 Re(C . z_l), z_0 = Bbar, z_{l+1} = Abar z_l for one channel, d added at lag 0. The
- * bilinear step is R^-1 (2 delta - R) with R = delta - A, and R^-1 by Woodbury. */
+ * bilinear step is R^-1 (2 delta - R) with R = delta - A, and R^-1 by Woodbury. NaN where R is so
+ * large that the program's square of it might overflow. */
 static void kernel(const ver_s4 *s, size_t h, size_t states, size_t H, size_t len,
                    double complex *z, double *K)
 {
@@ -24,7 +25,8 @@ static void kernel(const ver_s4 *s, size_t h, size_t states, size_t H, size_t le
     double rho = 0;
     for (size_t i = 0; i < states; i++) {
         const size_t at = h * states + i;
-        dh[i] = 1 / (delta + exp((double)s->log_a[at]) + I * (double)s->w[at]);
+        const double decay = delta + exp((double)s->log_a[at]);
+        dh[i] = decay < 1e100 ? 1 / (decay + I * (double)s->w[at]) : NAN;
         rho +=
             2 * ((double)p[2 * i] * p[2 * i] + (double)p[2 * i + 1] * p[2 * i + 1]) * creal(dh[i]);
         z[i] = b[2 * i] + I * (double)b[2 * i + 1];
@@ -277,6 +279,11 @@ static void normalise(ver_work *w, s4_state *s, s4_layer *l, size_t p)
     }
 }
 
+static bool fits(iv x)
+{
+    return x.lo > -OVERFLOWS && x.hi < OVERFLOWS; /* false for NaN */
+}
+
 static stet_status open(ver_work *w)
 {
     const size_t n = w->t->n, H = w->m->channels;
@@ -293,8 +300,8 @@ static stet_status open(ver_work *w)
         convolve(w, s, l);
         gate(w, s, l);
         for (size_t i = 0; i < n * H; i++)
-            s->overflows = s->overflows ||
-                           !(l->box_centred[i].lo > -OVERFLOWS && l->box_centred[i].hi < OVERFLOWS);
+            s->overflows = s->overflows || !fits(l->box_y[i]) || !fits(l->box_b[i]) ||
+                           !fits(l->box_centred[i]);
         for (size_t p = 0; p < n; p++)
             normalise(w, s, l, p);
     }

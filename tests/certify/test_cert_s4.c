@@ -309,6 +309,34 @@ TEST(numbers_that_are_not_finite_are_an_error)
     stet_model_free(m);
 }
 
+/* Vectors of which one is NaN, or whose squares overflow float32 in a norm; logits that overflow. */
+TEST(numbers_that_float32_cannot_hold_are_noticed)
+{
+    static const uint32_t start[] = {0, 3, 4}, word[] = {3, 4, 5, 6};
+    const cert_task task = {.n = 2, .start = start, .word = word, .budget = STET_ANY};
+    double drop[2];
+    uint32_t worst[2];
+    cert_bound b = {.drop = drop, .worst = worst};
+    harness h;
+    model *m = harness_model("s4", one_layer, 4, 2, 1, 1);
+    CHECK_OK(harness_init(&h, &cert_s4, m));
+    float *row = m->table + 4 * m->dim, old = row[0];
+    row[0] = NAN;
+    CHECK_FAILS(h.family->open(h.work, &task), STET_EFORMAT, "overflow float32");
+    row[0] = 1e20f;
+    CHECK_FAILS(h.family->open(h.work, &task), STET_EFORMAT, "overflow float32");
+    row[0] = old;
+    for (size_t i = m->params[m->n_params - 2].first; i < m->n_values; i++)
+        m->value[i] = 1e38f;
+    CHECK_OK(h.family->open(h.work, &task));
+    for (size_t method = 0; method < 2; method++) {
+        CHECK_OK(h.family->bound(h.work, method, 1, 0, &b));
+        CHECK(b.margin == -INFINITY);
+    }
+    harness_deinit(&h);
+    stet_model_free(m);
+}
+
 typedef struct use {
     const model *m;
     const cert_case *c;

@@ -1,7 +1,10 @@
 /* The checker's own bounds against the truth and against the certifier's: never above what the
  * float32 program does on any combination of words, never below what the certifier claims. */
+#include <limits.h>
+
 #include "../certify/harness.h"
 #include "base/mem.h"
+#include "model/s4.h"
 #include "verify/ver_activation.h"
 
 static const char *const s4[] = {"channels=5", "state=4", "layers=1", NULL};
@@ -228,19 +231,21 @@ TEST(lines_over_huge_intervals_hold_every_point)
         }
 }
 
-/* Where float32 may overflow no method has a bound, although doubles could go on. */
-static void expect_no_bound(const char *kind, const char *const *settings, bool head, float by)
+/* Where float32 may overflow no method has a bound, although doubles could go on. A parameter's
+ * values all become `by`, or, if id is WORDS, the words' vectors grow by it. */
+enum { WORDS = INT_MAX };
+static void expect_no_bound(const char *kind, const char *const *settings, int id, float by)
 {
     model *m = harness_model(kind, settings, 4, 3, 1, 1);
-    const size_t first = m->params[m->n_params - 2].first;
-    for (size_t i = first; head && i < m->n_values; i++)
-        m->value[i] = by;
-    for (size_t i = 0; !head && i < m->n_words * m->dim; i++)
+    for (size_t i = 0; id == WORDS && i < m->n_words * m->dim; i++)
         m->table[i] *= by;
+    id = id < 0 ? id + (int)m->n_params : id;
+    for (size_t i = 0; id != WORDS && i < shape_count(m->params[id].shape); i++)
+        m->value[m->params[id].first + i] = by;
     pair p;
     pair_open(&p, m);
-    const uint32_t start[] = {0, 1, 3}, word[] = {5, 6, 7};
-    const ver_task t = {2, start, word, VER_ANY, p.none};
+    const uint32_t start[] = {0, 2}, word[] = {6, 7};
+    const ver_task t = {1, start, word, VER_ANY, p.none};
     open_task(&p, &t);
     for (const char *const *method = p.v.kind->methods; *method; method++) {
         double own;
@@ -252,8 +257,13 @@ static void expect_no_bound(const char *kind, const char *const *settings, bool 
 
 TEST(what_overflows_float32_has_no_bound)
 {
-    expect_no_bound("cnn", cnn, false, 1e33f);
-    expect_no_bound("cnn", cnn, true, 1e38f);
-    expect_no_bound("bilstm", bilstm, false, 1e33f);
-    expect_no_bound("bilstm", bilstm, true, 1e38f);
+    enum { HEAD = -2 };
+    expect_no_bound("cnn", cnn, WORDS, 1e33f);
+    expect_no_bound("cnn", cnn, HEAD, 1e38f);
+    expect_no_bound("bilstm", bilstm, WORDS, 1e33f);
+    expect_no_bound("bilstm", bilstm, HEAD, 1e38f);
+    expect_no_bound("s4", s4, WORDS, 1e20f);
+    expect_no_bound("s4", s4, HEAD, 1e38f);
+    expect_no_bound("s4", s4, S4_FIRST_LAYER + S4_A, 1e3f);
+    expect_no_bound("s4", s4, S4_FIRST_LAYER + S4_LOG_DT, -1e3f);
 }
