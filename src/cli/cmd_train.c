@@ -180,10 +180,9 @@ static stet_status collect(const train_cfg *cfg, bool of_model, char store[][256
 static stet_status print_result(const train_cfg *cfg, const stet_train_result *r)
 {
     if (!cfg->common.json) {
-        if (r->epochs)
-            printf("%s: validation accuracy %.2f %% (epoch %zu of %zu), %.1f s, %.1f s per epoch\n",
-                   cfg->out, 100 * r->valid_accuracy, r->best_epoch, r->epochs, r->seconds,
-                   r->seconds_per_epoch);
+        printf("%s: validation accuracy %.2f %% (epoch %zu of %zu), %.1f s, %.1f s per epoch\n",
+               cfg->out, 100 * r->valid_accuracy, r->best_epoch, r->epochs, r->seconds,
+               r->seconds_per_epoch);
         return STET_OK;
     }
     json_t *o = cli_json_start(&cmd_train, cfg);

@@ -50,6 +50,11 @@ stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n,
                                  double *loss); /* gradients in r->grad */
 void run_tear_down(run_state *r);
 
+/* folder.c */
+stet_status folder_open(run_state *r); /* STET_EUSAGE when it holds files that no run wrote */
+/* Is there a complete run? Then its numbers are taken over; one of other settings is STET_EUSAGE. */
+stet_status folder_take_complete(run_state *r, bool *complete);
+
 /* checkpoint.c */
 stet_status checkpoint_save(run_state *r);
 stet_status checkpoint_load(run_state *r); /* STET_EIO when there is none */

@@ -285,33 +285,15 @@ static stet_status finish_run(run_state *r)
     return st;
 }
 
-static stet_status open_folder(run_state *r)
-{
-    TRY(dir_make(r->a->out));
-    r->log_path = path_join(r->a->out, "train.jsonl");
-    r->checkpoint_path = path_join(r->a->out, "checkpoint.safetensors");
-    return r->log_path && r->checkpoint_path ? STET_OK : STET_ENOMEM;
-}
-
-static bool already_complete(const stet_train_args *a)
-{
-    char *config = path_join(a->out, "config.json"),
-         *checkpoint = path_join(a->out, "checkpoint.safetensors");
-    json_t *o = NULL;
-    bool complete = false;
-    if (config && checkpoint && !file_exists(checkpoint) && file_exists(config) &&
-        json_read_file(config, &o) == STET_OK)
-        complete = json_is_integer(json_object_get(json_object_get(o, "training"), "epochs_run"));
-    json_decref(o);
-    mem_free(config);
-    mem_free(checkpoint);
-    return complete;
-}
-
 static stet_status run(run_state *r)
 {
-    TRY(open_folder(r));
+    bool complete = false;
+    TRY(folder_open(r));
     TRY(run_set_up(r));
+    if (r->a->resume)
+        TRY(folder_take_complete(r, &complete));
+    if (complete)
+        return STET_OK;
     if (r->a->resume && file_exists(r->checkpoint_path))
         TRY(checkpoint_load(r));
     else /* in place of an older run's: from here on this one can be resumed */
@@ -360,10 +342,6 @@ stet_status stet_train(const stet_train_args *a, stet_train_result *out)
 {
     *out = (stet_train_result){0};
     TRY(check_args(a));
-    if (a->resume && already_complete(a)) {
-        log_info("%s: the run is complete, nothing to resume", a->out);
-        return STET_OK;
-    }
     interrupt_clear();
     run_state r = {.a = a};
     r.started = seconds_now();

@@ -24,6 +24,23 @@ for model in cnn bilstm s4; do
     done
     [ -e $model/checkpoint.safetensors ] && fail "$model: a complete run keeps no checkpoint"
 done
+# A complete run is not resumed: the same command tells its numbers again, another one is refused.
+again="--data train.tsv --vectors vectors.txt --lr 0.02 --batch 8 -o cnn --resume"
+cp cnn/model.safetensors weights
+output "cnn: validation accuracy 100.00 % (epoch" "$STET" train $again --epochs 6
+grep -q "is complete, nothing to resume" "$TMP/.err" || fail "stderr: $(cat "$TMP/.err")"
+expect 2 "holds a complete run with epochs 6, not 7" "$STET" train $again --epochs 7
+expect 2 "not \"s4\"" "$STET" train $again --epochs 6 --model s4
+cmp -s weights cnn/model.safetensors || fail "the complete run was changed"
+# Files that no training wrote are not replaced, least of all the data itself.
+mkdir mine yours
+"$STET" data convert train.tsv mine/train.jsonl -q
+echo "my notes" >yours/README.md
+cp mine/train.jsonl kept.jsonl
+expect 2 "mine/train.jsonl: no training wrote this file" "$STET" train --data mine/train.jsonl --vectors vectors.txt -o mine
+expect 2 "yours/README.md: no training wrote this file" "$STET" train --data train.tsv --vectors vectors.txt -o yours
+cmp -s kept.jsonl mine/train.jsonl && [ "$(cat yours/README.md)" = "my notes" ] || fail "files of somebody else were replaced"
+output "validation accuracy" "$STET" train --data train.tsv --vectors vectors.txt --epochs 1 -o s4 -q
 printf 'a good film\na bad film\n' >two.txt
 output '"label":"0"' "$STET" predict cnn --file two.txt --json
 [ "$("$STET" predict cnn <two.txt | wc -l)" = 2 ] || fail "predict reads standard input"

@@ -1,0 +1,113 @@
+/* train/folder.c - what is in the run's folder before it begins: nothing, an older run, or files of somebody else, which
+ * stay as they are. */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "train/run_state.h"
+
+/* config.json of the folder, or NULL. */
+static json_t *config_of(const run_state *r)
+{
+    char *path = path_join(r->a->out, "config.json");
+    json_t *o = NULL;
+    if (path && file_exists(path) && json_read_file(path, &o) != STET_OK)
+        o = NULL;
+    mem_free(path);
+    return o;
+}
+
+/* ---- whose folder it is ------------------------------------------------------------------- */
+
+/* Does train.jsonl begin as journal.c begins it? A run that was killed early leaves it empty. */
+static bool is_journal(const char *path)
+{
+    static const char begin[] = "{\"schema\":";
+    char got[sizeof begin] = "";
+    FILE *f = fopen(path, "r");
+    const size_t n = f ? fread(got, 1, sizeof begin - 1, f) : 0;
+    if (f)
+        fclose(f);
+    return f && (n == 0 || strcmp(got, begin) == 0);
+}
+
+static stet_status keep_foreign_files(const run_state *r)
+{
+    static const char *const written[] = {"train.jsonl", "config.json", "model.safetensors",
+                                          "vocab.txt", "README.md"};
+    json_t *config = config_of(r);
+    const bool ours = json_object_get(config, "stet") || is_journal(r->log_path);
+    json_decref(config);
+    stet_status st = STET_OK;
+    for (size_t i = 0; st == STET_OK && !ours && i < sizeof written / sizeof *written; i++) {
+        char *path = path_join(r->a->out, written[i]);
+        if (!path)
+            st = STET_ENOMEM;
+        else if (file_exists(path))
+            st = error_set(STET_EUSAGE,
+                           "%s: no training wrote this file, and one would replace it: choose "
+                           "another folder",
+                           path);
+        mem_free(path);
+    }
+    return st;
+}
+
+stet_status folder_open(run_state *r)
+{
+    TRY(dir_make(r->a->out));
+    r->log_path = path_join(r->a->out, "train.jsonl");
+    r->checkpoint_path = path_join(r->a->out, "checkpoint.safetensors");
+    return r->log_path && r->checkpoint_path ? keep_foreign_files(r) : STET_ENOMEM;
+}
+
+/* ---- a complete run ----------------------------------------------------------------------- */
+
+/* The first setting in which the run asked for differs from the one that is there, by name. */
+static stet_status same_run(const run_state *r, const json_t *config)
+{
+    json_t *now = json_pack("{s:s}", "model", r->p.m->desc->name), *v;
+    if (json_object_update_new(now, training_json(r, false)) != 0) {
+        json_decref(now);
+        return error_set(STET_ENOMEM, "out of memory");
+    }
+    const char *key;
+    stet_status st = STET_OK;
+    json_object_foreach(now, key, v)
+    {
+        const json_t *of = strcmp(key, "model") == 0 ? config : json_object_get(config, "training"),
+                     *then = json_object_get(of, key);
+        if (st != STET_OK || !then || json_equal(v, then) || strcmp(key, "run") == 0)
+            continue;
+        char *was = json_dumps(then, JSON_ENCODE_ANY), *is = json_dumps(v, JSON_ENCODE_ANY);
+        st = error_set(STET_EUSAGE,
+                       "%s: holds a complete run with %s %s, not %s: start without --resume, or "
+                       "choose another folder",
+                       r->a->out, key, was ? was : "?", is ? is : "?");
+        stet_free(was);
+        stet_free(is);
+    }
+    json_decref(now);
+    return st;
+}
+
+stet_status folder_take_complete(run_state *r, bool *complete)
+{
+    json_t *config = config_of(r);
+    const json_t *t = json_object_get(config, "training"),
+                 *epochs = json_object_get(t, "epochs_run");
+    *complete = json_is_integer(epochs) && !file_exists(r->checkpoint_path);
+    stet_status st = *complete ? same_run(r, config) : STET_OK;
+    if (*complete && st == STET_OK) {
+        r->at.epoch = (uint64_t)json_integer_value(epochs);
+        r->at.step = r->at.epoch * r->steps_per_epoch;
+        r->at.valid_loss = json_number_value(json_object_get(t, "valid_loss"));
+        r->stop.best_epoch = (uint64_t)json_integer_value(json_object_get(t, "best_epoch"));
+        r->stop.best = json_number_value(json_object_get(t, "valid_accuracy"));
+        log_info("%s: the run is complete, nothing to resume", r->a->out);
+    }
+    json_decref(config);
+    return st;
+}
