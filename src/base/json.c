@@ -38,12 +38,14 @@ stet_status json_read_file(const char *path, json_t **out)
 }
 
 /* jansson 2.14 ignores some failed allocations and would hand back a shortened string, hence the
- * count of failures. */
+ * count of failures (and mem_parsing, without which it might not come back). */
 stet_status json_read_text(const char *what, const char *text, size_t size, json_t **out)
 {
     const size_t failures = mem_failures();
     json_error_t e;
+    mem_parsing(true);
     *out = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
+    mem_parsing(false);
     if (mem_failures() != failures || (!*out && json_error_code(&e) == json_error_out_of_memory)) {
         json_decref(*out);
         *out = NULL;

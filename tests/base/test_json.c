@@ -196,6 +196,25 @@ static stet_status write_and_read(void *ctx)
     return st;
 }
 
+/* Tokens whose text has to grow: of 16 bytes, of many, and numbers. */
+static stet_status read_long_tokens(void *ctx)
+{
+    (void)ctx;
+    static const char text[] =
+        "{\"convs.0.weight\": 0.12345678901234567, \"lstm.weight_hh_l0_reverse\": [\"a text of "
+        "more "
+        "than thirty-two bytes \\u00e9\", 1234567890123456, 1.2345678901234e-10]}";
+    json_t *v = NULL;
+    const stet_status st = json_read_text("tokens", text, sizeof text - 1, &v);
+    json_decref(v);
+    return st;
+}
+
+TEST(a_long_token_survives_every_failed_allocation)
+{
+    CHECK_LE(10, ALLOC_FAIL_LOOP(read_long_tokens, NULL));
+}
+
 TEST(json_survives_every_failed_allocation)
 {
     char path[300];
