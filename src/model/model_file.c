@@ -134,8 +134,8 @@ static stet_status keep_extra(model *m, const json_t *o)
 {
     static const char *const ours[] = {"format", "stet",    "model",     "settings", "classes",
                                        "dim",    "max_len", "tokenizer", "words"};
-    m->extra = json_copy((json_t *)o);
-    if (!m->extra)
+    m->extra = json_copy((json_t *)o); /* leaves out what it has no memory for */
+    if (json_object_size(m->extra) != json_object_size(o))
         return error_set(STET_ENOMEM, "out of memory for the configuration");
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         json_object_del(m->extra, ours[i]);

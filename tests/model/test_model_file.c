@@ -3,6 +3,7 @@
 
 #include "alloc_fail.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "small_model.h"
 
 static stet_status save(void *m)
@@ -21,6 +22,42 @@ TEST(a_model_is_saved_whole_or_not_at_all)
     CHECK(stet_model_fingerprint(back) == stet_model_fingerprint(m));
     stet_model_free(back);
     stet_model_free(m);
+}
+
+/* Load, predict, compile, open a text, edit it; nothing of the configuration may be missing. */
+static stet_status use(void *unused)
+{
+    (void)unused;
+    stet_model *m;
+    TRY(stet_model_load(test_dir(), &m));
+    const size_t extra = json_object_size(m->extra);
+    float prob[2], logits[4];
+    const uint32_t ids[] = {2, 3, 4, 5};
+    const stet_edit edits[] = {{0, 7}, {1, 8}, {3, 9}};
+    stet_view *v = NULL;
+    stet_status st = stet_model_predict(m, "w1 w2 w3", 8, prob, NULL);
+    if (st == STET_OK)
+        st = stet_model_compile(m);
+    if (st == STET_OK)
+        st = stet_view_open(m, ids, 4, &v);
+    if (st == STET_OK)
+        st = stet_view_edits(v, edits, (const size_t[]){0, 1, 3}, 2, logits);
+    stet_view_free(v);
+    stet_model_free(m);
+    CHECK(st != STET_OK || extra == 3);
+    return st;
+}
+
+TEST(every_model_is_used_whole_or_not_at_all)
+{
+    stet_set_threads(1);
+    for (int k = 0; k < SMALL_KINDS; k++) {
+        model *m = small_model(k, 2, 1);
+        m->extra = json_pack("{s:{s:i}, s:s, s:i}", "training", "seed", 1, "a", "b", "c", 3);
+        CHECK_OK(stet_model_save(m, test_dir()));
+        stet_model_free(m);
+        CHECK_LE(100, ALLOC_FAIL_LOOP(use, NULL));
+    }
 }
 
 /* Allocations above a limit fail, as on a machine with little memory, and are counted. */
