@@ -32,6 +32,9 @@ typedef struct stet_results {
 STET_API stet_status stet_results_read(const char *dir, stet_results *out);
 STET_API void stet_results_deinit(stet_results *r); /* {0} is fine */
 
+/* A folder for results, with its parents; fine if it is there. */
+STET_API stet_status stet_folder_make(const char *path);
+
 #ifdef __cplusplus
 }
 #endif

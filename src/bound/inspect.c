@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "bound/gbm_cnn.h"
 #include "bound/gbm_gain.h"
@@ -196,6 +197,7 @@ static stet_status state_boxes(lstm_job *j)
                      n = len < j->m->max_len ? len : j->m->max_len;
         if (n == 0)
             continue;
+        TRY(interrupt_status());
         TRY(observe_text(j, c->ids + c->start[i], n, first));
         first = false;
     }
@@ -267,9 +269,12 @@ static stet_status lstm_fill(lstm_job *j)
     rng r = rng_stream(j->how->seed, STREAM_SAMPLE, 0);
     const size_t words = j->how->words ? j->how->words : 1;
     for (size_t k = 0; k < words; k++) {
+        TRY(interrupt_status());
+        progress("words", k, words, NULL);
         word_hull(&j->sets, j->m, draw_word(j, &r), j->v_lo, j->v_hi);
         TRY(add_bounds(j, j->v_lo, j->v_hi, 1 / (double)words));
     }
+    progress("words", words, words, NULL);
     return STET_OK;
 }
 

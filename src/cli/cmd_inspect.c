@@ -2,12 +2,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/commands.h"
 #include "cli/measured.h"
 #include "stet/bound.h"
 #include "stet/plot.h"
+#include "stet/results.h"
 
 enum { MOST = 2 }; /* models beside each other */
 
@@ -338,8 +338,9 @@ static stet_status plot_all(const inspect_cfg *cfg, const stet_gbm *g, const cha
 {
     double lo, hi;
     range_of(g, n, &lo, &hi);
-    mkdir(cfg->out, 0777); /* if that fails, writing says why */
-    stet_status st = plot_entries(cfg, g, dir, n, lo, hi);
+    stet_status st = stet_folder_make(cfg->out);
+    if (st == STET_OK)
+        st = plot_entries(cfg, g, dir, n, lo, hi);
     for (size_t i = 0; st == STET_OK && i < n; i++)
         st = plot_heat(cfg, &g[i], dir[i], i, lo, hi);
     return st;

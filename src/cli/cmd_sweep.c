@@ -1,16 +1,15 @@
 /* cli/cmd_sweep.c - stet sweep: a grid over the weights of the defences and the smoothing of the
  * vectors, with several seeds; what was measured as a table, JSON and plots. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/sweep_jobs.h"
 #include "stet/attack.h"
 #include "stet/plot.h"
+#include "stet/results.h"
 
 enum { MOST = 32 }; /* values of one list */
 
@@ -365,8 +364,8 @@ static stet_status run(void *config, const stet_rest *rest)
     stet_status st = check(cfg);
     if (st == STET_OK)
         st = make_grid(cfg, &g);
-    if (st == STET_OK && mkdir(cfg->out, 0777) != 0 && errno != EEXIST)
-        st = cli_fail(STET_EIO, "%s: %s", cfg->out, strerror(errno));
+    if (st == STET_OK)
+        st = stet_folder_make(cfg->out);
     const long cores =
         cfg->common.threads ? (long)cfg->common.threads : sysconf(_SC_NPROCESSORS_ONLN);
     sweep s = {.point = g.point,

@@ -206,8 +206,6 @@ typedef struct run_args {
 
 static stet_status fill_args(const train_cfg *cfg, run_args *r)
 {
-    if (cfg->common.device != 0)
-        return cli_fail(STET_ENOTSUP, "training on --device cuda is not part of this build");
     stet_status st = collect(cfg, true, r->store[0], r->model_settings);
     if (st == STET_OK)
         st = collect(cfg, false, r->store[1], r->defense_settings);

@@ -1,8 +1,6 @@
 /* cli/demo_files.c - corpus, substitution sets and word vectors of the demonstration. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/demo.h"
@@ -137,10 +135,10 @@ static stet_status claim_folder(const demo_cfg *cfg)
                            cfg->vectors ? cfg->vectors : "-", cfg->synonyms ? cfg->synonyms : "-");
     if (n >= (int)sizeof stamp)
         return cli_usage("the paths are too long");
-    if (mkdir(cfg->out, 0777) != 0 && errno != EEXIST)
-        return cli_fail(STET_EIO, "%s: %s", cfg->out, strerror(errno));
-    stet_results old;
-    stet_status st = stet_results_read(cfg->out, &old);
+    stet_results old = {0};
+    stet_status st = stet_folder_make(cfg->out);
+    if (st == STET_OK)
+        st = stet_results_read(cfg->out, &old);
     for (size_t i = 0; st == STET_OK && i < old.n; i++) {
         json_t *o = strcmp(old.name[i], "demo") == 0 ? json_loads(old.json[i], 0, NULL) : NULL;
         const char *is = json_string_value(json_object_get(o, "settings"));

@@ -141,8 +141,10 @@ static stet_status run(const cli_command *cmd, int argc, char **argv)
     if (st == STET_OK && (rest.n < cmd->min_args || rest.n > cmd->max_args))
         st = rest.n < cmd->min_args ? cli_usage("expected %s after 'stet %s'", cmd->args, cmd->name)
                                     : cli_usage("unexpected argument '%s'", rest.v[cmd->max_args]);
+    const cli_common *common = cfg;
+    if (st == STET_OK && common->device != 0)
+        st = cli_fail(STET_ENOTSUP, "--device cuda: no command of this build computes there");
     if (st == STET_OK) {
-        const cli_common *common = cfg;
         output_init(common);
         stet_set_threads((int)common->threads);
         signal(SIGINT, on_signal);

@@ -150,3 +150,8 @@ void stet_results_deinit(stet_results *r)
     mem_free(r->json);
     *r = (stet_results){0};
 }
+
+stet_status stet_folder_make(const char *path)
+{
+    return dir_make(path);
+}

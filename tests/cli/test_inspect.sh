@@ -47,5 +47,13 @@ expect 2 "--synonyms" "$STET" train --data train.tsv --vectors vectors.txt --mod
 expect 2 "--model bilstm" "$STET" train --data train.tsv --vectors vectors.txt --defense gbm --gbm-of gain -o x
 expect 2 "--beta" "$STET" train --data train.tsv --vectors vectors.txt --defense gbm --beta 2 -o x
 expect 2 "an option of defence 'gbm'" "$STET" train --data train.tsv --vectors vectors.txt --beta 0.1 -o x
-expect 1 "plots/entries.svg" "$STET" inspect cnn-gbm -o none/plots
+expect 1 "train.tsv: Not a directory" "$STET" inspect cnn-gbm -o train.tsv
+expect 1 "--device cuda" "$STET" inspect cnn-gbm --device cuda
+output "growth bounds" "$STET" inspect cnn-gbm -o new/plots
+[ -s new/plots/heat.svg ] || fail "a folder is made with its parents"
+
+# Ctrl-C ends a long inspection. (A background process of a script ignores SIGINT; SIGTERM is treated alike.)
+timeout -k 20 -s TERM 1 "$STET" inspect bilstm-gbm --data train.tsv --synonyms s --words 1000000 >/dev/null 2>err
+[ $? = 124 ] || fail "it was not stopped"
+grep -q "interrupted" err || fail "stderr: $(cat err)"
 exit $failed

@@ -95,9 +95,10 @@ grep -q 'certified,gbm' a/kappa-0.2_beta-0.1_seed-1/config.json || fail "both de
 output "kappa" "$STET" sweep -o b --kappas 0.2 -- $train --synonyms map.json --defense certified,gbm --beta 0.1
 grep -q 'certified,gbm' b/kappa-0.2_seed-1/config.json || fail "--defense after -- names more"
 
-output "lambda" "$STET" sweep -o l --smooths 0,2 -- $train --synonyms map.json
-[ -s l/smooth-2_seed-1/config.json ] || fail "smooth-2"
-grep -q '"smooth": 2.0' l/smooth-2_seed-1/config.json || fail "lambda does not reach the run"
+expect 1 "train.tsv: Not a directory" "$STET" sweep -o train.tsv --betas 0 -- $train
+output "lambda" "$STET" sweep -o new/l --smooths 0,2 -- $train --synonyms map.json
+[ -s new/l/smooth-2_seed-1/config.json ] || fail "smooth-2"
+grep -q '"smooth": 2.0' new/l/smooth-2_seed-1/config.json || fail "lambda does not reach the run"
 
 expect 2 "expected --betas, --kappas or --smooths" "$STET" sweep -o x -- $train
 expect 2 "expected -o DIR" "$STET" sweep --betas 1 -- $train
