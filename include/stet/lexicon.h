@@ -99,7 +99,8 @@ STET_API stet_status stet_subst_add_pairs(stet_subst_builder *b, const char *pat
  * same ending replace each other too; lemma_path may be NULL. */
 STET_API stet_status stet_subst_add_sememes(stet_subst_builder *b, const char *tsv_path,
                                             const char *lemma_path);
-/* Synonyms of the words of a vocabulary; of all parts of speech, nouns first. */
+/* Synonyms of the words of a vocabulary; of all parts of speech, nouns first. Here and below words
+ * with spaces or control characters, which no set holds, are passed over. */
 STET_API stet_status stet_subst_add_wordnet(stet_subst_builder *b, const stet_wordnet *w,
                                             const stet_vocab *words, stet_wn_variant variant);
 typedef enum stet_metric { STET_L2, STET_L2SQ, STET_COS } stet_metric;

@@ -175,6 +175,8 @@ stet_status stet_subst_add_wordnet(stet_subst_builder *b, const stet_wordnet *w,
         const char *word = stet_vocab_word(words, id);
         if (id % 1024 == 0)
             TRY(interrupt_status());
+        if (subst_word_fault(word, strlen(word)))
+            continue;
         if (variant == STET_WN_TEXTATTACK) { /* all parts of speech in one call */
             TRY(add_synonyms(b, w, word, STET_OTHER, variant));
             continue;
@@ -187,26 +189,33 @@ stet_status stet_subst_add_wordnet(stet_subst_builder *b, const stet_wordnet *w,
 
 /* ---- vectors ------------------------------------------------------------------------------ */
 
-/* Numbers in the builder of the words that have a vector, and their rows one after the other. */
-static stet_status gather_known(stet_subst_builder *b, const stet_vectors *t, const stet_vocab *v,
-                                uint32_t *id, float *row)
+/* Some words of GloVe hold spaces: no text has such a word, and no set. */
+static bool is_candidate(const stet_vectors *t, const stet_vocab *v, uint32_t id)
+{
+    const char *word = stet_vocab_word(v, id);
+    return t->known[id] && !subst_word_fault(word, strlen(word));
+}
+
+/* Numbers in the builder of the candidates, and their rows one after the other. */
+static stet_status gather_candidates(stet_subst_builder *b, const stet_vectors *t,
+                                     const stet_vocab *v, uint32_t *id, float *row)
 {
     size_t n = 0;
     for (uint32_t w = STET_FIRST_WORD; w < t->n; w++) {
-        if (!t->known[w])
+        if (!is_candidate(t, v, w))
             continue;
         const char *word = stet_vocab_word(v, w);
-        TRY(subst_intern(b, word, strlen(word), &id[n]));
+        TRY(strmap_add(&b->words, word, strlen(word), &id[n]));
         memcpy(row + n++ * t->dim, t->data + w * t->dim, t->dim * sizeof *row);
     }
     return STET_OK;
 }
 
-static size_t count_known(const stet_vectors *t)
+static size_t count_candidates(const stet_vectors *t, const stet_vocab *v)
 {
     size_t n = 0;
-    for (size_t w = STET_FIRST_WORD; w < t->n; w++)
-        n += t->known[w] != 0;
+    for (uint32_t w = STET_FIRST_WORD; w < t->n; w++)
+        n += is_candidate(t, v, w);
     return n;
 }
 
@@ -214,15 +223,15 @@ stet_status stet_subst_add_nearest(stet_subst_builder *b, const stet_vectors *t,
                                    const stet_vocab *v, size_t k, stet_metric metric,
                                    double threshold, bool strict)
 {
-    const size_t n = count_known(t);
-    k = k < n ? k : n; /* nobody has more */
     if (stet_vocab_size(v) != t->n)
         return error_set(STET_EUSAGE, "%zu vectors for a vocabulary of %zu words", t->n,
                          stet_vocab_size(v));
+    const size_t n = count_candidates(t, v);
+    k = k < n ? k : n; /* nobody has more */
     const nearest_options how = {k, metric, threshold, strict};
     uint32_t *id = mem_alloc(n, sizeof *id), *found = NULL;
     float *row = mem_aligned(n * t->dim, sizeof *row);
-    stet_status st = id && row ? gather_known(b, t, v, id, row) : STET_ENOMEM;
+    stet_status st = id && row ? gather_candidates(b, t, v, id, row) : STET_ENOMEM;
     if (st == STET_OK && k > 0 && !(found = mem_alloc(n, k * sizeof *found)))
         st = STET_ENOMEM;
     if (st == STET_OK)

@@ -107,15 +107,34 @@ TEST(babel_sememes_give_the_published_counts)
 
 /* ---- WordNet ------------------------------------------------------------------------------ */
 
+/* GloVe's 840B file has such words; they neither stand in a set nor count among the k. */
+TEST(words_with_spaces_are_no_neighbours)
+{
+    const char *const words[] = {"good", ". . .", "fine", "bad"};
+    float data[] = {0, 0, 1, 1.25f, 1.5f, 3};
+    unsigned char known[] = {0, 0, 1, 1, 1, 1};
+    const stet_vectors t = {.n = 6, .dim = 1, .data = data, .known = known, .n_known = 4};
+    stet_vocab *v;
+    CHECK_OK(stet_vocab_from_words(words, 4, &v));
+    stet_subst_builder *b = builder_of(NULL);
+    CHECK_OK(stet_subst_add_nearest(b, &t, v, 1, STET_L2, INFINITY, false));
+    stet_subst *s = built(b);
+    CHECK_LIST(s, "good", "fine");
+    CHECK_LIST(s, "fine", "good");
+    CHECK_LIST(s, "bad", "fine");
+    stet_subst_free(s);
+    stet_vocab_free(v);
+}
+
 TEST(wordnet_gives_the_synonyms_of_a_vocabulary)
 {
     stet_wordnet *w;
     if (!file_exists("/usr/share/wordnet/index.noun"))
         SKIP("no WordNet");
     CHECK_OK(stet_wordnet_open("/usr/share/wordnet", &w));
-    const char *const words[] = {"movie", "qwzx"};
+    const char *const words[] = {"a\x01z", "movie", "qwzx", ". . ."};
     stet_vocab *v;
-    CHECK_OK(stet_vocab_from_words(words, 2, &v));
+    CHECK_OK(stet_vocab_from_words(words, 4, &v));
     stet_subst_builder *b = builder_of(NULL);
     CHECK_OK(stet_subst_add_wordnet(b, w, v, STET_WN_TEXTATTACK));
     stet_subst *s = built(b);
