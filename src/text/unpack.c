@@ -150,22 +150,34 @@ static stet_status unpack_into(const char *path, const char *dir)
 
 /* ---- into place --------------------------------------------------------------------------- */
 
-static stet_status move_one(const char *from_dir, const char *to_dir, const char *name)
+typedef stet_status place_fn(const char *from, const char *to);
+
+static stet_status check_place(const char *from, const char *to)
+{
+    (void)from;
+    struct stat sb;
+    return lstat(to, &sb) != 0
+               ? STET_OK
+               : error_set(STET_EIO, "%s: is in the way of what was unpacked; move it or remove it",
+                           to);
+}
+
+static stet_status move_there(const char *from, const char *to)
+{
+    return rename(from, to) == 0 ? STET_OK : error_set(STET_EIO, "%s: %s", to, strerror(errno));
+}
+
+static stet_status for_entry(const char *from_dir, const char *to_dir, const char *name,
+                             place_fn *fn)
 {
     char *from = path_join(from_dir, name), *to = path_join(to_dir, name);
-    stet_status st = from && to ? STET_OK : STET_ENOMEM;
-    struct stat sb;
-    if (st == STET_OK && lstat(to, &sb) == 0)
-        st =
-            error_set(STET_EIO, "%s: is in the way of what was unpacked; move it or remove it", to);
-    if (st == STET_OK && rename(from, to) != 0)
-        st = error_set(STET_EIO, "%s: %s", to, strerror(errno));
+    const stet_status st = from && to ? fn(from, to) : STET_ENOMEM;
     mem_free(from);
     mem_free(to);
     return st;
 }
 
-static stet_status move_entries(const char *from_dir, const char *to_dir)
+static stet_status for_entries(const char *from_dir, const char *to_dir, place_fn *fn)
 {
     DIR *handle = opendir(from_dir);
     if (!handle)
@@ -174,9 +186,16 @@ static stet_status move_entries(const char *from_dir, const char *to_dir)
     struct dirent *entry;
     while (st == STET_OK && (entry = readdir(handle)))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            st = move_one(from_dir, to_dir, entry->d_name);
+            st = for_entry(from_dir, to_dir, entry->d_name, fn);
     closedir(handle);
     return st;
+}
+
+/* All places are looked at before the first is taken. */
+static stet_status move_entries(const char *from_dir, const char *to_dir)
+{
+    TRY(for_entries(from_dir, to_dir, check_place));
+    return for_entries(from_dir, to_dir, move_there);
 }
 
 static int remove_entry(const char *path, const struct stat *sb, int type, struct FTW *ftw)

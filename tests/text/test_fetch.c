@@ -357,3 +357,21 @@ TEST(unpacking_overwrites_nothing)
     check_file("to/mine", "mine", 4);
     CHECK_EQ(count_entries(in_dir("to")), 1);
 }
+
+/* Else the entries that were moved would themselves be in the way of the next attempt. */
+TEST(what_is_in_the_way_of_one_entry_keeps_out_all)
+{
+    const entry e[] = {{"a", "1", NULL}, {"b", "2", NULL}, {"c", "3", NULL}, {"d", "4", NULL}};
+    make_archive(in_dir("a.zip"), e, 4);
+    for (int k = 0; k < 4; k++) {
+        char folder[16], name[24];
+        snprintf(folder, sizeof folder, "to%d", k);
+        snprintf(name, sizeof name, "%s/%s", folder, e[k].name);
+        put(name, "mine", 4);
+        CHECK_FAILS(unpack(in_dir("a.zip"), in_dir(folder)), STET_EIO, "in the way");
+        CHECK_EQ(count_entries(in_dir(folder)), 1);
+        CHECK(unlink(in_dir(name)) == 0);
+        CHECK_OK(unpack(in_dir("a.zip"), in_dir(folder)));
+        CHECK_EQ(count_entries(in_dir(folder)), 4);
+    }
+}
