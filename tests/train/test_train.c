@@ -173,22 +173,33 @@ static void die_in_first_epoch(void *user, const char *what, uint64_t done, uint
         _exit(9);
 }
 
+/* Every model, every schedule, another number of threads for every part. */
 TEST(an_interrupted_run_resumes_to_the_same_bytes)
 {
-    stet_train_result r;
-    stet_train_args a = small_run("cnn", at("whole"));
-    CHECK_OK(stet_train(&a, &r));
-    a.out = at("parts");
-    int left = 7;
-    stet_set_progress(interrupt_after, &left);
-    CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "--resume");
-    a.resume = true;
-    left = 29;
-    CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "--resume");
-    stet_set_progress(NULL, NULL);
-    CHECK_OK(stet_train(&a, &r));
-    same_files(at("whole"), at("parts"));
-    CHECK_OK(stet_train(&a, &r)); /* complete: nothing to do */
+    static const stet_schedule schedules[] = {STET_CONSTANT, STET_COSINE, STET_STEP};
+    for (int k = 0; k < 3; k++) {
+        stet_train_result r;
+        stet_train_args a = small_run(kinds[k], at(k ? k == 1 ? "w1" : "w2" : "w0"));
+        const char *whole = a.out;
+        a.schedule = schedules[k];
+        a.clip = 0.5;
+        stet_set_threads(1);
+        CHECK_OK(stet_train(&a, &r));
+        a.out = at(k ? k == 1 ? "p1" : "p2" : "p0");
+        int left = 7;
+        stet_set_progress(interrupt_after, &left);
+        stet_set_threads(2);
+        CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "--resume");
+        a.resume = true;
+        left = 29;
+        stet_set_threads(3);
+        CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "--resume");
+        stet_set_progress(NULL, NULL);
+        stet_set_threads(1);
+        CHECK_OK(stet_train(&a, &r));
+        same_files(whole, a.out);
+        CHECK_OK(stet_train(&a, &r)); /* complete: nothing to do */
+    }
 }
 
 /* good* and bad* words may be replaced among themselves. */
