@@ -279,8 +279,9 @@ stet_status dir_make(const char *path)
             continue;
         const char end = p[1];
         p[1] = '\0';
-        if (mkdir(part, 0777) != 0 && !dir_exists(part))
-            st = fail(part, errno == EEXIST ? ENOTDIR : errno);
+        const int why = mkdir(part, 0777) == 0 ? 0 : errno; /* before dir_exists changes it */
+        if (why && !dir_exists(part))
+            st = fail(part, why == EEXIST ? ENOTDIR : why);
         p[1] = end;
     }
     mem_free(part);

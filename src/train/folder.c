@@ -1,6 +1,8 @@
 /* train/folder.c - what is in the run's folder before it begins: nothing, an older run, or files of somebody else, which
  * stay as they are. */
+#include <errno.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -55,9 +57,21 @@ static stet_status keep_foreign_files(const run_state *r)
     return st;
 }
 
+/* Two runs in one folder would leave the weights of one with the configuration of the other. */
+static stet_status lock_folder(run_state *r)
+{
+    r->folder = opendir(r->a->out);
+    if (!r->folder)
+        return error_set(STET_EIO, "%s: %s", r->a->out, strerror(errno));
+    if (flock(dirfd(r->folder), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return error_set(STET_EIO, "%s: another run is writing to this folder", r->a->out);
+    return STET_OK; /* where the file system has no locks, without one */
+}
+
 stet_status folder_open(run_state *r)
 {
     TRY(dir_make(r->a->out));
+    TRY(lock_folder(r));
     r->log_path = path_join(r->a->out, "train.jsonl");
     r->checkpoint_path = path_join(r->a->out, "checkpoint.safetensors");
     return r->log_path && r->checkpoint_path ? keep_foreign_files(r) : STET_ENOMEM;

@@ -2,6 +2,7 @@
 #ifndef TRAIN_RUN_STATE_H
 #define TRAIN_RUN_STATE_H
 
+#include <dirent.h>
 #include <stdio.h>
 
 #include "base/arena.h"
@@ -37,7 +38,8 @@ typedef struct run_state {
     uint64_t steps_per_epoch;
 
     position at;
-    FILE *log; /* train.jsonl */
+    DIR *folder; /* locked while the run writes there */
+    FILE *log;   /* train.jsonl */
     char *log_path, *checkpoint_path;
     double started, epoch_started;
 } run_state;
@@ -51,7 +53,8 @@ stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n,
 void run_tear_down(run_state *r);
 
 /* folder.c */
-stet_status folder_open(run_state *r); /* STET_EUSAGE when it holds files that no run wrote */
+/* STET_EUSAGE when it holds files that no run wrote, STET_EIO when another run is writing there. */
+stet_status folder_open(run_state *r);
 /* Is there a complete run? Then its numbers are taken over; one of other settings is STET_EUSAGE. */
 stet_status folder_take_complete(run_state *r, bool *complete);
 

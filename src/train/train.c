@@ -327,6 +327,8 @@ void run_tear_down(run_state *r)
 {
     if (r->log)
         fclose(r->log);
+    if (r->folder)
+        closedir(r->folder);
     defense_list_end(&r->defenses);
     mem_free(r->log_path);
     mem_free(r->checkpoint_path);

@@ -41,6 +41,20 @@ expect 2 "mine/train.jsonl: no training wrote this file" "$STET" train --data mi
 expect 2 "yours/README.md: no training wrote this file" "$STET" train --data train.tsv --vectors vectors.txt -o yours
 cmp -s kept.jsonl mine/train.jsonl && [ "$(cat yours/README.md)" = "my notes" ] || fail "files of somebody else were replaced"
 output "validation accuracy" "$STET" train --data train.tsv --vectors vectors.txt --epochs 1 -o s4 -q
+# Two runs do not share a folder.
+"$STET" train --data train.tsv --vectors vectors.txt --epochs 100000 --patience 0 -o shared >/dev/null 2>&1 &
+first=$!
+while [ ! -s shared/config.json ] && kill -0 $first 2>/dev/null; do sleep 0.05; done
+expect 1 "shared: another run is writing to this folder" "$STET" train --data train.tsv --vectors vectors.txt -o shared --resume
+kill -TERM $first
+wait $first
+[ $? = 130 ] || fail "the first run was disturbed"
+# Why a folder cannot be made: not that it is missing.
+mkdir readonly && chmod 555 readonly
+where=readonly/new
+[ "$(id -u)" = 0 ] && where=/sys/new
+"$STET" train --data train.tsv --vectors vectors.txt -o $where 2>err && fail "$where could be made"
+grep -q "No such file" err && fail "the reason is lost: $(cat err)"
 printf 'a good film\na bad film\n' >two.txt
 output '"label":"0"' "$STET" predict cnn --file two.txt --json
 [ "$("$STET" predict cnn <two.txt | wc -l)" = 2 ] || fail "predict reads standard input"
