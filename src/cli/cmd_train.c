@@ -204,9 +204,28 @@ typedef struct run_args {
     const char *model_settings[MAX_SETTINGS + 1], *defense_settings[MAX_SETTINGS + 1];
 } run_args;
 
+/* -1 stands for the model's own value; no other number below 0 means anything. */
+static stet_status check_own_values(const train_cfg *cfg)
+{
+    const struct {
+        const char *name;
+        double v;
+    } own[] = {{"lr", cfg->rate},
+               {"state-lr", cfg->state_rate},
+               {"weight-decay", cfg->decay},
+               {"dropout", cfg->dropout}};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (own[i].v < 0 && own[i].v != -1)
+            return cli_usage("--%s %g: expected -1 or a number of at least 0", own[i].name,
+                             own[i].v);
+    return STET_OK;
+}
+
 static stet_status fill_args(const train_cfg *cfg, run_args *r)
 {
-    stet_status st = collect(cfg, true, r->store[0], r->model_settings);
+    stet_status st = check_own_values(cfg);
+    if (st == STET_OK)
+        st = collect(cfg, true, r->store[0], r->model_settings);
     if (st == STET_OK)
         st = collect(cfg, false, r->store[1], r->defense_settings);
     if (st != STET_OK)
@@ -257,7 +276,9 @@ static stet_status run(void *config, const stet_rest *rest)
     (void)rest;
     const train_cfg *cfg = config;
     if (!cfg->data || !cfg->out || cfg->vectors.n == 0)
-        return cli_usage("expected --data FILE, --vectors FILE and -o DIR");
+        return cli_usage("expected --data FILE, --vectors FILE and -o DIR; missing:%s%s%s",
+                         cfg->data ? "" : " --data", cfg->vectors.n ? "" : " --vectors",
+                         cfg->out ? "" : " -o");
     static run_args r;
     stet_train_result result;
     stet_status st = fill_args(cfg, &r);
