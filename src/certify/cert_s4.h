@@ -79,9 +79,18 @@ typedef struct s4_station {
     s4_range box_y, box_b, box_centred;
     double *sigma_lo, *sigma_hi;      /* (n) */
     double *e_y;                      /* (H) */
-    double *e_g, *e_ab, *e_r, *e_out; /* e_ab (n): times the length of mix's row, plus */
-    double e_bias;                    /* this times |mix_b| */
+    double *e_g, *e_ab, *e_r, *e_out; /* e_ab (n), e_bias: see s4_mix_error */
+    double e_bias;
 } s4_station;
+
+/* Added to what rounding is relative to: more than an operation loses that underflows. */
+#define S4_TINY 1e-30
+
+/* What float32 may get wrong about a row of a and b at position p. */
+static inline double s4_mix_error(const s4_station *s, const s4_layer64 *l, size_t p, size_t row)
+{
+    return s->e_ab[p] * l->row[row] + s->e_bias * (fabs(l->mix_b[row]) + S4_TINY);
+}
 
 typedef struct s4_text {
     const s4_net64 *net;

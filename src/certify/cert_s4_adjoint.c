@@ -119,9 +119,8 @@ static void gate_back(const s4_text *t, const s4_station *s, const s4_layer64 *l
             range_put(ab, a, ival_mul(r, act_range(false, lo, hi)));
             const ival slopes = act_slopes(false, act_at(false, s->ab[b]), lo, hi);
             range_put(ab, b, ival_mul(r, ival_scale(s->ab[a], slopes)));
-            *slack +=
-                range_mag(ab, a) * (s->e_ab[p] * l->row[h] + s->e_bias * fabs(l->mix_b[h])) +
-                range_mag(ab, b) * (s->e_ab[p] * l->row[H + h] + s->e_bias * fabs(l->mix_b[H + h]));
+            *slack += range_mag(ab, a) * s4_mix_error(s, l, p, h) +
+                      range_mag(ab, b) * s4_mix_error(s, l, p, H + h);
         }
 }
 
@@ -202,7 +201,7 @@ bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double
     for (size_t i = 0; i < n * H; i++) {
         lam.mid[i] = om[i % H] / (double)n;
         lam.rad[i] = S4_OUTWARD * fabs(lam.mid[i]);
-        *slack += fabs(lam.mid[i]) * pooling * range_mag(t->out, i);
+        *slack += fabs(lam.mid[i]) * pooling * (range_mag(t->out, i) + S4_TINY);
     }
     for (size_t k = t->net->layers; k-- > 0;) {
         const s4_station *s = &t->layer[k];

@@ -168,7 +168,7 @@ static void encode(s4_text *t, const double *vectors)
                 t->x[k * H + h] += net->enc_b[h];
                 x = ival_with(x, t->x[k * H + h]);
             }
-            const double e = g * (net->enc_row[h] * longest + fabs(net->enc_b[h]));
+            const double e = g * (net->enc_row[h] * longest + fabs(net->enc_b[h]) + S4_TINY);
             t->e_x[p * H + h] = e;
             t->u[p * H + h] = t->x[t->start[p] * H + h];
             range_put(t->out, p * H + h, (ival){x.lo - e, x.hi + e});
@@ -190,12 +190,12 @@ static void convolution(s4_text *t, s4_station *s, const s4_layer64 *l, double *
         double sum = 0;
         for (size_t p = 0; p < n; p++)
             sum += range_mag(t->out, p * H + h) * range_mag(t->out, p * H + h);
-        s->e_y[h] = conv * l->K_norm[(n - 1) * H + h] * sqrt(sum);
+        s->e_y[h] = conv * (l->K_norm[(n - 1) * H + h] * sqrt(sum) + S4_TINY);
     }
     for (size_t i = 0; i < n * H; i++) {
         s->box_y.rad[i] = (s->box_y.rad[i] + s->e_y[i % H]) * (1 + S4_OUTWARD);
         const ival x = gelu_range(range_at(s->box_y, i));
-        s->e_g[i] = r->act * greater(fabs(x.lo), fabs(x.hi));
+        s->e_g[i] = r->act * (ival_mag(x) + S4_TINY);
         g[i] = gelu(s->y[i]);
         range_put(box_g, i, (ival){x.lo - s->e_g[i], x.hi + s->e_g[i]});
     }
@@ -220,8 +220,7 @@ static void mix(s4_text *t, s4_station *s, const s4_layer64 *l, const double *g,
             const size_t k = p * 2 * H + i;
             s->ab[k] += l->mix_b[i];
             box.mid[k] += l->mix_b[i];
-            box.rad[k] = (box.rad[k] + s->e_ab[p] * l->row[i] + gamma * fabs(l->mix_b[i])) *
-                         (1 + S4_OUTWARD);
+            box.rad[k] = (box.rad[k] + s4_mix_error(s, l, p, i)) * (1 + S4_OUTWARD);
         }
     }
 }
@@ -238,7 +237,8 @@ static void gate(s4_text *t, s4_station *s, s4_range ab)
             const ival open = act_range(false, act_at(false, x.lo), act_at(false, x.hi));
             const ival z = ival_mul(range_at(ab, a), open);
             const ival sum = ival_add(u, z);
-            s->e_r[i] = (r->act + 2 * r->unit) * range_mag(ab, a) + 2 * r->unit * ival_mag(sum);
+            s->e_r[i] =
+                (r->act + 2 * r->unit) * (range_mag(ab, a) + S4_TINY) + 2 * r->unit * ival_mag(sum);
             range_put(s->box_b, i, x);
             range_put(s->box_centred, i, ival_widen(sum, s->e_r[i]));
             s->centred[i] = t->u[i] + s->ab[a] * act_at(false, s->ab[b]).f;
@@ -259,9 +259,9 @@ static void norm_errors(const s4_text *t, s4_station *s, const s4_layer64 *l, si
     const double limit = sqrt((double)H - 1);
     for (size_t h = 0; h < H; h++) {
         const double n = lesser(range_mag(s->box_centred, p * H + h) / s->sigma_lo[p], limit);
-        s->e_out[p * H + h] =
-            (fabs(l->gamma[h]) * (off + n * e_sigma) + 2 * r->unit * fabs(l->beta[h])) *
-            (1 + 0x1p-10);
+        s->e_out[p * H + h] = (fabs(l->gamma[h]) * (off + (n + S4_TINY) * e_sigma) +
+                               2 * r->unit * (fabs(l->beta[h]) + S4_TINY)) *
+                              (1 + 0x1p-10);
     }
 }
 
@@ -401,7 +401,7 @@ void s4_pooled(const s4_text *t, double *clean, s4_range box)
             x += t->u[p * H + h];
             m += t->out.mid[p * H + h];
             r += t->out.rad[p * H + h];
-            size += range_mag(t->out, p * H + h);
+            size += range_mag(t->out, p * H + h) + S4_TINY;
         }
         clean[h] = x * share;
         box.mid[h] = m * share;

@@ -120,7 +120,7 @@ static void encode(ver_work *w, s4_state *s)
             iv box = {INFINITY, -INFINITY};
             double most = 0;
             for (size_t k = t->start[p]; k < t->start[p + 1]; k++) {
-                double x = m->enc_b[h], size = fabs(x);
+                double x = m->enc_b[h], size = fabs(x) + VER_TINY;
                 for (size_t d = 0; d < m->dim; d++) {
                     const double v =
                         (double)m->enc_w[h * m->dim + d] * m->table[t->word[k] * m->dim + d];
@@ -149,7 +149,7 @@ static void convolve(ver_work *w, s4_state *s, s4_layer *l)
             kk += l->K[p * H + h] * l->K[p * H + h];
             uu += iv_mag(s->box[p * H + h]) * iv_mag(s->box[p * H + h]);
         }
-        const double e = g * sqrt(kk) * sqrt(uu) * (1 + VER_OURS);
+        const double e = g * ((sqrt(kk) + VER_TINY) * sqrt(uu) + VER_TINY) * (1 + VER_OURS);
         for (size_t t = 0; t < n; t++) {
             double y = 0, mid = 0, rad = 0;
             for (size_t i = 0; i <= t; i++) {
@@ -164,7 +164,7 @@ static void convolve(ver_work *w, s4_state *s, s4_layer *l)
             l->e_y[at] = e;
             l->box_y[at] = iv_with(iv_widen((iv){mid, mid}, rad * (1 + VER_OURS) + e), y);
             const iv r = gelu_range(l->box_y[at]);
-            l->e_g[at] = ACT * iv_mag(r) * (1 + VER_OURS);
+            l->e_g[at] = ACT * (iv_mag(r) + VER_TINY) * (1 + VER_OURS);
             s->lam[at] = iv_widen(r, l->e_g[at]);
         }
     }
@@ -176,7 +176,7 @@ static iv mix_row(const s4_state *s, const s4_layer *l, size_t p, size_t row, si
 {
     const float *m = l->p->mix_w + row * H;
     const double b = l->p->mix_b[row];
-    double x = b, mid = b, rad = 0, size = fabs(b);
+    double x = b, mid = b, rad = 0, size = fabs(b) + VER_TINY;
     for (size_t h = 0; h < H; h++) {
         const iv g = s->lam[p * H + h];
         x += m[h] * gelu(l->y[p * H + h]);
@@ -198,7 +198,8 @@ static void gate(ver_work *w, s4_state *s, s4_layer *l)
             const iv a = mix_row(s, l, p, h, H, &l->a[i], &l->e_a[i]);
             l->box_b[i] = mix_row(s, l, p, H + h, H, &l->b[i], &l->e_b[i]);
             const iv r = iv_add(s->box[i], iv_mul(a, ver_range_of(false, l->box_b[i])));
-            l->e_r[i] = ((ACT + 2 * UNIT) * iv_mag(a) + 2 * UNIT * iv_mag(r)) * (1 + VER_OURS);
+            l->e_r[i] =
+                ((ACT + 2 * UNIT) * (iv_mag(a) + VER_TINY) + 2 * UNIT * iv_mag(r)) * (1 + VER_OURS);
             l->box_centred[i] = iv_widen(r, l->e_r[i]);
             l->centred[i] = s->u[i] + l->a[i] * ver_activation(false, l->b[i]);
         }
@@ -269,8 +270,9 @@ static void normalise(ver_work *w, s4_state *s, s4_layer *l, size_t p)
         const double gamma = l->p->norm_w[h], beta = l->p->norm_b[h];
         const iv n = iv_cap(iv_mul(box[h], inverse), (iv){-limit, limit});
         const double far_n = fmin(iv_mag(box[h]) / least, limit);
-        const double e =
-            (fabs(gamma) * (off + far_n * off_sigma) + 2 * UNIT * fabs(beta)) * (1 + 0x1p-10);
+        const double e = (fabs(gamma) * (off + (far_n + VER_TINY) * off_sigma) +
+                          2 * UNIT * (fabs(beta) + VER_TINY)) *
+                         (1 + 0x1p-10);
         l->e_out[p * H + h] = e;
         l->norm[p * H + h] = x[h] / l->sigma[p];
         s->u[p * H + h] = gamma * l->norm[p * H + h] + beta;

@@ -39,7 +39,7 @@ static ver_sum head(const ver_work *w, int label, int other)
     const double g = ver_gamma32(n + 2) + ver_gamma64(n + 8);
     ver_sum sum = {0};
     for (size_t h = 0; h < H; h++) {
-        double size = 0;
+        double size = VER_TINY;
         for (size_t p = 0; p < n; p++)
             size += iv_mag(s->box[p * H + h]) / (double)n;
         s->size[h] = size * (1 + g);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "model/s4.h"
 #include "model/variants.h"
 
 enum { WORDS = 60 };
@@ -42,6 +43,36 @@ model *harness_model(const char *kind, const char *const *settings, size_t dim, 
     stet_vocab_free(v);
     mem_free(data);
     return m;
+}
+
+model *harness_fresh(model *m)
+{
+    model *fresh;
+    CHECK_OK(stet_model_save(m, test_dir()));
+    CHECK_OK(stet_model_load(test_dir(), &fresh));
+    stet_model_free(m);
+    CHECK_OK(stet_model_compile(fresh));
+    return fresh;
+}
+
+static void scale_param(model *m, int id, float by)
+{
+    for (size_t i = 0; i < shape_count(m->params[id].shape); i++)
+        m->value[m->params[id].first + i] *= by;
+}
+
+model *harness_s4_of_little(const char *const *settings, uint64_t seed)
+{
+    model *m = harness_model("s4", settings, 4, 3, 1, seed);
+    for (size_t i = 0; i < m->n_words * m->dim; i++)
+        m->table[i] *= 1e-41f;
+    scale_param(m, S4_ENC_B, 0);
+    scale_param(m, S4_FIRST_LAYER + S4_C, 1e15f);
+    scale_param(m, S4_FIRST_LAYER + S4_D, 1e15f);
+    scale_param(m, S4_FIRST_LAYER + S4_MIX_W, 1e15f);
+    scale_param(m, S4_FIRST_LAYER + S4_MIX_B, 0);
+    scale_param(m, S4_FIRST_LAYER + S4_NORM_W, 1e10f);
+    return harness_fresh(m);
 }
 
 /* A word that is not among set[0..n). */

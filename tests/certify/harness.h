@@ -25,6 +25,13 @@ enum { HARNESS_POSITIONS = 32, HARNESS_SET = 8, HARNESS_METHODS = 8, HARNESS_CLA
 model *harness_model(const char *kind, const char *const *settings, size_t dim, size_t classes,
                      double scale, uint64_t seed);
 
+/* The same model compiled anew, after its numbers were changed; by way of test_dir(), takes m. */
+model *harness_fresh(model *m);
+
+/* An S4 model of one layer on vectors so small that float32 has few digits left of them, and with
+ * weights that bring them back to size: what underflow loses, the margin feels. */
+model *harness_s4_of_little(const char *const *settings, uint64_t seed);
+
 typedef struct cert_case {
     cert_task task; /* points into the arrays below: do not copy a case */
     uint32_t start[HARNESS_POSITIONS + 1], word[HARNESS_POSITIONS * HARNESS_SET];

@@ -337,6 +337,23 @@ TEST(numbers_that_float32_cannot_hold_are_noticed)
     stet_model_free(m);
 }
 
+TEST(what_underflows_is_part_of_the_bound)
+{
+    harness_tally tally = {0};
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        rng r = rng_stream(seed, STREAM_TEST, 15);
+        model *m = harness_s4_of_little(one_layer, seed);
+        cert_case c;
+        harness h;
+        harness_case(m, 1 + rng_below(&r, 3), 2, STET_ANY, &r, &c);
+        CHECK_OK(harness_init(&h, &cert_s4, m));
+        harness_check(&h, &c, 0, 0, &tally);
+        harness_deinit(&h);
+        stet_model_free(m);
+    }
+    CHECK_EQ(tally.violations, 0);
+}
+
 typedef struct use {
     const model *m;
     const cert_case *c;

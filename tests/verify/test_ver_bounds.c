@@ -72,13 +72,9 @@ static size_t compare_with_truth(const char *kind, const char *const *settings, 
         make_close(m, &c, noise, &r);
         pair p;
         double least[HARNESS_CLASSES];
-        model *fresh;
-        CHECK_OK(stet_model_save(m, test_dir()));
-        CHECK_OK(stet_model_load(test_dir(), &fresh)); /* compiled before the words were moved */
-        stet_model_free(m);
-        CHECK_OK(stet_model_compile(fresh));
-        harness_minimum(fresh, &c.task, least);
-        pair_open(&p, fresh);
+        m = harness_fresh(m);
+        harness_minimum(m, &c.task, least);
+        pair_open(&p, m);
         const ver_task t = task_of(&p, &c.task);
         open_task(&p, &t);
         for (int other = 0; other < 3; other++)
@@ -160,20 +156,17 @@ static size_t follow(const cert_family *f, const char *skip, const char *kind,
     size_t followed = 0;
     for (size_t i = 0; i < cases; i++) {
         rng r = rng_stream(i, STREAM_TEST, 7);
-        model *m = harness_model(kind, settings, 4, 3, 1.5, i), *fresh;
+        model *m = harness_model(kind, settings, 4, 3, 1.5, i);
         cert_case c;
         harness_case(m, 1 + rng_below(&r, n), 4, i % 3 == 0 ? STET_ANY : i % 3, &r, &c);
         make_close(m, &c, noise, &r);
-        CHECK_OK(stet_model_save(m, test_dir()));
-        CHECK_OK(stet_model_load(test_dir(), &fresh));
-        stet_model_free(m);
-        CHECK_OK(stet_model_compile(fresh));
+        m = harness_fresh(m);
         harness h;
         pair p;
         double drop[HARNESS_POSITIONS];
         uint32_t worst[HARNESS_POSITIONS];
-        CHECK_OK(harness_init(&h, f, fresh));
-        pair_open(&p, fresh);
+        CHECK_OK(harness_init(&h, f, m));
+        pair_open(&p, m);
         const ver_task t = task_of(&p, &c.task);
         CHECK_OK(f->open(h.work, &c.task));
         open_task(&p, &t);
@@ -266,4 +259,27 @@ TEST(what_overflows_float32_has_no_bound)
     expect_no_bound("s4", s4, HEAD, 1e38f);
     expect_no_bound("s4", s4, S4_FIRST_LAYER + S4_A, 1e3f);
     expect_no_bound("s4", s4, S4_FIRST_LAYER + S4_LOG_DT, -1e3f);
+}
+
+TEST(what_underflows_is_part_of_the_bound)
+{
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        rng r = rng_stream(seed, STREAM_TEST, 8);
+        pair p;
+        pair_open(&p, harness_s4_of_little(s4, seed));
+        cert_case c;
+        harness_case(p.m, 1 + rng_below(&r, 3), 2, STET_ANY, &r, &c);
+        double least[HARNESS_CLASSES];
+        harness_minimum(p.m, &c.task, least);
+        const ver_task t = task_of(&p, &c.task);
+        open_task(&p, &t);
+        for (int other = 0; other < 3; other++)
+            for (const char *const *method = p.v.kind->methods; *method && other != c.task.label;
+                 method++) {
+                double own;
+                CHECK_OK(p.v.kind->bound(&p.w, c.task.label, other, *method, NULL, &own));
+                CHECK_LE(own, least[other]);
+            }
+        pair_close(&p);
+    }
 }
