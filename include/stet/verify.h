@@ -40,6 +40,7 @@ typedef struct stet_verify_options {
 } stet_verify_options;
 
 typedef struct stet_verify_result {
+    size_t budget; /* substituted words that a certified text stands; SIZE_MAX: any number */
     size_t texts;  /* lines about texts */
     size_t failed; /* lines that do not hold, the first line counted too */
     size_t certified, broken, wrong, undecided; /* verdicts that stand */

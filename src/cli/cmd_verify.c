@@ -139,6 +139,8 @@ static stet_status print_json(const verify_cfg *cfg, const stet_verify_result *r
     json_t *o = cli_json_start(&cmd_verify, cfg);
     if (!o)
         return STET_ENOMEM;
+    json_object_set_new(o, "budget",
+                        r->budget == SIZE_MAX ? json_null() : json_integer((json_int_t)r->budget));
     json_object_set_new(o, "n", json_integer((json_int_t)r->texts));
     json_object_set_new(o, "failed", json_integer((json_int_t)r->failed));
     json_object_set_new(o, "claims", json_integer((json_int_t)r->claims));
@@ -157,6 +159,9 @@ static void print_text(const stet_verify_result *r)
            "undecided (%.1f s)\n",
            r->claims, r->certified + r->broken + r->wrong + r->undecided, r->certified, r->broken,
            r->wrong, r->undecided, r->seconds);
+    if (r->certified)
+        printf("substituted words in a certified text: %s\n",
+               r->budget == SIZE_MAX ? "any number" : cli_fmt("at most %zu", r->budget));
     if (r->claims)
         printf("smallest bound derived: %.6g\n", r->least);
 }

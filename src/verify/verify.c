@@ -19,8 +19,8 @@ typedef struct checker {
     stet_verify_result *r;
     ver_model model;
     ver_work work;
-    arena mem;                  /* of one line */
-    size_t budget, texts, next; /* stated by line 1; least index that the next text may have */
+    arena mem;          /* of one line */
+    size_t texts, next; /* stated by line 1; least index that the next text may have */
 } checker;
 
 static const char sum_key[] = ",\"sum\":\"";
@@ -82,7 +82,9 @@ static stet_status check_header(checker *c, const json_t *o)
     TRY(expect_text(o, "synonyms_fingerprint", c->how->synonyms_fingerprint));
     TRY(expect_text(o, "arithmetic", "float32"));
     TRY(expect_text(o, "method", NULL));
-    TRY(ver_budget_read(o, &c->budget));
+    TRY(ver_budget_read(o, &c->r->budget));
+    if (c->r->budget == 0)
+        return error_set(STET_EFORMAT, "\"budget\" is 0: without changes nothing is proved");
     TRY(json_get_int(o, "first line", "refine", 0, INT64_MAX, &refine));
     TRY(json_get_int(o, "first line", "texts", 0, INT64_MAX, &texts));
     c->texts = (size_t)texts;
@@ -101,7 +103,7 @@ static stet_status check_text(checker *c, const json_t *o)
     const char *problem = c->how->match ? c->how->match(c->how->user, &l.text) : NULL;
     if (problem)
         return error_set(STET_EFORMAT, "text %zu: %s", l.text.index, problem);
-    const stet_status st = ver_line_check(&c->work, &l, c->budget, &c->mem, c->r);
+    const stet_status st = ver_line_check(&c->work, &l, c->r->budget, &c->mem, c->r);
     if (st != STET_OK)
         return error_prefix(st, "text %zu", l.text.index);
     size_t *const count[] = {[VER_WRONG] = &c->r->wrong,

@@ -39,6 +39,8 @@ for model in cnn bilstm s4; do
         output '"failed":0' "$STET" verify cert.jsonl --model $model --json
     done
     "$STET" certify $model --data train.tsv --limit 6 --synonyms near --budget 1 -o cert.jsonl >/dev/null
+    grep -q '"certified"' cert.jsonl && output "certified text: at most 1" "$STET" verify cert.jsonl --model $model
+    output '"budget":1,' "$STET" verify cert.jsonl --model $model --json
     line=$(grep -n '"bound":' cert.jsonl | head -1 | cut -d: -f1)
     sed 's/"bound":/"bound":1/' cert.jsonl >edited.jsonl
     [ -z "$line" ] || expect 3 "do not hold" "$STET" verify edited.jsonl --model $model

@@ -16,6 +16,7 @@ TEST(true_claims_of_every_sort_stand)
     CHECK_OK(stet_verify_file(path_of("cert.jsonl"), test_dir(), NULL, &r));
     if (failed_lines(&f, NULL, &bad))
         test_fail(__FILE__, __LINE__, "line %zu: %s", bad.line, bad.why);
+    CHECK_EQ(r.budget, 1);
     CHECK_EQ(r.texts, TEXTS);
     CHECK_EQ(r.certified, 4);
     CHECK_EQ(r.broken, 1);
@@ -130,6 +131,7 @@ TEST(what_is_changed_is_named)
                    "model_fingerprint");
     expect_failure(&f, 0, "float32", "float64", "arithmetic");
     expect_failure(&f, 0, "\"budget\":1", "\"budget\":-1", "budget");
+    expect_failure(&f, 0, "\"budget\":1", "\"budget\":0", "nothing is proved");
     expect_failure(&f, 0, "\"budget\":1", "\"budget\":2", "certified for 1 changed words only");
     expect_failure(&f, 0, "\"refine\"", "\"rafine\"", "rafine");
     expect_failure(&f, 1, "certified", "broken", "\"edits\"");
