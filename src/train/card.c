@@ -15,10 +15,17 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* File names may hold any bytes; those that are not UTF-8 become U+FFFD when they are written. */
+/* File names may hold any bytes; those that are not UTF-8 become U+FFFD, as config.json has them. */
 static json_t *name_json(const char *path)
 {
-    return json_string_nocheck(base_name(path));
+    const char *name = base_name(path);
+    json_t *o = NULL;
+    buf quoted = {0};
+    buf_json_string(&quoted, name, strlen(name));
+    if (buf_status(&quoted) == STET_OK)
+        json_read_text(name, quoted.data, quoted.n, &o);
+    buf_deinit(&quoted);
+    return o;
 }
 
 static json_t *names_json(const char *const *list, size_t n)

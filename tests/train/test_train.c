@@ -475,6 +475,8 @@ TEST(file_names_may_hold_any_bytes)
     CHECK(strstr(text, "\"vectors\": [\"v\xef\xbf\xbd"
                        "c.txt\"]") != NULL);
     mem_free(text);
+    a.resume = true; /* the same run, complete */
+    CHECK_OK(stet_train(&a, &r));
 }
 
 TEST(a_damaged_model_folder_is_refused)
