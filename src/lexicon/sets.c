@@ -26,7 +26,7 @@ stet_status stet_sets_load(const char *path, stet_sets *out)
     if (built)
         return stet_subst_load(path, &out->words);
     json_t *root;
-    TRY(json_read_file(path, &root));
+    TRY(subst_read_json(path, &root));
     const stet_status st = maps_texts(root) ? subst_texts_from_json(root, path, &out->texts)
                                             : subst_from_json(root, path, &out->words);
     json_decref(root);

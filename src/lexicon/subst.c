@@ -208,10 +208,16 @@ stet_status subst_from_json(json_t *map, const char *name, stet_subst **out)
     return st;
 }
 
+stet_status subst_read_json(const char *path, json_t **out)
+{
+    const stet_status st = json_read_file(path, out);
+    return st == STET_EFORMAT ? error_prefix(st, "neither a built set nor a JSON map") : st;
+}
+
 static stet_status load_json(const char *path, stet_subst **out)
 {
     json_t *map;
-    TRY(json_read_file(path, &map));
+    TRY(subst_read_json(path, &map));
     const stet_status st = subst_from_json(map, path, out);
     json_decref(map);
     return st;

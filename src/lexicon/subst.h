@@ -62,6 +62,8 @@ struct stet_subst_builder {
 stet_status subst_intern(stet_subst_builder *b, const char *word, size_t len, uint32_t *id);
 stet_status subst_add_edge(stet_subst_builder *b, uint32_t from, uint32_t to); /* self: ignored */
 stet_status subst_add_set(stet_subst_builder *b, const stet_subst *s);
+/* The map that a file which is no built set must be. */
+stet_status subst_read_json(const char *path, json_t **out);
 /* Every pair of a parsed neighbour map; `name` is for messages. */
 stet_status subst_add_json(stet_subst_builder *b, json_t *map, const char *name);
 stet_status subst_from_json(json_t *map, const char *name, stet_subst **out);

@@ -43,6 +43,7 @@ expect 2 "needs a source" "$STET" synonyms build -o "$TMP/u"
 expect 2 "--wordnet needs words" "$STET" synonyms build --wordnet openattack -o "$TMP/u"
 expect 2 "--threshold high: expected a number" \
     "$STET" synonyms build --nearest "$TMP/vectors.txt" --threshold high -o "$TMP/u"
+expect 3 "neither a built set nor a JSON map: $TMP/words:1:" "$STET" synonyms stats "$TMP/words"
 expect 3 "map.json.bad:1:" sh -c "head -c 20 '$TMP/map.json' >'$TMP/map.json.bad'; '$STET' synonyms stats '$TMP/map.json.bad'"
 expect 3 "fingerprint mismatch" sh -c "(head -c 64 '$TMP/s'; printf x; tail -c +66 '$TMP/s') >'$TMP/s.bad'; '$STET' synonyms stats '$TMP/s.bad'"
 expect 3 "its header announces" sh -c "head -c 80 '$TMP/s' >'$TMP/s.bad'; '$STET' synonyms show '$TMP/s.bad' good"
