@@ -86,6 +86,10 @@ const char *cli_spark(const double *v, size_t n, double lo, double hi);
  * words marked. */
 void cli_diff_print(const json_t *example);
 
+/* Hours of work deserve a place to go: can a file be made there? Asked before, not after. NULL and "-" are fine. */
+stet_status cli_can_write(const char *path);
+double cli_now(void); /* seconds of a clock that only goes forward */
+
 /* From here on Ctrl-C does not wait for a step to finish: for commands that answer text after text and write no file. */
 void cli_end_at_once(void);
 /* Each line of standard input, its line end cut off. */

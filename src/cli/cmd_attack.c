@@ -296,6 +296,7 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
             "texts/s", NULL);
     stet_status st = print_settings(cfg, p);
     size_t errors = 0;
+    double candidates = 0;
     json_t *shown = NULL;
     for (size_t k = 0; st == STET_OK && k < p->n; k++) {
         stet_attack_result r;
@@ -303,6 +304,7 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
         if (st != STET_OK)
             break;
         errors += r.errors;
+        candidates += r.candidates_mean;
         if (r.timeouts)
             cli_note("%s: %zu texts took longer than %g s and are not counted", p->name[k],
                      r.timeouts, cfg->time_limit);
@@ -318,6 +320,8 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
     }
     json_decref(shown);
     cli_table_drop(&t);
+    if (st == STET_OK && candidates == 0)
+        cli_note_no_swaps(&cfg->source);
     if (st == STET_OK && errors)
         st = cli_fail(STET_EIO, "%zu texts got no answer from the victim and are not counted%s",
                       errors, cfg->log ? "; the log says why" : "");
@@ -334,6 +338,8 @@ static stet_status run(void *config, const stet_rest *rest)
     static plan p;
     inputs in = {0};
     stet_status st = make_plan(cfg, &p);
+    if (st == STET_OK)
+        st = cli_can_write(cfg->html);
     if (st == STET_OK)
         st = load(cfg, rest, &in);
     if (st == STET_OK)

@@ -1,10 +1,5 @@
 /* cli/cmd_embed.c - stet embed: word vectors from your own texts. */
-#include <errno.h>
-#include <libgen.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "cli/commands.h"
 #include "stet/text.h"
@@ -41,19 +36,6 @@ static const stet_opt opts[] = {
     STET_OPT_END,
 };
 
-/* Minutes of work deserve a place to go: look before, not after. */
-static stet_status check_folder(const char *path)
-{
-    if (strcmp(path, "-") == 0)
-        return STET_OK;
-    char *copy = strdup(path);
-    if (!copy)
-        return cli_fail(STET_ENOMEM, "out of memory");
-    const bool ok = access(dirname(copy), W_OK) == 0;
-    free(copy);
-    return ok ? STET_OK : cli_fail(STET_EIO, "%s: %s", path, strerror(errno));
-}
-
 static bool ends_with(const char *s, const char *end)
 {
     const size_t n = strlen(s), k = strlen(end);
@@ -74,20 +56,13 @@ static stet_status report(const embed_cfg *cfg, const stet_vectors *t, double se
     return cli_json_print(o);
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static stet_status run(void *config, const stet_rest *rest)
 {
     (void)rest;
     const embed_cfg *cfg = config;
     if (!cfg->data || !cfg->out)
         return cli_usage("--data FILE and -o FILE are needed");
-    stet_status st = check_folder(cfg->out);
+    stet_status st = cli_can_write(cfg->out);
     if (st != STET_OK)
         return st;
     const stet_data_options reading = {.header = -1, .unlabelled = cfg->unlabelled};
@@ -99,7 +74,7 @@ static stet_status run(void *config, const stet_rest *rest)
     how.seed = (uint64_t)cfg->common.seed;
     how.rate = cfg->rate;
     how.x_max = cfg->x_max;
-    const double start = now();
+    const double start = cli_now();
     stet_dataset *data = NULL;
     stet_vocab *v = NULL;
     stet_vectors t = {0};
@@ -110,7 +85,7 @@ static stet_status run(void *config, const stet_rest *rest)
         st = (ends_with(cfg->out, ".bin") ? stet_vectors_save_binary
                                           : stet_vectors_save_text)(&t, v, cfg->out);
     if (st == STET_OK)
-        st = report(cfg, &t, now() - start);
+        st = report(cfg, &t, cli_now() - start);
     stet_vectors_deinit(&t);
     stet_vocab_free(v);
     stet_dataset_free(data);

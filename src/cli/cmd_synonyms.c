@@ -270,7 +270,9 @@ static stet_status run_build(void *config, const stet_rest *rest)
                          "--sememes or --pairs");
     stet_subst *s = NULL;
     stet_subst_stats stats;
-    stet_status st = build(cfg, &s);
+    stet_status st = cli_can_write(cfg->out);
+    if (st == STET_OK)
+        st = build(cfg, &s);
     if (st == STET_OK)
         st = stet_subst_stats_of(s, NULL, STET_TOK_WORD, &stats);
     if (st == STET_OK)

@@ -36,9 +36,10 @@ static stet_status run_train(void *config, const stet_rest *rest)
     const train_cfg *cfg = config;
     if (!cfg->data || !cfg->out)
         return cli_usage("tag train needs --data FILE and --out FILE");
-    stet_tagger *t;
-    stet_status st =
-        stet_tagger_train(cfg->data, (size_t)cfg->epochs, (uint64_t)cfg->common.seed, &t);
+    stet_tagger *t = NULL;
+    stet_status st = cli_can_write(cfg->out);
+    if (st == STET_OK)
+        st = stet_tagger_train(cfg->data, (size_t)cfg->epochs, (uint64_t)cfg->common.seed, &t);
     if (st == STET_OK)
         st = stet_tagger_save(t, cfg->out);
     stet_tagger_free(t);

@@ -2,10 +2,12 @@
 #include "cli/output.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,7 +23,7 @@ static struct {
     char what[64];
 } state;
 
-static double now(void)
+double cli_now(void)
 {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
@@ -51,7 +53,7 @@ static void on_progress(void *user, const char *what, uint64_t done, uint64_t to
                         const char *note)
 {
     (void)user;
-    const double t = now();
+    const double t = cli_now();
     if (strncmp(state.what, what, sizeof state.what - 1) != 0 || done == 0) {
         snprintf(state.what, sizeof state.what, "%s", what);
         state.started = t;
@@ -195,6 +197,23 @@ const char *cli_style(const char *name)
             if (strcmp(styles[i].name, name) == 0)
                 return styles[i].code;
     return "";
+}
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+stet_status cli_can_write(const char *path)
+{
+    if (!path || strcmp(path, "-") == 0)
+        return STET_OK;
+    char *copy = strdup(path);
+    if (!copy)
+        return cli_fail(STET_ENOMEM, "out of memory");
+    struct stat is;
+    int why = access(dirname(copy), W_OK) == 0 ? 0 : errno;
+    if (!why && stat(path, &is) == 0 && S_ISDIR(is.st_mode))
+        why = EISDIR;
+    free(copy);
+    return why ? cli_fail(STET_EIO, "%s: %s", path, strerror(why)) : STET_OK;
 }
 
 /* ---- lines -------------------------------------------------------------------------------- */

@@ -67,3 +67,10 @@ void cli_texts_free(cli_texts *t)
     stet_model_free(t->model);
     *t = (cli_texts){0};
 }
+
+void cli_note_no_swaps(const cli_source *s)
+{
+    cli_note(
+        "warning: --synonyms %s has a substitute for no word of these texts: nothing was tried",
+        s->synonyms);
+}

@@ -44,5 +44,7 @@ stet_status cli_data_load(const cli_source *s, const stet_model *m, stet_dataset
 /* `dir` may be NULL: no model, and classes as the data has them. */
 stet_status cli_texts_load(const cli_source *s, const char *dir, uint64_t seed, cli_texts *out);
 void cli_texts_free(cli_texts *t);
+/* Numbers that look perfect because no word had a substitute deserve a warning. */
+void cli_note_no_swaps(const cli_source *s);
 
 #endif

@@ -2,6 +2,8 @@
 #
 #   expect STATUS 'part of stderr' COMMAND...    runs it; wants this exit status and, on stderr, one line with the part
 #   output 'part of stdout' COMMAND...           runs it; wants status 0 and the part on stdout
+#   repeat N FORMAT                              a small corpus: FORMAT N times, both its %d (or none) being 0, 1, ...
+#   vectors WORD...                              six numbers for each word, made from its letters
 set -u
 STET=$1
 TMP=$(mktemp -d)
@@ -28,4 +30,21 @@ output() {
     shift
     "$@" >"$TMP/.out" 2>"$TMP/.err" </dev/null || fail "'$*' exited with $?: $(cat "$TMP/.err")"
     grep -qF -- "$part" "$TMP/.out" || fail "'$*': stdout lacks '$part': $(head -5 "$TMP/.out")"
+}
+
+repeat() {
+    i=0
+    while [ $i -lt "$1" ]; do
+        # shellcheck disable=SC2059
+        printf "$2" $i $i
+        i=$((i + 1))
+    done
+}
+
+vectors() {
+    for w in "$@"; do
+        printf '%s' "$w"
+        for k in 1 2 3 4 5 6; do printf ' 0.%d' $(((${#w} * k * 7 + $(printf '%d' "'$w") * k) % 10)); done
+        echo
+    done
 }

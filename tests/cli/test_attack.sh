@@ -3,16 +3,8 @@
 . "$(dirname "$0")/cli_test.sh"
 cd "$TMP" || exit 1
 
-i=0
-while [ $i -lt 40 ]; do
-    printf '1\tthis film is good and fine number%d\n0\tthis film is bad and poor number%d\n' $i $i
-    i=$((i + 1))
-done >data.tsv
-for w in this film is good fine great bad poor awful and; do
-    printf '%s' $w
-    for k in 1 2 3 4 5 6; do printf ' 0.%d' $(((${#w} * k * 7 + $(printf '%d' "'$w") * k) % 10)); done
-    echo
-done >vectors.txt
+repeat 40 '1\tthis film is good and fine number%d\n0\tthis film is bad and poor number%d\n' >data.tsv
+vectors this film is good fine great bad poor awful and >vectors.txt
 echo '{"good": ["fine", "awful"], "bad": ["poor", "great"], "poor": ["great"]}' >sets.json
 echo film >stop.txt
 "$STET" train --data data.tsv --vectors vectors.txt --synonyms sets.json --lr 0.02 --batch 8 --epochs 6 -o cnn -q >/dev/null || fail "training"
@@ -75,5 +67,10 @@ expect 2 "did you mean 'pwws'" "$STET" attack cnn --data data.tsv --synonyms set
 expect 2 "option of attack 'ga'" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack pwws --ga-population 4
 expect 2 "either a model folder" "$STET" attack --data data.tsv --synonyms sets.json
 expect 2 "--synonyms" "$STET" attack cnn --data data.tsv
+expect 1 "nowhere/page.html: No such file" "$STET" attack cnn --data data.tsv --synonyms sets.json --html nowhere/page.html --log early.jsonl -q
+[ ! -e early.jsonl ] || fail "attacked before it was clear that the page can be written"
+echo '{"unheard": ["of"]}' >none.json
+expect 0 "none.json has a substitute for no word of these texts" "$STET" attack cnn --data data.tsv --synonyms none.json --attack pwws,ga --no-record
+[ "$(grep -c warning "$TMP/.err")" = 1 ] || fail "one warning is enough: $(cat "$TMP/.err")"
 expect 4 "below the required" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack greedy --require 1 -q
 exit $failed

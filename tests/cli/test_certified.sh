@@ -3,16 +3,8 @@
 . "$(dirname "$0")/cli_test.sh"
 cd "$TMP" || exit 1
 
-i=0
-while [ $i -lt 40 ]; do
-    printf '1\tthis film is good and fine and great number%d\n0\tthis film is bad and poor and awful number%d\n' $i $i
-    i=$((i + 1))
-done >train.tsv
-for w in this film is good fine great bad poor awful and; do
-    printf '%s' $w
-    for k in 1 2 3 4 5 6; do printf ' 0.%d' $(((${#w} * k * 7 + $(printf '%d' "'$w") * k) % 10)); done
-    echo
-done >vectors.txt
+repeat 40 '1\tthis film is good and fine and great number%d\n0\tthis film is bad and poor and awful number%d\n' >train.tsv
+vectors this film is good fine great bad poor awful and >vectors.txt
 echo '{"good": ["fine", "great"], "fine": ["good"], "bad": ["poor"], "poor": ["awful", "bad"]}' >neighbours.json
 "$STET" synonyms build --neighbours neighbours.json -o sets -q >/dev/null || fail "no sets"
 

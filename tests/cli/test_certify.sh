@@ -3,16 +3,8 @@
 . "$(dirname "$0")/cli_test.sh"
 cd "$TMP" || exit 1
 
-i=0
-while [ $i -lt 40 ]; do
-    printf '1\tthis film is good and fine number%d\n0\tthis film is bad and poor number%d\n' $i $i
-    i=$((i + 1))
-done >data.tsv
-for w in this film is good fine great bad poor awful and; do
-    printf '%s' $w
-    for k in 1 2 3 4 5 6; do printf ' 0.%d' $(((${#w} * k * 7 + $(printf '%d' "'$w") * k) % 10)); done
-    echo
-done >vectors.txt
+repeat 40 '1\tthis film is good and fine number%d\n0\tthis film is bad and poor number%d\n' >data.tsv
+vectors this film is good fine great bad poor awful and >vectors.txt
 echo '{"good": ["fine", "awful", "unheardof"], "bad": ["poor", "great"], "poor": ["great"]}' >sets.json
 for model in cnn bilstm s4; do
     "$STET" train --data data.tsv --vectors vectors.txt --synonyms sets.json --model $model --lr 0.02 --batch 8 --epochs 4 -o $model -q >/dev/null || fail "training"
@@ -57,6 +49,8 @@ output "nothing changes the answer" "$STET" predict cnn --certify --synonyms set
 
 expect 2 "--budget" "$STET" sandwich cnn $both --budget 2
 expect 2 "no attack 'nosuch'" "$STET" sandwich cnn $both --attack nosuch
+echo '{"unheard": ["of"]}' >none.json
+expect 0 "none.json has a substitute for no word of these texts" "$STET" certify cnn --data data.tsv --synonyms none.json --no-record
 expect 2 "belong together" "$STET" predict cnn --certify "good"
 expect 2 "no method 'jiont'" "$STET" certify cnn $on --method jiont
 expect 2 "--synonyms" "$STET" certify cnn --data data.tsv

@@ -3,16 +3,8 @@
 . "$(dirname "$0")/cli_test.sh"
 cd "$TMP" || exit 1
 
-i=0
-while [ $i -lt 40 ]; do
-    printf '1\tthis film is good and fine and great\n0\tthis film is bad and poor and awful\n'
-    i=$((i + 1))
-done >train.tsv
-for w in this film is good fine great bad poor awful and; do
-    printf '%s' $w
-    for k in 1 2 3 4 5 6; do printf ' 0.%d' $(((${#w} * k * 7 + $(printf '%d' "'$w") * k) % 10)); done
-    echo
-done >vectors.txt
+repeat 40 '1\tthis film is good and fine and great\n0\tthis film is bad and poor and awful\n' >train.tsv
+vectors this film is good fine great bad poor awful and >vectors.txt
 printf '{"good": ["fine", "great"], "bad": ["poor", "awful"]}' >map.json
 train="--data train.tsv --vectors vectors.txt --model cnn --filters 8 --lr 0.02 --batch 8 --epochs 3"
 
