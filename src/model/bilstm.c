@@ -63,7 +63,5 @@ const model_desc model_bilstm = {
     .compiled_free = bilstm_compiled_free,
     .view_new = bilstm_view_new,
     .view_open = bilstm_view_open,
-    .view_logits = bilstm_view_logits,
     .view_edits = bilstm_view_edits,
-    .view_free = bilstm_view_free,
 };

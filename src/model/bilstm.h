@@ -14,11 +14,9 @@ enum { LSTM_W_IH, LSTM_W_HH, LSTM_B_IH, LSTM_B_HH, LSTM_PER_DIRECTION };
 /* Views (bilstm_view.c). */
 stet_status bilstm_compile(const model *m, void **out);
 void bilstm_compiled_free(void *compiled);
-stet_status bilstm_view_new(const model *m, void **view);
-stet_status bilstm_view_open(void *view, const uint32_t *ids, size_t n);
-const float *bilstm_view_logits(const void *view);
-stet_status bilstm_view_edits(void *view, const stet_edit *edits, const size_t *start, size_t n,
+stet_view *bilstm_view_new(void);
+stet_status bilstm_view_open(stet_view *v);
+stet_status bilstm_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
                               float *logits);
-void bilstm_view_free(void *view);
 
 #endif

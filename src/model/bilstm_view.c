@@ -28,13 +28,9 @@ typedef struct compiled {
 } compiled;
 
 typedef struct view {
-    const model *m;
+    stet_view base;
     const compiled *c;
-    arena mem;
-    uint32_t *ids;
-    size_t n;
     real *h[2], *s[2]; /* (n + 1, P): state and cell after reading i words of a direction */
-    float *logits;
 } view;
 
 /* ---- compile ------------------------------------------------------------------------------ */
@@ -112,35 +108,16 @@ void bilstm_compiled_free(void *p)
 
 /* ---- opening a text ----------------------------------------------------------------------- */
 
-stet_status bilstm_view_new(const model *m, void **out)
+stet_view *bilstm_view_new(void)
 {
     view *v = mem_zalloc(1, sizeof *v);
-    if (!v)
-        return STET_ENOMEM;
-    v->m = m;
-    v->c = m->compiled;
-    v->logits = mem_zalloc(m->n_classes, sizeof *v->logits);
-    *out = v;
-    return v->logits ? STET_OK : STET_ENOMEM;
-}
-
-void bilstm_view_free(void *p)
-{
-    view *v = p;
-    arena_deinit(&v->mem);
-    mem_free(v->logits);
-    mem_free(v);
-}
-
-const float *bilstm_view_logits(const void *p)
-{
-    return ((const view *)p)->logits;
+    return v ? &v->base : NULL;
 }
 
 /* The i-th word that direction d reads stands at this position. */
 static size_t place(const view *v, int d, size_t i)
 {
-    return d ? v->n - 1 - i : i;
+    return d ? v->base.n - 1 - i : i;
 }
 
 static void read_clean(void *ctx, size_t d, int worker)
@@ -148,11 +125,11 @@ static void read_clean(void *ctx, size_t d, int worker)
     (void)worker;
     view *v = ctx;
     const compiled *c = v->c;
-    real *z = v->h[d] + (v->n + 1) * c->P; /* scratch rows behind the states */
+    real *z = v->h[d] + (v->base.n + 1) * c->P; /* scratch rows behind the states */
     memset(v->h[d], 0, c->P * sizeof *v->h[d]);
     memset(v->s[d], 0, c->P * sizeof *v->s[d]);
-    for (size_t i = 0; i < v->n; i++) {
-        const real *x = c->word[d] + v->ids[place(v, (int)d, i)] * c->G;
+    for (size_t i = 0; i < v->base.n; i++) {
+        const real *x = c->word[d] + v->base.ids[place(v, (int)d, i)] * c->G;
         real *h = v->h[d] + i * c->P, *s = v->s[d] + i * c->P, *h_next = h + c->P,
              *s_next = s + c->P;
         memset(h_next, 0, c->P * sizeof *h_next);
@@ -164,7 +141,7 @@ static void read_clean(void *ctx, size_t d, int worker)
 /* Logits from the last states of both directions. */
 static void head(const view *v, const real *forward, const real *backward, float *out)
 {
-    const model *m = v->m;
+    const model *m = v->base.m;
     const size_t H = v->c->H;
     const real *fc = model_value(m, (int)m->n_params - 2),
                *bias = model_value(m, (int)m->n_params - 1);
@@ -173,24 +150,19 @@ static void head(const view *v, const real *forward, const real *backward, float
                          vec_dot(fc + k * 2 * H + H, backward, H) + bias[k]);
 }
 
-stet_status bilstm_view_open(void *p, const uint32_t *ids, size_t n)
+stet_status bilstm_view_open(stet_view *p)
 {
-    view *v = p;
-    const compiled *c = v->c;
-    arena_restore(&v->mem, (arena_mark){0});
-    v->n = n;
-    v->ids = arena_new(&v->mem, uint32_t, n);
+    view *v = (view *)p;
+    const compiled *c = v->c = p->m->compiled;
+    const size_t n = p->n;
     for (int d = 0; d < 2; d++) {
-        v->h[d] = arena_new(&v->mem, real, (n + 1) * c->P + 2 * c->G);
-        v->s[d] = arena_new(&v->mem, real, (n + 1) * c->P);
+        v->h[d] = arena_new(&v->base.mem, real, (n + 1) * c->P + 2 * c->G);
+        v->s[d] = arena_new(&v->base.mem, real, (n + 1) * c->P);
         if (!v->h[d] || !v->s[d])
             return STET_ENOMEM;
     }
-    if (!v->ids)
-        return STET_ENOMEM;
-    memcpy(v->ids, ids, n * sizeof *ids);
     pool_run(2, read_clean, v);
-    head(v, v->h[0] + n * c->P, v->h[1] + n * c->P, v->logits);
+    head(v, v->h[0] + n * c->P, v->h[1] + n * c->P, v->base.logits);
     return STET_OK;
 }
 
@@ -219,12 +191,12 @@ typedef struct edits_job {
 /* Steps of direction d before the first and before the last edit of a variant. */
 static size_t first_step(const edits_job *j, int d, size_t i)
 {
-    return d ? j->v->n - 1 - j->edits[j->start[i + 1] - 1].pos : j->edits[j->start[i]].pos;
+    return d ? j->v->base.n - 1 - j->edits[j->start[i + 1] - 1].pos : j->edits[j->start[i]].pos;
 }
 
 static size_t last_step(const edits_job *j, int d, size_t i)
 {
-    return d ? j->v->n - 1 - j->edits[j->start[i]].pos : j->edits[j->start[i + 1] - 1].pos;
+    return d ? j->v->base.n - 1 - j->edits[j->start[i]].pos : j->edits[j->start[i + 1] - 1].pos;
 }
 
 static uint32_t word_at(const edits_job *j, size_t i, size_t pos)
@@ -232,7 +204,7 @@ static uint32_t word_at(const edits_job *j, size_t i, size_t pos)
     for (size_t e = j->start[i]; e < j->start[i + 1]; e++)
         if (j->edits[e].pos == pos)
             return j->edits[e].word;
-    return j->v->ids[pos];
+    return j->v->base.ids[pos];
 }
 
 SIMD_CLONES
@@ -272,12 +244,12 @@ static void run_direction(const edits_job *j, int d, size_t from, size_t to, scr
 {
     const view *v = j->v;
     const size_t P = v->c->P;
-    const real *clean = v->h[d] + v->n * P;
+    const real *clean = v->h[d] + v->base.n * P;
     for (size_t i = from; i < to; i++)
         memcpy(w->last[d] + (i - from) * P, clean, P * sizeof *clean);
     const size_t n = entry_order(j, d, from, to, w->entry);
     size_t entered = 0, active = 0;
-    for (size_t step = n ? first_step(j, d, w->entry[0]) : v->n; step < v->n; step++) {
+    for (size_t step = n ? first_step(j, d, w->entry[0]) : v->base.n; step < v->base.n; step++) {
         for (; entered < n && first_step(j, d, w->entry[entered]) == step; entered++, active++) {
             w->variant[active] = w->entry[entered];
             memcpy(w->h + active * P, v->h[d] + step * P, P * sizeof *w->h);
@@ -315,7 +287,7 @@ static void edits_piece(void *ctx, size_t piece, int worker)
     const edits_job *j = ctx;
     scratch *w = &j->work[worker];
     const size_t from = piece * PIECE, to = from + PIECE < j->n ? from + PIECE : j->n,
-                 P = j->v->c->P, K = j->v->m->n_classes;
+                 P = j->v->c->P, K = j->v->base.m->n_classes;
     run_direction(j, 0, from, to, w);
     run_direction(j, 1, from, to, w);
     for (size_t i = from; i < to; i++)
@@ -333,18 +305,18 @@ static bool scratch_init(arena *a, const compiled *c, scratch *w)
     return w->h && w->s && w->z && w->gates && w->last[0] && w->last[1];
 }
 
-stet_status bilstm_view_edits(void *p, const stet_edit *edits, const size_t *start, size_t n,
+stet_status bilstm_view_edits(stet_view *p, const stet_edit *edits, const size_t *start, size_t n,
                               float *logits)
 {
-    view *v = p;
-    const arena_mark mark = arena_save(&v->mem);
+    view *v = (view *)p;
+    const arena_mark mark = arena_save(&v->base.mem);
     const size_t workers = (size_t)stet_threads();
-    edits_job j = {v, edits, start, n, logits, arena_new(&v->mem, scratch, workers)};
+    edits_job j = {v, edits, start, n, logits, arena_new(&v->base.mem, scratch, workers)};
     bool ok = j.work != NULL;
     for (size_t i = 0; ok && i < workers; i++)
-        ok = scratch_init(&v->mem, v->c, &j.work[i]);
+        ok = scratch_init(&v->base.mem, v->c, &j.work[i]);
     if (ok)
         pool_run((n + PIECE - 1) / PIECE, edits_piece, &j);
-    arena_restore(&v->mem, mark);
+    arena_restore(&v->base.mem, mark);
     return ok ? STET_OK : STET_ENOMEM;
 }

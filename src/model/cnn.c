@@ -95,7 +95,5 @@ const model_desc model_cnn = {
     .compiled_free = cnn_compiled_free,
     .view_new = cnn_view_new,
     .view_open = cnn_view_open,
-    .view_logits = cnn_view_logits,
     .view_edits = cnn_view_edits,
-    .view_free = cnn_view_free,
 };

@@ -24,11 +24,9 @@ typedef struct cnn_compiled {
 /* Views (cnn_view.c). */
 stet_status cnn_compile(const model *m, void **out);
 void cnn_compiled_free(void *compiled);
-stet_status cnn_view_new(const model *m, void **view);
-stet_status cnn_view_open(void *view, const uint32_t *ids, size_t n);
-const float *cnn_view_logits(const void *view);
-stet_status cnn_view_edits(void *view, const stet_edit *edits, const size_t *start, size_t n,
+stet_view *cnn_view_new(void);
+stet_status cnn_view_open(stet_view *v);
+stet_status cnn_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
                            float *logits);
-void cnn_view_free(void *view);
 
 #endif

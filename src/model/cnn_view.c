@@ -33,13 +33,9 @@ typedef struct windows {
 } windows;
 
 typedef struct view {
-    const model *m;
+    stet_view base;
     const compiled *c;
-    arena mem;
-    uint32_t *ids;
-    size_t n; /* words, padding up to the widest kernel included */
     windows w[CNN_MAX_KERNELS];
-    float *logits;
 } view;
 
 /* ---- compile ------------------------------------------------------------------------------ */
@@ -105,29 +101,10 @@ void cnn_compiled_free(void *p)
 
 /* ---- opening a text ----------------------------------------------------------------------- */
 
-stet_status cnn_view_new(const model *m, void **out)
+stet_view *cnn_view_new(void)
 {
     view *v = mem_zalloc(1, sizeof *v);
-    if (!v)
-        return STET_ENOMEM;
-    v->m = m;
-    v->c = m->compiled;
-    v->logits = mem_zalloc(m->n_classes, sizeof *v->logits);
-    *out = v;
-    return v->logits ? STET_OK : STET_ENOMEM;
-}
-
-void cnn_view_free(void *p)
-{
-    view *v = p;
-    arena_deinit(&v->mem);
-    mem_free(v->logits);
-    mem_free(v);
-}
-
-const float *cnn_view_logits(const void *p)
-{
-    return ((const view *)p)->logits;
+    return v ? &v->base : NULL;
 }
 
 static const real *tap(const compiled *c, uint32_t word, size_t kernel, size_t l)
@@ -169,14 +146,14 @@ static void fill(real *y, real x, size_t n)
 static stet_status open_windows(view *v, size_t kernel)
 {
     const compiled *c = v->c;
-    const size_t k = c->k[kernel], F = c->filters, len = v->n < k ? k : v->n, n = len - k + 1,
-                 blocks = (n + BLOCK - 1) / BLOCK;
+    const size_t k = c->k[kernel], F = c->filters, len = v->base.n < k ? k : v->base.n,
+                 n = len - k + 1, blocks = (n + BLOCK - 1) / BLOCK;
     windows *w = &v->w[kernel];
     w->n = n;
-    w->sum = arena_znew(&v->mem, real, n * F);
-    w->before = arena_new(&v->mem, real, (n + 1) * F);
-    w->after = arena_new(&v->mem, real, (n + 1) * F);
-    w->block = arena_new(&v->mem, real, blocks * F);
+    w->sum = arena_znew(&v->base.mem, real, n * F);
+    w->before = arena_new(&v->base.mem, real, (n + 1) * F);
+    w->after = arena_new(&v->base.mem, real, (n + 1) * F);
+    w->block = arena_new(&v->base.mem, real, blocks * F);
     if (!w->sum || !w->before || !w->after || !w->block)
         return STET_ENOMEM;
     fill(w->before, lowest, F);
@@ -184,8 +161,9 @@ static stet_status open_windows(view *v, size_t kernel)
     fill(w->block, lowest, blocks * F);
     for (size_t t = 0; t < n; t++) {
         real *sum = w->sum + t * F;
-        for (size_t l = 0; l < k && t + l < v->n; l++) /* words past the end are zero vectors */
-            add_into(sum, tap(c, v->ids[t + l], kernel, l), F);
+        for (size_t l = 0; l < k && t + l < v->base.n;
+             l++) /* words past the end are zero vectors */
+            add_into(sum, tap(c, v->base.ids[t + l], kernel, l), F);
         memcpy(w->before + (t + 1) * F, w->before + t * F, F * sizeof *sum);
         max_into(w->before + (t + 1) * F, sum, F);
         max_into(w->block + t / BLOCK * F, sum, F);
@@ -197,19 +175,14 @@ static stet_status open_windows(view *v, size_t kernel)
     return STET_OK;
 }
 
-stet_status cnn_view_open(void *p, const uint32_t *ids, size_t n)
+stet_status cnn_view_open(stet_view *p)
 {
-    view *v = p;
-    arena_restore(&v->mem, (arena_mark){0});
-    v->n = n;
-    v->ids = arena_new(&v->mem, uint32_t, n);
-    if (!v->ids)
-        return STET_ENOMEM;
-    memcpy(v->ids, ids, n * sizeof *ids);
+    view *v = (view *)p;
+    v->c = p->m->compiled;
     for (size_t i = 0; i < v->c->n_kernels; i++)
         TRY(open_windows(v, i));
     const size_t none[2] = {0, 0};
-    return cnn_view_edits(v, NULL, none, 1, v->logits);
+    return cnn_view_edits(p, NULL, none, 1, p->logits);
 }
 
 /* ---- edits -------------------------------------------------------------------------------- */
@@ -247,13 +220,13 @@ static void edited_window(const view *v, size_t kernel, size_t t, const stet_edi
     if (covered == 1) {
         const size_t l = only->pos - t;
         max_swapped(y, sum, tap(c, only->word, kernel, l) + f,
-                    tap(c, v->ids[only->pos], kernel, l) + f, lanes);
+                    tap(c, v->base.ids[only->pos], kernel, l) + f, lanes);
         return;
     }
     real x[LANES];
     fill(x, 0, lanes);
-    for (size_t l = 0; l < k && t + l < v->n; l++) {
-        uint32_t word = v->ids[t + l];
+    for (size_t l = 0; l < k && t + l < v->base.n; l++) {
+        uint32_t word = v->base.ids[t + l];
         for (size_t i = 0; i < n; i++)
             if (e[i].pos == t + l)
                 word = e[i].word;
@@ -294,7 +267,7 @@ static void pool_filters(const view *v, size_t kernel, const stet_edit *e, size_
 
 static void variant_logits(const view *v, const stet_edit *e, size_t n, float *out)
 {
-    const model *m = v->m;
+    const model *m = v->base.m;
     const size_t F = v->c->filters, features = v->c->n_kernels * F;
     const real *fc = model_value(m, (int)m->n_params - 2),
                *bias = model_value(m, (int)m->n_params - 1);
@@ -329,13 +302,13 @@ static void edits_piece(void *ctx, size_t piece, int worker)
     const size_t end = (piece + 1) * PIECE < j->n ? (piece + 1) * PIECE : j->n;
     for (size_t i = piece * PIECE; i < end; i++)
         variant_logits(j->v, j->edits + j->start[i], j->start[i + 1] - j->start[i],
-                       j->logits + i * j->v->m->n_classes);
+                       j->logits + i * j->v->base.m->n_classes);
 }
 
-stet_status cnn_view_edits(void *p, const stet_edit *edits, const size_t *start, size_t n,
+stet_status cnn_view_edits(stet_view *p, const stet_edit *edits, const size_t *start, size_t n,
                            float *logits)
 {
-    edits_job j = {p, edits, start, n, logits};
+    edits_job j = {(const view *)p, edits, start, n, logits};
     pool_run((n + PIECE - 1) / PIECE, edits_piece, &j);
     return STET_OK;
 }

@@ -78,13 +78,20 @@ struct model_desc {
     /* fixed weights */
     stet_status (*compile)(const model *m, void **out);
     void (*compiled_free)(void *compiled);
-    stet_status (*view_new)(const model *m, void **view);
-    stet_status (*view_open)(void *view, const uint32_t *ids,
-                             size_t n); /* fills the view's own logits */
-    const float *(*view_logits)(const void *view);
-    stet_status (*view_edits)(void *view, const stet_edit *edits, const size_t *start, size_t n,
+    stet_view *(*view_new)(void);           /* a zeroed view of the kind's own; NULL: no memory */
+    stet_status (*view_open)(stet_view *v); /* fills v->logits */
+    stet_status (*view_edits)(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
                               float *logits);
-    void (*view_free)(void *view);
+};
+
+/* What the views of all kinds begin with: predict.c makes them, keeps their words and releases
+ * them. */
+struct stet_view {
+    const model *m;
+    arena mem;     /* of the opened text; emptied when another is opened */
+    uint32_t *ids; /* (n) its words */
+    size_t n;
+    float *logits; /* (K) its logits */
 };
 
 extern const model_desc *const model_descs[];   /* models.c, NULL at the end */

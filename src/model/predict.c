@@ -167,12 +167,6 @@ stet_status stet_model_predict(const stet_model *m, const char *text, size_t len
 
 /* ---- views -------------------------------------------------------------------------------- */
 
-struct stet_view {
-    const model *m;
-    void *impl;
-    size_t n;
-};
-
 stet_status stet_model_compile(stet_model *m)
 {
     return m->compiled ? STET_OK : m->desc->compile(m, &m->compiled);
@@ -183,13 +177,12 @@ stet_status stet_view_open(const stet_model *m, const uint32_t *ids, size_t n, s
     *out = NULL;
     if (!m->compiled)
         return error_set(STET_EUSAGE, "stet_model_compile() comes before stet_view_open()");
-    stet_view *v = mem_zalloc(1, sizeof *v);
+    stet_view *v = m->desc->view_new();
     if (!v)
         return STET_ENOMEM;
     v->m = m;
-    stet_status st = m->desc->view_new(m, &v->impl);
-    if (st == STET_OK)
-        st = stet_view_reopen(v, ids, n);
+    v->logits = mem_zalloc(m->n_classes, sizeof *v->logits);
+    const stet_status st = v->logits ? stet_view_reopen(v, ids, n) : STET_ENOMEM;
     if (st == STET_OK)
         *out = v;
     else
@@ -207,13 +200,18 @@ stet_status stet_view_reopen(stet_view *v, const uint32_t *ids, size_t n)
         if (ids[i] >= v->m->n_words)
             return error_set(STET_EUSAGE, "word id %u outside the vocabulary of %zu", ids[i],
                              v->m->n_words);
+    arena_restore(&v->mem, (arena_mark){0});
     v->n = n;
-    return v->m->desc->view_open(v->impl, ids, n);
+    v->ids = arena_new(&v->mem, uint32_t, n);
+    if (!v->ids)
+        return STET_ENOMEM;
+    memcpy(v->ids, ids, n * sizeof *ids);
+    return v->m->desc->view_open(v);
 }
 
 const float *stet_view_logits(const stet_view *v)
 {
-    return v->m->desc->view_logits(v->impl);
+    return v->logits;
 }
 
 stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
@@ -226,14 +224,14 @@ stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *
                 return error_set(STET_EUSAGE,
                                  "variant %zu: edit (%u, %u) is out of range or out of order", i,
                                  edits[e].pos, edits[e].word);
-    return n ? v->m->desc->view_edits(v->impl, edits, start, n, logits) : STET_OK;
+    return n ? v->m->desc->view_edits(v, edits, start, n, logits) : STET_OK;
 }
 
 void stet_view_free(stet_view *v)
 {
     if (!v)
         return;
-    if (v->impl)
-        v->m->desc->view_free(v->impl);
+    arena_deinit(&v->mem);
+    mem_free(v->logits);
     mem_free(v);
 }

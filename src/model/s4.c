@@ -139,7 +139,5 @@ const model_desc model_s4 = {
     .compiled_free = s4_compiled_free,
     .view_new = s4_view_new,
     .view_open = s4_view_open,
-    .view_logits = s4_view_logits,
     .view_edits = s4_view_edits,
-    .view_free = s4_view_free,
 };

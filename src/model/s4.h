@@ -29,11 +29,9 @@ enum {
 /* Views (s4_view.c). */
 stet_status s4_compile(const model *m, void **out);
 void s4_compiled_free(void *compiled);
-stet_status s4_view_new(const model *m, void **view);
-stet_status s4_view_open(void *view, const uint32_t *ids, size_t n);
-const float *s4_view_logits(const void *view);
-stet_status s4_view_edits(void *view, const stet_edit *edits, const size_t *start, size_t n,
+stet_view *s4_view_new(void);
+stet_status s4_view_open(stet_view *v);
+stet_status s4_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
                           float *logits);
-void s4_view_free(void *view);
 
 #endif

@@ -28,16 +28,12 @@ typedef struct compiled {
 } compiled;
 
 typedef struct view {
-    const model *m;
+    stet_view base;
     const compiled *c;
-    arena mem;
-    uint32_t *ids;
-    size_t n;
     real *y;       /* (n, H): convolution output */
     real *scale;   /* (n): largest |y_t|, for the test of movement */
     real *out;     /* (n, H): after the norm */
     double *total; /* (H): sum of out over the text */
-    float *logits;
 } view;
 
 /* ---- compile ------------------------------------------------------------------------------ */
@@ -220,29 +216,10 @@ static bool shallow(const model *m)
     return ((const s4_cfg *)m->cfg)->layers == 1;
 }
 
-stet_status s4_view_new(const model *m, void **out)
+stet_view *s4_view_new(void)
 {
     view *v = mem_zalloc(1, sizeof *v);
-    if (!v)
-        return STET_ENOMEM;
-    v->m = m;
-    v->c = m->compiled;
-    v->logits = mem_zalloc(m->n_classes, sizeof *v->logits);
-    *out = v;
-    return v->logits ? STET_OK : STET_ENOMEM;
-}
-
-void s4_view_free(void *p)
-{
-    view *v = p;
-    arena_deinit(&v->mem);
-    mem_free(v->logits);
-    mem_free(v);
-}
-
-const float *s4_view_logits(const void *p)
-{
-    return ((const view *)p)->logits;
+    return v ? &v->base : NULL;
 }
 
 static const real *encoding(const view *v, uint32_t word)
@@ -281,53 +258,50 @@ static void convolve(void *ctx, size_t t, int worker)
     real *y = v->y + t * H;
     memset(y, 0, H * sizeof *y);
     for (size_t p = 0; p <= t; p++)
-        add_product(y, v->c->kernel + (t - p) * H, encoding(v, v->ids[p]), H);
+        add_product(y, v->c->kernel + (t - p) * H, encoding(v, v->base.ids[p]), H);
     v->scale[t] = 1 + largest(y, H);
 }
 
 static stet_status open_clean(view *v)
 {
     const size_t H = v->c->H;
-    const arena_mark mark = arena_save(&v->mem);
+    const arena_mark mark = arena_save(&v->base.mem);
     block b;
-    real *mean = arena_new(&v->mem, real, H);
-    if (!mean || !block_init(&v->mem, v->c, &b))
+    real *mean = arena_new(&v->base.mem, real, H);
+    if (!mean || !block_init(&v->base.mem, v->c, &b))
         return STET_ENOMEM;
-    pool_run(v->n, convolve, v);
+    pool_run(v->base.n, convolve, v);
     memset(v->total, 0, H * sizeof *v->total);
-    for (size_t from = 0; from < v->n; from += ROWS) {
-        b.n = v->n - from < ROWS ? v->n - from : ROWS;
+    for (size_t from = 0; from < v->base.n; from += ROWS) {
+        b.n = v->base.n - from < ROWS ? v->base.n - from : ROWS;
         memcpy(b.y, v->y + from * H, b.n * H * sizeof *b.y);
         for (size_t r = 0; r < b.n; r++)
-            b.u[r] = encoding(v, v->ids[from + r]);
-        block_run(v->m, v->c, &b);
+            b.u[r] = encoding(v, v->base.ids[from + r]);
+        block_run(v->base.m, v->c, &b);
         memcpy(v->out + from * H, b.out, b.n * H * sizeof *b.out);
         for (size_t i = 0; i < b.n * H; i++)
             v->total[i % H] += (double)b.out[i];
     }
-    head(v->m, H, v->total, v->n, mean, v->logits);
-    arena_restore(&v->mem, mark);
+    head(v->base.m, H, v->total, v->base.n, mean, v->base.logits);
+    arena_restore(&v->base.mem, mark);
     return STET_OK;
 }
 
-stet_status s4_view_open(void *p, const uint32_t *ids, size_t n)
+stet_status s4_view_open(stet_view *p)
 {
-    view *v = p;
-    const size_t H = v->c->H;
-    arena_restore(&v->mem, (arena_mark){0});
-    v->n = n;
-    v->ids = arena_new(&v->mem, uint32_t, n);
-    v->y = arena_new(&v->mem, real, n * H);
-    v->scale = arena_new(&v->mem, real, n);
-    v->out = arena_new(&v->mem, real, n * H);
-    v->total = arena_new(&v->mem, double, H);
-    if (!v->ids || !v->y || !v->scale || !v->out || !v->total)
+    view *v = (view *)p;
+    v->c = p->m->compiled;
+    const size_t H = v->c->H, n = p->n;
+    v->y = arena_new(&v->base.mem, real, n * H);
+    v->scale = arena_new(&v->base.mem, real, n);
+    v->out = arena_new(&v->base.mem, real, n * H);
+    v->total = arena_new(&v->base.mem, double, H);
+    if (!v->y || !v->scale || !v->out || !v->total)
         return STET_ENOMEM;
-    memcpy(v->ids, ids, n * sizeof *ids);
-    if (shallow(v->m))
+    if (shallow(p->m))
         return open_clean(v);
     const size_t none[2] = {0, 0};
-    return variants_whole(v->m, ids, n, NULL, none, 1, v->logits);
+    return variants_whole(p->m, p->ids, n, NULL, none, 1, p->logits);
 }
 
 /* ---- edits -------------------------------------------------------------------------------- */
@@ -367,7 +341,7 @@ static void row_sum(real *RESTRICT y, const real *RESTRICT a, const real *RESTRI
 static void flush(const view *v, size_t from, scratch *w)
 {
     const size_t H = v->c->H;
-    block_run(v->m, v->c, &w->b);
+    block_run(v->base.m, v->c, &w->b);
     for (size_t r = 0; r < w->b.n; r++) {
         double *total = w->total + (w->variant[r] - from) * H;
         add_difference(total, w->b.out + r * H, v->out + w->pos[r] * H, H);
@@ -382,12 +356,12 @@ static void add_variant(const edits_job *j, size_t from, size_t i, scratch *w)
     const size_t H = v->c->H, n = j->start[i + 1] - j->start[i];
     const stet_edit *e = j->edits + j->start[i];
     for (size_t k = 0; k < n; k++) {
-        const real *new = encoding(v, e[k].word), *old = encoding(v, v->ids[e[k].pos]);
+        const real *new = encoding(v, e[k].word), *old = encoding(v, v->base.ids[e[k].pos]);
         for (size_t h = 0; h < H; h++)
             w->delta[k * H + h] = new[h] - old[h];
     }
     size_t read = 0; /* edits at positions <= t */
-    for (size_t t = n ? e[0].pos : v->n; t < v->n; t++) {
+    for (size_t t = n ? e[0].pos : v->base.n; t < v->base.n; t++) {
         const bool edited = read < n && e[read].pos == t;
         read += edited;
         memset(w->change, 0, H * sizeof *w->change);
@@ -399,7 +373,7 @@ static void add_variant(const edits_job *j, size_t from, size_t i, scratch *w)
             flush(v, from, w);
         const size_t r = w->b.n++;
         row_sum(w->b.y + r * H, v->y + t * H, w->change, H);
-        w->b.u[r] = encoding(v, edited ? e[read - 1].word : v->ids[t]);
+        w->b.u[r] = encoding(v, edited ? e[read - 1].word : v->base.ids[t]);
         w->variant[r] = i;
         w->pos[r] = t;
     }
@@ -417,7 +391,8 @@ static void edits_piece(void *ctx, size_t piece, int worker)
         add_variant(j, from, i, w);
     flush(v, from, w);
     for (size_t i = from; i < to; i++)
-        head(v->m, H, w->total + (i - from) * H, v->n, w->mean, j->logits + i * v->m->n_classes);
+        head(v->base.m, H, w->total + (i - from) * H, v->base.n, w->mean,
+             j->logits + i * v->base.m->n_classes);
 }
 
 static bool scratch_init(arena *a, const compiled *c, size_t most_edits, scratch *w)
@@ -430,23 +405,23 @@ static bool scratch_init(arena *a, const compiled *c, size_t most_edits, scratch
     return block_init(a, c, &w->b) && w->delta && w->change && w->mean && w->total;
 }
 
-stet_status s4_view_edits(void *p, const stet_edit *edits, const size_t *start, size_t n,
+stet_status s4_view_edits(stet_view *p, const stet_edit *edits, const size_t *start, size_t n,
                           float *logits)
 {
-    view *v = p;
-    if (!shallow(v->m))
-        return variants_whole(v->m, v->ids, v->n, edits, start, n, logits);
+    view *v = (view *)p;
+    if (!shallow(v->base.m))
+        return variants_whole(v->base.m, v->base.ids, v->base.n, edits, start, n, logits);
     size_t most = 0;
     for (size_t i = 0; i < n; i++)
         most = start[i + 1] - start[i] > most ? start[i + 1] - start[i] : most;
-    const arena_mark mark = arena_save(&v->mem);
+    const arena_mark mark = arena_save(&v->base.mem);
     const size_t workers = (size_t)stet_threads();
-    edits_job j = {v, edits, start, n, logits, arena_new(&v->mem, scratch, workers)};
+    edits_job j = {v, edits, start, n, logits, arena_new(&v->base.mem, scratch, workers)};
     bool ok = j.work != NULL;
     for (size_t i = 0; ok && i < workers; i++)
-        ok = scratch_init(&v->mem, v->c, most, &j.work[i]);
+        ok = scratch_init(&v->base.mem, v->c, most, &j.work[i]);
     if (ok)
         pool_run((n + PIECE - 1) / PIECE, edits_piece, &j);
-    arena_restore(&v->mem, mark);
+    arena_restore(&v->base.mem, mark);
     return ok ? STET_OK : STET_ENOMEM;
 }
