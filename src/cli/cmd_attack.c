@@ -296,7 +296,7 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
             "texts/s", NULL);
     stet_status st = print_settings(cfg, p);
     size_t errors = 0;
-    double candidates = 0;
+    bool swaps = false;
     json_t *shown = NULL;
     for (size_t k = 0; st == STET_OK && k < p->n; k++) {
         stet_attack_result r;
@@ -304,7 +304,11 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
         if (st != STET_OK)
             break;
         errors += r.errors;
-        candidates += r.candidates_mean;
+        swaps |= r.n == 0 || r.candidates_mean > 0;
+        if (strcmp(p->name[k], "exhaustive") == 0 && r.decided < r.correct)
+            cli_note("exhaustive: %zu texts have too many combinations (--exhaustive-cap): not "
+                     "tried, and counted as not turned",
+                     r.correct - r.decided);
         if (r.timeouts)
             cli_note("%s: %zu texts took longer than %g s and are not counted", p->name[k],
                      r.timeouts, cfg->time_limit);
@@ -320,7 +324,7 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
     }
     json_decref(shown);
     cli_table_drop(&t);
-    if (st == STET_OK && candidates == 0)
+    if (st == STET_OK && !swaps)
         cli_note_no_swaps(&cfg->source);
     if (st == STET_OK && errors)
         st = cli_fail(STET_EIO, "%zu texts got no answer from the victim and are not counted%s",

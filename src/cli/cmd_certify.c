@@ -101,7 +101,7 @@ static stet_status report(const certify_cfg *cfg, const char *dir, const cli_tex
                                    .sets_path = cfg->source.synonyms},
                    json_incref(numbers));
     json_decref(numbers);
-    if (r->candidates_mean == 0)
+    if (r->n > 0 && r->candidates_mean == 0)
         cli_note_no_swaps(&cfg->source);
     if (r->certified < cfg->require)
         cli_require_failed("the certified share is %.4f, below the required %.4f", r->certified,
