@@ -16,11 +16,12 @@
 #include "base/simd.h"
 #include "bound/interval.h"
 #include "model/bilstm.h"
+#include "tensor/cpu/lstm_walk.h"
 #include "tensor/cpu/panel.h"
 #include "tensor/kernels.h"
 
 /* Texts of a piece; columns of a piece of the input's gradient. */
-enum { GROUP = 16, COLUMNS = 64 };
+enum { GROUP = LSTM_GROUP, COLUMNS = 64 };
 
 /* One direction. */
 typedef struct direction {
@@ -69,41 +70,8 @@ static lstm lstm_of(const node *n)
     s.H = shape_cols(s.w[LSTM_W_HH]->shape);
     s.G = panel_padded(4 * s.H);
     s.P = panel_padded(s.H);
-    s.groups = (s.seq->n_texts + GROUP - 1) / GROUP;
+    s.groups = lstm_groups(s.seq);
     return s;
-}
-
-/* ---- a piece's way through time ----------------------------------------------------------- */
-
-/* Texts b .. b + n run at step t, and are rows row .. row + n of what is kept. */
-typedef struct walk {
-    size_t dir, b, n, t, row;
-} walk;
-
-static size_t text_len(const lstm *s, size_t b)
-{
-    return s->seq->start[b + 1] - s->seq->start[b];
-}
-
-static walk walk_start(const lstm *s, size_t piece)
-{
-    const size_t b = piece / 2 * GROUP, left = s->seq->n_texts - b;
-    return (walk){piece % 2, b, left < GROUP ? left : GROUP, 0, s->seq->start[b]};
-}
-
-/* How many of the texts that run now have a next step. */
-static size_t going_on(const lstm *s, const walk *w)
-{
-    size_t n = w->n;
-    while (n && text_len(s, w->b + n - 1) <= w->t + 1)
-        n--;
-    return n;
-}
-
-static size_t token(const lstm *s, const walk *w, size_t r)
-{
-    const uint32_t *start = s->seq->start + w->b + r;
-    return w->dir ? start[1] - 1 - w->t : start[0] + w->t;
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
@@ -161,10 +129,10 @@ SIMD_CLONES static void to_centre_and_radius(size_t H, const real *RESTRICT lo,
 
 /* One text's step: `c_next` is where its cell goes, `h_next` its state as centre and radius; NULL
  * after the last word, when the state is the result. */
-static void step_forward(const lstm *s, const walk *w, size_t r, real *c_next, real *h_next)
+static void step_forward(const lstm *s, const lstm_walk *w, size_t r, real *c_next, real *h_next)
 {
     const direction *d = &s->dir[w->dir];
-    const size_t H = s->H, G = s->G, row = w->row + r, at = token(s, w, r);
+    const size_t H = s->H, G = s->G, row = w->row + r, at = walk_token(s->seq, w, r);
     real *lo = d->gate + row * 2 * G, *hi = lo + G, *tau = d->tau + row * 2 * H;
     d->lo_row[row] = s->s->lo_row[at];
     d->hi_row[row] = s->s->hi_row[at];
@@ -187,12 +155,12 @@ static void forward_piece(void *ctx, size_t piece, int worker)
     (void)worker;
     lstm *s = ctx;
     const size_t H = s->H, G = s->G;
-    walk w = walk_start(s, piece);
+    lstm_walk w = walk_start(s->seq, piece);
     const direction *d = &s->dir[w.dir];
     memset(d->h + w.row * 2 * H, 0, w.n * 2 * H * sizeof *d->h);
     memset(d->c + w.row * 2 * H, 0, w.n * 2 * H * sizeof *d->c);
     while (w.n) {
-        const size_t next = going_on(s, &w), after = w.row + w.n;
+        const size_t next = walk_going_on(s->seq, &w), after = w.row + w.n;
         const real *h = d->h + w.row * 2 * H;
         real *gate = d->gate + w.row * 2 * G;
         panel_product(w.n, G, H, h, 2 * H, d->u, gate, 2 * G);
@@ -328,7 +296,7 @@ static void backward_piece(void *ctx, size_t piece, int worker)
 {
     const lstm *s = ctx;
     const size_t H = s->H, G = s->G, P = s->P;
-    walk w = walk_start(s, piece);
+    lstm_walk w = walk_start(s->seq, piece);
     const direction *d = &s->dir[w.dir];
     const size_t texts = w.n;
     real *dh = s->scratch + (size_t)worker * s->scratch_size;        /* (GROUP, 2, H) */
@@ -336,8 +304,8 @@ static void backward_piece(void *ctx, size_t piece, int worker)
     real *centre = dc + GROUP * 2 * H, *radius = centre + GROUP * P; /* (GROUP, P) */
     w.row = s->seq->start[w.b + texts];
     w.n = 0;
-    for (w.t = text_len(s, w.b); w.t-- > 0;) {
-        while (w.n < texts && text_len(s, w.b + w.n) > w.t) { /* this is a text's last word */
+    for (w.t = text_len(s->seq, w.b); w.t-- > 0;) {
+        while (w.n < texts && text_len(s->seq, w.b + w.n) > w.t) { /* this is a text's last word */
             const real *dy = s->dy + (w.b + w.n) * 4 * H + w.dir * H;
             memcpy(dh + w.n * 2 * H, dy, H * sizeof *dh);
             memcpy(dh + w.n * 2 * H + H, dy + 2 * H, H * sizeof *dh);

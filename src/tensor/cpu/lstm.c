@@ -14,13 +14,14 @@
 #include "base/pool.h"
 #include "base/simd.h"
 #include "tensor/cpu/lstm_step.h"
+#include "tensor/cpu/lstm_walk.h"
 #include "tensor/cpu/panel.h"
 #include "tensor/kernels.h"
 #include "tensor/op_args.h"
 #include "tensor/tape.h"
 
 /* Texts of a piece; tokens in one update of a recurrent gradient; input rows of a piece. */
-enum { GROUP = 16, CHUNK = 32, ROWS = 64 };
+enum { GROUP = LSTM_GROUP, CHUNK = 32, ROWS = 64 };
 
 typedef struct kept {
     lstm_cell cell[2];
@@ -62,11 +63,6 @@ typedef struct lstm {
     real *db; /* (pieces of ROWS, 2 G) */
 } lstm;
 
-static size_t text_len(const lstm *s, size_t b)
-{
-    return s->seq->start[b + 1] - s->seq->start[b];
-}
-
 static size_t smaller(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -79,7 +75,7 @@ static lstm lstm_of(const node *n)
     s.H = shape_cols(s.w[1]->shape);
     s.G = lstm_padded(4 * s.H);
     s.P = lstm_padded(s.H);
-    s.groups = (s.seq->n_texts + GROUP - 1) / GROUP;
+    s.groups = lstm_groups(s.seq);
     s.y = n->value;
     return s;
 }
@@ -100,36 +96,6 @@ static void pack_direction(void *ctx, size_t d, int worker)
     s->keep.cell[d] = (lstm_cell){H, G, s->P, bias, u, u_back};
 }
 
-/* a piece ------------------------------------------------------------------------------------ */
-
-/* A piece's way through time: texts b .. b + n run at step t, and are rows row .. row + n of what
- * is kept. */
-typedef struct walk {
-    size_t dir, b, n, t, row;
-} walk;
-
-static walk walk_start(const lstm *s, size_t piece)
-{
-    const size_t b = piece / 2 * GROUP;
-    return (walk){piece % 2, b, smaller(GROUP, s->seq->n_texts - b), 0, s->seq->start[b]};
-}
-
-/* How many of the texts that run now have a next step. */
-static size_t going_on(const lstm *s, const walk *w)
-{
-    size_t n = w->n;
-    while (n && text_len(s, w->b + n - 1) <= w->t + 1)
-        n--;
-    return n;
-}
-
-/* The token that text r of the piece reads at this step. */
-static size_t token(const lstm *s, const walk *w, size_t r)
-{
-    const uint32_t *start = s->seq->start + w->b + r;
-    return w->dir ? start[1] - 1 - w->t : start[0] + w->t;
-}
-
 /* forward ------------------------------------------------------------------------------------ */
 
 /* Where a step finds the old state and leaves its gates. Recording, each step has rows of its own;
@@ -138,7 +104,7 @@ typedef struct place {
     real *gates, *h, *c;
 } place;
 
-static place first_place(const lstm *s, const walk *w, real *ring)
+static place first_place(const lstm *s, const lstm_walk *w, real *ring)
 {
     const size_t P = s->P, d = w->dir;
     if (s->record)
@@ -147,7 +113,7 @@ static place first_place(const lstm *s, const walk *w, real *ring)
     return (place){ring, ring + GROUP * s->G, ring + GROUP * (s->G + 2 * P)};
 }
 
-static place next_place(const lstm *s, const walk *w, place p)
+static place next_place(const lstm *s, const lstm_walk *w, place p)
 {
     if (s->record)
         return (place){p.gates + w->n * s->G, p.h + w->n * s->P, p.c + w->n * s->P};
@@ -161,16 +127,16 @@ static void forward_piece(void *ctx, size_t piece, int worker)
     const size_t P = s->P;
     real *lost = s->scratch + (size_t)worker * s->scratch_size; /* (P): last c of a text */
     real *z = lost + P;                                         /* (GROUP, G) */
-    walk w = walk_start(s, piece);
+    lstm_walk w = walk_start(s->seq, piece);
     place p = first_place(s, &w, z + GROUP * s->G);
     memset(p.c, 0, w.n * P * sizeof *p.c);
     while (w.n) {
-        const size_t next = going_on(s, &w);
+        const size_t next = walk_going_on(s->seq, &w);
         const place q = next_place(s, &w, p);
         const real *x[GROUP];
         real *h[GROUP], *c[GROUP];
         for (size_t r = 0; r < w.n; r++) {
-            x[r] = s->x + (s->seq->row[token(s, &w, r)] * 2 + w.dir) * s->G;
+            x[r] = s->x + (s->seq->row[walk_token(s->seq, &w, r)] * 2 + w.dir) * s->G;
             h[r] = r < next ? q.h + r * P : s->y + ((w.b + r) * 2 + w.dir) * s->H;
             c[r] = r < next ? q.c + r * P : lost;
         }
@@ -276,11 +242,11 @@ static stet_status make_entries(lstm *s, arena *mem)
 }
 
 /* The gradients of a step's tokens go to their entries. */
-static void add_to_entries(const lstm *s, const walk *w, const real *dz)
+static void add_to_entries(const lstm *s, const lstm_walk *w, const real *dz)
 {
     const entries *e = &s->entry;
     for (size_t r = 0; r < w->n; r++) {
-        const size_t i = e->of_token[token(s, w, r)];
+        const size_t i = e->of_token[walk_token(s->seq, w, r)];
         real *dx = e->dx[w->dir] + i * s->G;
         if (e->begun[w->dir][i])
             add_into(4 * s->H, dz + r * s->G, dx);
@@ -342,7 +308,7 @@ static void backward_piece(void *ctx, size_t piece, int worker)
 {
     lstm *s = ctx;
     const size_t H = s->H, P = s->P, G = s->G;
-    walk w = walk_start(s, piece);
+    lstm_walk w = walk_start(s->seq, piece);
     const size_t d = w.dir, texts = w.n;
     real *dh = s->scratch + (size_t)worker * s->scratch_size; /* (GROUP, P) */
     real *dc = dh + GROUP * P;                                /* (GROUP, P) */
@@ -352,8 +318,8 @@ static void backward_piece(void *ctx, size_t piece, int worker)
     size_t held = 0; /* tokens in dz */
     w.row = s->seq->start[w.b + texts];
     w.n = 0;
-    for (w.t = text_len(s, w.b); w.t-- > 0;) {
-        while (w.n < texts && text_len(s, w.b + w.n) > w.t) {
+    for (w.t = text_len(s->seq, w.b); w.t-- > 0;) {
+        while (w.n < texts && text_len(s->seq, w.b + w.n) > w.t) {
             memcpy(dh + w.n * P, s->dy + ((w.b + w.n) * 2 + d) * H, H * sizeof *dh);
             memset(dc + w.n * P, 0, P * sizeof *dc);
             w.n++;
