@@ -31,16 +31,6 @@ typedef struct work {
 
 /* ---- weights ------------------------------------------------------------------------------ */
 
-/* A parameter in double. */
-static double *widened(const model *m, int id, arena *a)
-{
-    const size_t n = shape_count(m->params[id].shape);
-    double *out = arena_new(a, double, n);
-    for (size_t i = 0; out && i < n; i++)
-        out[i] = model_value(m, id)[i];
-    return out;
-}
-
 static stet_status widen_cell(shared *s, int d)
 {
     const model *m = s->m;
@@ -50,7 +40,7 @@ static stet_status widen_cell(shared *s, int d)
     double *part[LSTM_PER_DIRECTION];
     stet_status st = STET_OK;
     for (int k = 0; k < LSTM_PER_DIRECTION; k++)
-        if (!(part[k] = widened(m, first + k, &scratch)))
+        if (!(part[k] = cert_param(m, first + k, &scratch)))
             st = STET_ENOMEM;
     if (st == STET_OK)
         st = lstm_cell64_init(&s->cell[d], m->dim, H, part[LSTM_W_IH], part[LSTM_W_HH],
@@ -160,24 +150,13 @@ static void by_box(work *w, tube_level level, const lstm_head *head, cert_bound 
 static void by_sum(work *w, tube_level level, lstm_form form, const lstm_head *head,
                    cert_bound *out)
 {
-    const cert_task *t = w->task;
     const lstm_margin m = lstm_sum_margin(&w->pair, level, form, head);
     out->base = m.base;
     out->slack = m.slack;
-    out->additive = m.base > -INFINITY;
+    out->additive = false;
     out->margin = -INFINITY;
-    if (!out->additive)
-        return;
-    for (size_t p = 0; p < t->n; p++) {
-        out->drop[p] = 0;
-        out->worst[p] = 0;
-        for (uint32_t k = t->start[p] + 1; k < t->start[p + 1]; k++)
-            if (-w->pair.contribution[k] > out->drop[p]) {
-                out->drop[p] = -w->pair.contribution[k];
-                out->worst[p] = k - t->start[p];
-            }
-    }
-    out->margin = cert_within_budget(out, t, t->budget, w->scratch);
+    if (m.base > -INFINITY)
+        cert_sum_up(out, w->task, w->pair.contribution, w->scratch);
 }
 
 /* The best of some forms. A sum says which words do harm, so boxes win only where they prove what

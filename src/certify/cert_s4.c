@@ -32,15 +32,6 @@ typedef struct work {
 
 /* ---- weights ------------------------------------------------------------------------------ */
 
-static double *widened(const model *m, int id, arena *a)
-{
-    const size_t n = shape_count(m->params[id].shape);
-    double *out = arena_new(a, double, n);
-    for (size_t i = 0; out && i < n; i++)
-        out[i] = model_value(m, id)[i];
-    return out;
-}
-
 /* The kernels that the program convolves with, in float, D added at lag 0. */
 static stet_status read_kernel(const model *m, int first, const s4_net64 *net, s4_layer64 *l,
                                arena *a)
@@ -71,10 +62,10 @@ static stet_status read_layer(const model *m, size_t k, const s4_net64 *net, s4_
                               arena *a)
 {
     const int first = S4_FIRST_LAYER + (int)k * S4_PER_LAYER;
-    l->mix = widened(m, first + S4_MIX_W, a);
-    l->mix_b = widened(m, first + S4_MIX_B, a);
-    l->gamma = widened(m, first + S4_NORM_W, a);
-    l->beta = widened(m, first + S4_NORM_B, a);
+    l->mix = cert_param(m, first + S4_MIX_W, a);
+    l->mix_b = cert_param(m, first + S4_MIX_B, a);
+    l->gamma = cert_param(m, first + S4_NORM_W, a);
+    l->beta = cert_param(m, first + S4_NORM_B, a);
     return l->mix && l->mix_b && l->gamma && l->beta ? read_kernel(m, first, net, l, a)
                                                      : STET_ENOMEM;
 }
@@ -90,7 +81,7 @@ static stet_status read_net(shared *s)
                       .max_len = m->max_len,
                       .eps = S4_NORM_EPS};
     net->enc_t = arena_new(&s->mem, double, net->D * net->H);
-    net->enc_b = widened(m, S4_ENC_B, &s->mem);
+    net->enc_b = cert_param(m, S4_ENC_B, &s->mem);
     net->layer = arena_znew(&s->mem, s4_layer64, net->layers);
     if (!net->enc_t || !net->enc_b || !net->layer)
         return STET_ENOMEM;
@@ -201,28 +192,18 @@ static void by_box(work *w, int other, cert_bound *out)
 /* Each position's worst word, and the sum within the budget. */
 static void by_sum(work *w, int other, cert_bound *out)
 {
-    const cert_task *t = w->task;
     const double head = head_of(w, other, &out->base);
     double loss;
-    out->additive = s4_adjoint(&w->text, w->om, w->contribution, &loss, &out->slack);
+    const bool fine = s4_adjoint(&w->text, w->om, w->contribution, &loss, &out->slack);
     out->slack += head;
-    if (!out->additive) {
-        out->margin = -INFINITY;
+    out->additive = false;
+    out->margin = -INFINITY;
+    if (!fine)
         return;
-    }
     for (size_t h = 0; h < w->s->net.H; h++)
         out->base += w->om[h] * w->clean[h];
     out->base -= out->slack + loss;
-    for (size_t p = 0; p < t->n; p++) {
-        out->drop[p] = 0;
-        out->worst[p] = 0;
-        for (uint32_t k = t->start[p] + 1; k < t->start[p + 1]; k++)
-            if (-w->contribution[k] > out->drop[p]) {
-                out->drop[p] = -w->contribution[k];
-                out->worst[p] = k - t->start[p];
-            }
-    }
-    out->margin = cert_within_budget(out, t, t->budget, w->scratch);
+    cert_sum_up(out, w->task, w->contribution, w->scratch);
 }
 
 /* A sum says which words do harm, so the box wins only where it proves what the sum does not. */

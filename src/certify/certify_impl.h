@@ -58,9 +58,16 @@ typedef struct cert_family {
 extern const cert_family cert_cnn, cert_bilstm, cert_s4;
 extern const cert_family *const cert_families[]; /* families.c, NULL at the end */
 
+/* Parameter `id` in double, in memory of `a`; NULL: out of memory. */
+double *cert_param(const model *m, int id, arena *a);
+
 /* The vectors of the task's words in double (start[n], D), in memory of `a`. STET_EUSAGE where an id is
  * outside the vocabulary. */
 stet_status cert_vectors(const model *m, const cert_task *t, arena *a, double **out);
+
+/* The bound as a sum, from its base and what every word of the task adds at least to the margin
+ * (references: nothing): drop, worst and margin. `scratch` holds n numbers. */
+void cert_sum_up(cert_bound *b, const cert_task *t, const double *contribution, double *scratch);
 
 /* base - the `budget` largest drops of positions whose change counts - all drops of the others. */
 double cert_within_budget(const cert_bound *b, const cert_task *t, size_t budget, double *scratch);
