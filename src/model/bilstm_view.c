@@ -14,7 +14,7 @@
 #include "tensor/cpu/lstm_step.h"
 #include "tensor/kernels.h"
 
-enum { PIECE = 96, COMPILE_ROWS = 4096 };
+enum { PIECE = 96 };
 /* A variant's state is compared with the clean one every so many steps: trained states take long to
  * come back, many never do, and comparing costs a tenth of a step. */
 enum { LOOK_EVERY = 4 };
@@ -55,27 +55,14 @@ static stet_status pack_cells(const model *m, compiled *c)
 
 static stet_status project_words(const model *m, compiled *c)
 {
-    real *rows = mem_aligned(COMPILE_ROWS * m->dim, sizeof *rows);
-    if (!rows)
-        return STET_ENOMEM;
     for (int d = 0; d < 2; d++) {
         c->word[d] = mem_aligned(m->n_words * c->G, sizeof *c->word[d]);
-        if (!c->word[d]) {
-            mem_free_aligned(rows);
+        if (!c->word[d])
             return STET_ENOMEM;
-        }
         memset(c->word[d], 0, m->n_words * c->G * sizeof *c->word[d]);
+        TRY(model_project_words(m, model_value(m, d * LSTM_PER_DIRECTION + LSTM_W_IH), true,
+                                4 * c->H, c->word[d], c->G));
     }
-    for (size_t r = 0; r < m->n_words; r += COMPILE_ROWS) {
-        const size_t n = m->n_words - r < COMPILE_ROWS ? m->n_words - r : COMPILE_ROWS;
-        for (size_t i = 0; i < n * m->dim; i++)
-            rows[i] = m->table[r * m->dim + i];
-        for (int d = 0; d < 2; d++)
-            gemm(false, true, n, 4 * c->H, m->dim, 1, rows, m->dim,
-                 model_value(m, d * LSTM_PER_DIRECTION + LSTM_W_IH), m->dim, 0,
-                 c->word[d] + r * c->G, c->G);
-    }
-    mem_free_aligned(rows);
     return STET_OK;
 }
 

@@ -16,8 +16,7 @@
 enum {
     BLOCK = 16,  /* windows a stored maximum */
     LANES = 128, /* filters handled at once, on the stack */
-    PIECE = 32,  /* variants a pool piece */
-    COMPILE_ROWS = 4096
+    PIECE = 32   /* variants a pool piece */
 };
 static const real lowest = -FLT_MAX;
 
@@ -56,21 +55,14 @@ static void pack_weights(const model *m, const compiled *c, real *packed)
 static stet_status project_words(const model *m, compiled *c)
 {
     real *packed = mem_aligned(m->dim * c->width, sizeof *packed);
-    real *rows = mem_aligned(COMPILE_ROWS * m->dim, sizeof *rows);
     c->word = mem_aligned(m->n_words * c->width, sizeof *c->word);
-    const bool ok = packed && rows && c->word;
-    if (ok)
+    stet_status st = packed && c->word ? STET_OK : STET_ENOMEM;
+    if (st == STET_OK) {
         pack_weights(m, c, packed);
-    for (size_t r = 0; ok && r < m->n_words; r += COMPILE_ROWS) {
-        const size_t n = m->n_words - r < COMPILE_ROWS ? m->n_words - r : COMPILE_ROWS;
-        for (size_t i = 0; i < n * m->dim; i++)
-            rows[i] = m->table[r * m->dim + i];
-        gemm(false, false, n, c->width, m->dim, 1, rows, m->dim, packed, c->width, 0,
-             c->word + r * c->width, c->width);
+        st = model_project_words(m, packed, false, c->width, c->word, c->width);
     }
     mem_free_aligned(packed);
-    mem_free_aligned(rows);
-    return ok ? STET_OK : STET_ENOMEM;
+    return st;
 }
 
 stet_status cnn_compile(const model *m, void **out)

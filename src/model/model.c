@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "model/model_impl.h"
+#include "tensor/kernels.h"
 
 /* ---- parameters --------------------------------------------------------------------------- */
 
@@ -213,6 +214,24 @@ node *model_forward(const model *m, pass *p)
     if (p->dropout > 0)
         x = op_dropout(p->t, x, p->dropout, p->stream);
     return op_linear(p->t, x, p->param[m->n_params - 2], p->param[m->n_params - 1]);
+}
+
+stet_status model_project_words(const model *m, const real *w, bool transposed, size_t n, real *out,
+                                size_t ld)
+{
+    enum { ROWS = 4096 }; /* of the table, which is float whatever `real` is, at a time */
+    real *rows = mem_aligned(ROWS * m->dim, sizeof *rows);
+    if (!rows)
+        return STET_ENOMEM;
+    for (size_t r = 0; r < m->n_words; r += ROWS) {
+        const size_t some = m->n_words - r < ROWS ? m->n_words - r : ROWS;
+        for (size_t i = 0; i < some * m->dim; i++)
+            rows[i] = m->table[r * m->dim + i];
+        gemm(false, transposed, some, n, m->dim, 1, rows, m->dim, w, transposed ? m->dim : n, 0,
+             out + r * ld, ld);
+    }
+    mem_free_aligned(rows);
+    return STET_OK;
 }
 
 /* ---- what a model says of itself ---------------------------------------------------------- */

@@ -116,6 +116,10 @@ stet_status model_nodes(const model *m, tape *t, real *grad, node **out);
 /* Logits (B, K): dropout and the last linear layer ("fc.weight", "fc.bias") on the features. */
 node *model_forward(const model *m, pass *p);
 
+/* The table times a matrix: out (n_words, n; ld) = table w, w (D, n), or (n, D) if transposed. */
+stet_status model_project_words(const model *m, const real *w, bool transposed, size_t n, real *out,
+                                size_t ld);
+
 /* Logits (K) of one text by a full evaluation: what stet_model_predict() computes. `n` > 0. */
 stet_status model_logits_of(const model *m, const uint32_t *ids, size_t n, float *logits);
 

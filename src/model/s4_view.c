@@ -16,7 +16,7 @@
 #include "tensor/cpu/panel.h"
 #include "tensor/kernels.h"
 
-enum { PIECE = 16, ROWS = 192, COMPILE_ROWS = 4096 };
+enum { PIECE = 16, ROWS = 192 };
 static const real still = (real)0x1p-24; /* relative: y moved by no more than its rounding */
 
 typedef struct compiled {
@@ -45,22 +45,13 @@ static const real *weight(const model *m, int which)
 
 static stet_status encode_words(const model *m, compiled *c)
 {
-    real *rows = mem_aligned(COMPILE_ROWS * m->dim, sizeof *rows);
     c->word = mem_aligned(m->n_words * c->H, sizeof *c->word);
-    const bool ok = rows && c->word;
-    const real *bias = model_value(m, S4_ENC_B);
-    for (size_t r = 0; ok && r < m->n_words; r += COMPILE_ROWS) {
-        const size_t n = m->n_words - r < COMPILE_ROWS ? m->n_words - r : COMPILE_ROWS;
-        for (size_t i = 0; i < n * m->dim; i++)
-            rows[i] = m->table[r * m->dim + i];
-        real *u = c->word + r * c->H;
-        gemm(false, true, n, c->H, m->dim, 1, rows, m->dim, model_value(m, S4_ENC_W), m->dim, 0, u,
-             c->H);
-        for (size_t i = 0; i < n; i++)
-            vec_axpy(1, bias, u + i * c->H, c->H);
-    }
-    mem_free_aligned(rows);
-    return ok ? STET_OK : STET_ENOMEM;
+    if (!c->word)
+        return STET_ENOMEM;
+    TRY(model_project_words(m, model_value(m, S4_ENC_W), true, c->H, c->word, c->H));
+    for (size_t i = 0; i < m->n_words; i++)
+        vec_axpy(1, model_value(m, S4_ENC_B), c->word + i * c->H, c->H);
+    return STET_OK;
 }
 
 static stet_status make_kernel(const model *m, compiled *c)
