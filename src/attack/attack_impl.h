@@ -87,8 +87,6 @@ enum {
 /* Leaves one whose time is up: the text has no result. */
 #define OVER_TIME ((stet_status)65)
 
-double attack_clock(void); /* seconds, from some start */
-
 typedef struct search {
     /* the problem */
     size_t n, n_classes;   /* positions, K */
@@ -100,7 +98,7 @@ typedef struct search {
     const unsigned char *listed;   /* (n) 1: the sets know the word, if only as itself */
     uint32_t mask;                 /* what PICK_MASKED reads as */
     attack_common common;
-    double deadline; /* on attack_clock(); 0: none */
+    double deadline; /* on seconds_now(); 0: none */
     constraints keep;
     const char **tags; /* (n) tags of the original words; NULL without a tagger */
     victim *v;

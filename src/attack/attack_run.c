@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "attack/subject.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -285,7 +286,7 @@ stet_status stet_attack_run(const stet_attack_args *a, stet_attack_result *out)
     attack_job j = {.a = a, .d = attack_find(a->attack)};
     if (!j.d)
         return STET_EUSAGE;
-    const double start = attack_clock();
+    const double start = seconds_now();
     attack_log log = {.fd = -1};
     char *header = NULL;
     stet_status st = attack_settings_make(j.d, a->profile, a->settings, &j.set);
@@ -301,7 +302,7 @@ stet_status stet_attack_run(const stet_attack_args *a, stet_attack_result *out)
         st = write_page(&j, out);
     for (size_t i = 0; st == STET_OK && a->each && i < j.n; i++)
         a->each(a->each_user, j.record[i].line);
-    out->seconds = attack_clock() - start;
+    out->seconds = seconds_now() - start;
     attack_log_close(&log);
     mem_free(header);
     tear_down(&j);

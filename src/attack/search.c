@@ -6,9 +6,9 @@
  * is evaluated again in full in any case. */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "attack/attack_impl.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/strmap.h"
@@ -31,13 +31,6 @@ typedef struct search_memory {
 } search_memory;
 
 enum { FIRST_SLOTS = 4096, TIMED_PIECE = 512 };
-
-double attack_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 stet_status search_memory_new(search_memory **out)
 {
@@ -241,7 +234,7 @@ stet_status search_answer(search *s)
     m->asked = 0;
     for (size_t i = 0; i < n; i += piece) {
         const size_t some = n - i < piece ? n - i : piece;
-        if (s->deadline > 0 && attack_clock() > s->deadline)
+        if (s->deadline > 0 && seconds_now() > s->deadline)
             return OVER_TIME;
         TRY(ask_some(s, i, some, prob + i * s->n_classes));
         s->evaluations += some;

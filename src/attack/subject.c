@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 /* View and full evaluation round differently; further apart than this, one of them is wrong. */
@@ -297,7 +298,7 @@ static stet_status search_one(const attack_job *j, attack_worker *w, record *r, 
         return STET_OK;
     }
     if (j->a->time_limit > 0)
-        s->deadline = attack_clock() + j->a->time_limit;
+        s->deadline = seconds_now() + j->a->time_limit;
     const stet_status st = j->d->run(s, j->set.cfg);
     s->deadline = 0; /* what was found is checked in any case */
     if (st == OVER_TIME) {

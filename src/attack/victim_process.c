@@ -14,10 +14,10 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "attack/attack_impl.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
 
@@ -106,18 +106,11 @@ static stet_status start(process_victim *p)
     return st;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Wait until fd is ready; false when the time is up. */
 static bool ready(int fd, short events, double deadline)
 {
     while (true) {
-        const double left = deadline - now();
+        const double left = deadline - seconds_now();
         struct pollfd f = {.fd = fd, .events = events};
         const int n = left > 0 ? poll(&f, 1, (int)ceil(fmin(left, 1e6) * 1e3)) : 0;
         if (n > 0)
@@ -272,7 +265,7 @@ static stet_status ask_some(process_victim *p, const stet_edit *edits, const siz
     }
     buf_str(&p->out, "]}\n");
     TRY(buf_status(&p->out));
-    const double deadline = now() + p->timeout;
+    const double deadline = seconds_now() + p->timeout;
     stet_status st = send_all(p, deadline);
     if (st == STET_OK)
         st = receive(p, deadline);

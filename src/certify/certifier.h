@@ -88,7 +88,6 @@ struct stet_certifier {
     int after;        /* the class that the counter-example gives */
 };
 
-double cert_clock(void);                        /* seconds */
 bool cert_out_of_time(const stet_certifier *c); /* of the text in work */
 
 stet_status certifier_new(const cert_shared *s, const stet_certify_how *how, stet_certifier **out);

@@ -1,9 +1,9 @@
 /* certify/certify.c - certifiers: one text from its words to its certificate. */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "attack/attack_impl.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "certify/certifier.h"
 
@@ -20,16 +20,9 @@ void stet_certificate_deinit(stet_certificate *c)
     *c = (stet_certificate){0};
 }
 
-double cert_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 bool cert_out_of_time(const stet_certifier *c)
 {
-    return c->how.time_limit > 0 && cert_clock() - c->started > c->how.time_limit;
+    return c->how.time_limit > 0 && seconds_now() - c->started > c->how.time_limit;
 }
 
 /* ---- certifiers --------------------------------------------------------------------------- */
@@ -259,9 +252,9 @@ stet_status certifier_text(stet_certifier *c, const uint32_t *ids, const stet_ch
     *out = (stet_certificate){
         .verdict = STET_WRONG, .label = label, .margin = -INFINITY, .method = "none"};
     forget_last(c);
-    c->started = cert_clock();
+    c->started = seconds_now();
     const stet_status st = certify(c, ids, choices, label, out);
-    out->seconds = cert_clock() - c->started;
+    out->seconds = seconds_now() - c->started;
     if (st != STET_OK)
         stet_certificate_deinit(out);
     return st;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -310,13 +311,13 @@ stet_status certify_run_with(const stet_certify_args *a, const cert_family *f,
     *out = (stet_certify_result){0};
     TRY(check_args(a));
     run_job j = {.a = a};
-    const double start = cert_clock();
+    const double start = seconds_now();
     stet_status st = set_up(&j, f);
     if (st == STET_OK)
         st = a->file ? certify_to_file(&j, out) : certify_all(&j, NULL, out);
     for (size_t i = 0; st == STET_OK && a->each && i < j.n; i++)
         a->each(a->each_user, j.record[i].index, &j.record[i].r);
-    out->seconds = cert_clock() - start;
+    out->seconds = seconds_now() - start;
     tear_down(&j);
     if (st != STET_OK)
         stet_certify_result_deinit(out);

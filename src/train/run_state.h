@@ -45,7 +45,6 @@ typedef struct run_state {
 } run_state;
 
 /* train.c */
-double seconds_now(void);
 stet_status run_set_up(run_state *r);
 stet_status run_order(run_state *r); /* draws the order of the current epoch */
 stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n,

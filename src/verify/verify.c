@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sha256.h"
@@ -167,8 +167,7 @@ stet_status stet_verify_file(const char *path, const char *model_dir,
                              const stet_verify_options *options, stet_verify_result *r)
 {
     static const stet_verify_options plain = {0};
-    struct timespec from, to;
-    clock_gettime(CLOCK_MONOTONIC, &from);
+    const double start = seconds_now();
     *r = (stet_verify_result){.least = INFINITY};
     checker c = {.how = options ? options : &plain, .r = r};
     TRY(ver_model_load(model_dir, &c.model));
@@ -182,7 +181,6 @@ stet_status stet_verify_file(const char *path, const char *model_dir,
     arena_deinit(&c.work.mem);
     arena_deinit(&c.work.keep);
     ver_model_deinit(&c.model);
-    clock_gettime(CLOCK_MONOTONIC, &to);
-    r->seconds = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+    r->seconds = seconds_now() - start;
     return st;
 }
