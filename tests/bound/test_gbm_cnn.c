@@ -2,7 +2,7 @@
  */
 #include "base/rng.h"
 #include "bound/gbm_cnn.h"
-#include "bound/golden.h"
+#include "golden.h"
 
 enum { MAX = 4096 };
 

@@ -1,7 +1,7 @@
 /* Horizon gain and contraction factor: golden values, gradients, soundness over many steps. */
 #include "base/rng.h"
 #include "bound/gbm_gain.h"
-#include "bound/golden.h"
+#include "golden.h"
 
 enum { MAX_D = 24, MAX_H = 16 };
 

@@ -2,7 +2,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "bound/gbm_lstm.h"
-#include "bound/golden.h"
+#include "golden.h"
 
 enum { MAX_D = 300, MAX_H = 64 };
 

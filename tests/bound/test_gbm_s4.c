@@ -4,7 +4,7 @@
 
 #include "base/rng.h"
 #include "bound/gbm_s4.h"
-#include "bound/golden.h"
+#include "golden.h"
 
 enum { MAX_H = 64, MAX_N = 32, MODES = MAX_H * MAX_N };
 

@@ -2,28 +2,14 @@
 #include <float.h>
 
 #include "alloc_fail.h"
-#include "base/json.h"
 #include "certify/cert_cnn_joint.h"
+#include "golden.h"
 #include "harness.h"
 
 enum { IBP, JOINT, GBM, GBM_WINDOW };
 static const size_t from_weak_to_strong[] = {GBM, GBM_WINDOW, IBP, JOINT};
 
 /* ---- golden values ------------------------------------------------------------------------ */
-
-/* The numbers of nested arrays, in order. */
-static size_t numbers(const json_t *v, real *out)
-{
-    if (json_is_number(v)) {
-        *out = (real)json_number_value(v);
-        return 1;
-    }
-    CHECK(json_is_array(v));
-    size_t n = 0;
-    for (size_t i = 0; i < json_array_size(v); i++)
-        n += numbers(json_array_get(v, i), out + n);
-    return n;
-}
 
 /* Position p holds words 3p, 3p + 1, 3p + 2 of the vocabulary, in this order. */
 static model *golden_model(const json_t *g, cert_case *c)
@@ -66,17 +52,10 @@ static model *golden_model(const json_t *g, cert_case *c)
     return m;
 }
 
-static json_t *golden(void)
-{
-    json_t *g;
-    CHECK_OK(json_read_file(STET_SOURCE_DIR "/tests/golden/certify/cnn.json", &g));
-    return g;
-}
-
 TEST(bounds_equal_the_golden_values)
 {
     static const char *const names[] = {"ibp", "lin_opt", "gbm", "gbm_win"};
-    json_t *g = golden();
+    json_t *g = golden("cnn.json");
     const json_t *cert = json_object_get(g, "cert");
     cert_case c;
     model *m = golden_model(g, &c);
@@ -104,7 +83,7 @@ TEST(bounds_equal_the_golden_values)
 TEST(windows_have_the_golden_ranges)
 {
     static const char *const kernels[] = {"2", "3"};
-    json_t *g = golden();
+    json_t *g = golden("cnn.json");
     const json_t *bounds = json_object_get(json_object_get(g, "cert"), "window_bounds");
     cert_case c;
     model *m = golden_model(g, &c);

@@ -1,7 +1,6 @@
 /* Tubes of an LSTM against the golden vectors. */
-#include "base/json.h"
 #include "certify/cert_lstm.h"
-#include "test.h"
+#include "golden.h"
 
 enum { D = 3, H = 2, N = 4, S = 3 };
 static const double tolerance = 1e-10;
@@ -17,19 +16,6 @@ typedef struct problem {
     lstm_pair pair;
 } problem;
 
-static size_t numbers(const json_t *v, double *out)
-{
-    if (json_is_number(v)) {
-        *out = json_number_value(v);
-        return 1;
-    }
-    CHECK(json_is_array(v));
-    size_t n = 0;
-    for (size_t i = 0; i < json_array_size(v); i++)
-        n += numbers(json_array_get(v, i), out + n);
-    return n;
-}
-
 static void read_cell(problem *p, int d, const char *name)
 {
     const json_t *params = json_object_get(p->file, name);
@@ -37,9 +23,9 @@ static void read_cell(problem *p, int d, const char *name)
     for (size_t q = 0; q < 4; q++) {
         const char gate = "ifgo"[q], W[] = {'W', gate, 0}, U[] = {'U', gate, 0},
                    B[] = {'b', gate, 0};
-        CHECK_EQ(numbers(json_object_get(params, W), w + q * H * D), H * D);
-        CHECK_EQ(numbers(json_object_get(params, U), u + q * H * H), H * H);
-        CHECK_EQ(numbers(json_object_get(params, B), b + q * H), H);
+        CHECK_EQ(doubles(json_object_get(params, W), w + q * H * D), H * D);
+        CHECK_EQ(doubles(json_object_get(params, U), u + q * H * H), H * H);
+        CHECK_EQ(doubles(json_object_get(params, B), b + q * H), H);
     }
     CHECK_OK(lstm_cell64_init(&p->cell[d], D, H, w, u, b, zero, &p->mem));
 }
@@ -47,11 +33,11 @@ static void read_cell(problem *p, int d, const char *name)
 static void read_problem(problem *p)
 {
     *p = (problem){0};
-    CHECK_OK(json_read_file(STET_SOURCE_DIR "/tests/golden/certify/lstm_cert.json", &p->file));
+    p->file = golden("lstm_cert.json");
     read_cell(p, 0, "params_fwd");
     read_cell(p, 1, "params_bwd");
-    CHECK_EQ(numbers(json_object_get(p->file, "E"), p->vectors), N * S * D);
-    CHECK_EQ(numbers(json_object_get(p->file, "om"), p->om), 2 * H);
+    CHECK_EQ(doubles(json_object_get(p->file, "E"), p->vectors), N * S * D);
+    CHECK_EQ(doubles(json_object_get(p->file, "om"), p->om), 2 * H);
     for (uint32_t i = 0; i <= N; i++)
         p->start[i] = i * S;
     p->head = (lstm_head){
@@ -68,7 +54,7 @@ static void close_problem(problem *p)
 static void check_values(const char *what, const json_t *want, const double *got)
 {
     double w[64];
-    const size_t n = numbers(want, w);
+    const size_t n = doubles(want, w);
     for (size_t i = 0; i < n; i++)
         if (!(fabs(w[i] - got[i]) <= tolerance))
             test_fail(__FILE__, __LINE__, "%s[%zu]: %.17g, golden %.17g", what, i, got[i], w[i]);

@@ -1,8 +1,8 @@
 /* Bounds of S4: golden vectors, every combination of words of short texts, samples of long ones. */
 #include "../alloc_fail.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "certify/cert_s4.h"
+#include "golden.h"
 #include "harness.h"
 
 static const char *const one_layer[] = {"channels=6", "state=4", "layers=1", NULL};
@@ -22,35 +22,22 @@ typedef struct problem {
     s4_text text;
 } problem;
 
-static size_t numbers(const json_t *v, double *out)
-{
-    if (json_is_number(v)) {
-        *out = json_number_value(v);
-        return 1;
-    }
-    CHECK(json_is_array(v));
-    size_t n = 0;
-    for (size_t i = 0; i < json_array_size(v); i++)
-        n += numbers(json_array_get(v, i), out + n);
-    return n;
-}
-
 static void read_problem(problem *p)
 {
     *p = (problem){0};
-    CHECK_OK(json_read_file(STET_SOURCE_DIR "/tests/golden/certify/s4_cert.json", &p->file));
+    p->file = golden("s4_cert.json");
     const json_t *m = json_object_get(p->file, "model");
     double W[H * D], K[H * N], d[H];
-    CHECK_EQ(numbers(json_object_get(m, "W"), W), H * D);
-    CHECK_EQ(numbers(json_object_get(m, "K"), K), H * N);
-    CHECK_EQ(numbers(json_object_get(m, "D"), d), H);
-    CHECK_EQ(numbers(json_object_get(m, "b"), p->b), H);
-    CHECK_EQ(numbers(json_object_get(m, "O"), p->O), 2 * H * H);
-    CHECK_EQ(numbers(json_object_get(m, "ob"), p->ob), 2 * H);
-    CHECK_EQ(numbers(json_object_get(m, "gam"), p->gam), H);
-    CHECK_EQ(numbers(json_object_get(m, "bet"), p->bet), H);
-    CHECK_EQ(numbers(json_object_get(m, "w"), p->om), H);
-    CHECK_EQ(numbers(json_object_get(p->file, "E"), p->E), N * S * D);
+    CHECK_EQ(doubles(json_object_get(m, "W"), W), H * D);
+    CHECK_EQ(doubles(json_object_get(m, "K"), K), H * N);
+    CHECK_EQ(doubles(json_object_get(m, "D"), d), H);
+    CHECK_EQ(doubles(json_object_get(m, "b"), p->b), H);
+    CHECK_EQ(doubles(json_object_get(m, "O"), p->O), 2 * H * H);
+    CHECK_EQ(doubles(json_object_get(m, "ob"), p->ob), 2 * H);
+    CHECK_EQ(doubles(json_object_get(m, "gam"), p->gam), H);
+    CHECK_EQ(doubles(json_object_get(m, "bet"), p->bet), H);
+    CHECK_EQ(doubles(json_object_get(m, "w"), p->om), H);
+    CHECK_EQ(doubles(json_object_get(p->file, "E"), p->E), N * S * D);
     for (size_t h = 0; h < H; h++) {
         for (size_t i = 0; i < D; i++)
             p->W_t[i * H + h] = W[h * D + i];
@@ -76,7 +63,7 @@ static void read_problem(problem *p)
 static void check_values(const char *what, const json_t *want, const double *got)
 {
     double w[64];
-    const size_t n = numbers(want, w);
+    const size_t n = doubles(want, w);
     CHECK_LE(1, n);
     for (size_t i = 0; i < n; i++)
         if (!(fabs(w[i] - got[i]) <= 1e-10))

@@ -1,6 +1,6 @@
-/* tests/bound/golden.h - reading the golden vectors of tests/golden/gbm. */
-#ifndef TESTS_BOUND_GOLDEN_H
-#define TESTS_BOUND_GOLDEN_H
+/* tests/golden.h - reading the golden vectors of tests/golden/gbm. */
+#ifndef TESTS_GOLDEN_H
+#define TESTS_GOLDEN_H
 
 #include "base/json.h"
 #include "tensor/tensor.h"
@@ -21,18 +21,32 @@ static inline json_t *golden(const char *name)
     return o;
 }
 
-/* Numbers of nested arrays, in order, into out; how many there were. */
-static inline size_t numbers(const json_t *v, real *out)
+/* Numbers of nested arrays, in order, into `wide`, or into `out` where that is NULL; how many there
+ * were. */
+static inline size_t golden_numbers(const json_t *v, double *wide, real *out)
 {
     if (json_is_number(v)) {
-        *out = (real)json_number_value(v);
+        if (wide)
+            *wide = json_number_value(v);
+        else
+            *out = (real)json_number_value(v);
         return 1;
     }
     CHECK(json_is_array(v));
     size_t n = 0;
     for (size_t i = 0; i < json_array_size(v); i++)
-        n += numbers(json_array_get(v, i), out + n);
+        n += golden_numbers(json_array_get(v, i), wide ? wide + n : NULL, wide ? NULL : out + n);
     return n;
+}
+
+static inline size_t numbers(const json_t *v, real *out)
+{
+    return golden_numbers(v, NULL, out);
+}
+
+static inline size_t doubles(const json_t *v, double *out)
+{
+    return golden_numbers(v, out, NULL);
 }
 
 static inline void check_numbers(const char *what, const json_t *want, const real *got, double tol)
