@@ -10,15 +10,16 @@
 #include "base/mem.h"
 #include "train/run_state.h"
 
-/* config.json of the folder, or NULL. */
-static json_t *config_of(const run_state *r)
+/* config.json of the folder; NULL where there is none that can be read. */
+static stet_status config_of(const run_state *r, json_t **out)
 {
+    *out = NULL;
     char *path = path_join(r->a->out, "config.json");
-    json_t *o = NULL;
-    if (path && file_exists(path) && json_read_file(path, &o) != STET_OK)
-        o = NULL;
+    if (!path)
+        return STET_ENOMEM;
+    const stet_status st = file_exists(path) ? json_read_file(path, out) : STET_OK;
     mem_free(path);
-    return o;
+    return st == STET_ENOMEM ? st : STET_OK;
 }
 
 /* ---- whose folder it is ------------------------------------------------------------------- */
@@ -39,7 +40,8 @@ static stet_status keep_foreign_files(const run_state *r)
 {
     static const char *const written[] = {"train.jsonl", "config.json", "model.safetensors",
                                           "vocab.txt", "README.md"};
-    json_t *config = config_of(r);
+    json_t *config;
+    TRY(config_of(r, &config));
     const bool ours = json_object_get(config, "stet") || is_journal(r->log_path);
     json_decref(config);
     stet_status st = STET_OK;
@@ -109,7 +111,8 @@ static stet_status same_run(const run_state *r, const json_t *config)
 
 stet_status folder_take_complete(run_state *r, bool *complete)
 {
-    json_t *config = config_of(r);
+    json_t *config;
+    TRY(config_of(r, &config));
     const json_t *t = json_object_get(config, "training"),
                  *epochs = json_object_get(t, "epochs_run");
     *complete = json_is_integer(epochs) && !file_exists(r->checkpoint_path);

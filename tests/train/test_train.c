@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "alloc_fail.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -415,6 +416,26 @@ TEST(a_run_that_diverges_says_so)
         a.batch = 300; /* one step an epoch: its weights are validated before the next loss */
         CHECK_FAILS(stet_train(&a, &r), STET_EFORMAT, "diverged");
     }
+}
+
+static stet_status train_once(void *args)
+{
+    stet_train_result r;
+    return stet_train(args, &r);
+}
+
+/* Else a complete run would be trained anew where its configuration cannot be read for want of memory. */
+TEST(a_complete_run_stays_when_memory_runs_out)
+{
+    stet_train_result r;
+    stet_train_args a = small_run("cnn", at("run"));
+    write_corpus(a.data, 12, 1);
+    a.epochs = 1;
+    a.valid_fraction = 0.3;
+    stet_set_threads(1);
+    CHECK_OK(stet_train(&a, &r));
+    a.resume = true;
+    CHECK_LE(100, ALLOC_FAIL_LOOP(train_once, &a));
 }
 
 TEST(bad_input_is_named)
