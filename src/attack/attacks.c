@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/option_impl.h"
 
 const attack_desc *const attack_descs[] = {
     &attack_pwws,   &attack_ga,         &attack_pso, &attack_textfooler,
@@ -31,13 +32,6 @@ static const stet_opt common_opts[] = {
     STET_OPT_END,
 };
 
-static stet_status unknown(const char *what, const char *name, const char *const *names)
-{
-    const char *near = stet_did_you_mean(name, names);
-    return error_set(STET_EUSAGE, "no %s '%s'%s%s%s", what, name, near ? ", did you mean '" : "",
-                     near ? near : "", near ? "'?" : "");
-}
-
 const attack_desc *attack_find(const char *name)
 {
     const char *names[sizeof attack_descs / sizeof *attack_descs];
@@ -48,7 +42,7 @@ const attack_desc *attack_find(const char *name)
         names[n++] = (*d)->name;
     }
     names[n] = NULL;
-    unknown("attack", name, names);
+    opt_no_such("attack", name, names);
     return NULL;
 }
 
@@ -95,7 +89,7 @@ static stet_status fill(const attack_desc *d, const char *profile, const char *c
     for (const char *const *p = profile_names; *p; p++)
         known = known || strcmp(*p, profile) == 0;
     if (!known)
-        return unknown("profile", profile, profile_names);
+        return opt_no_such("profile", profile, profile_names);
     TRY(stet_opt_defaults(common_opts, &s->common));
     TRY(stet_opt_defaults(d->opts, s->cfg));
     for (const attack_profile *p = d->profiles; p && p->name; p++)

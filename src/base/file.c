@@ -310,3 +310,15 @@ char *path_join(const char *dir, const char *name)
     buf_str(&b, name);
     return buf_take(&b);
 }
+
+const char *path_last(const char *path, size_t *n)
+{
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    size_t from = end;
+    while (from > 0 && path[from - 1] != '/')
+        from--;
+    *n = end - from;
+    return path + from;
+}

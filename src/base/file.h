@@ -44,5 +44,8 @@ stet_status dir_make(const char *path); /* with parents; fine if it exists */
 bool file_exists(const char *path);
 bool dir_exists(const char *path);
 char *path_join(const char *dir, const char *name); /* new string, NULL: out of memory */
+/* Where the last part of a path begins, *n bytes long, slashes at the end left out: folders of one machine mean
+ * nothing on another. */
+const char *path_last(const char *path, size_t *n);
 
 #endif

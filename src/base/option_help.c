@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/error.h"
 
 enum { LINE_WIDTH = 100, LEFT_MAX = 30, WORD_MAX = 64 };
 
@@ -261,4 +262,11 @@ const char *stet_did_you_mean(const char *word, const char *const *names)
     for (; *names; names++)
         opt_nearest_offer(&best, *names);
     return best.name;
+}
+
+stet_status opt_no_such(const char *what, const char *name, const char *const *names)
+{
+    const char *near = stet_did_you_mean(name, names);
+    return error_set(STET_EUSAGE, "no %s '%s'%s%s%s", what, name, near ? ", did you mean '" : "",
+                     near ? near : "", near ? "'?" : "");
 }

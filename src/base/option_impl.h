@@ -16,4 +16,7 @@ typedef struct opt_nearest {
 opt_nearest opt_nearest_start(const char *word);
 void opt_nearest_offer(opt_nearest *best, const char *name);
 
+/* STET_EUSAGE: "no attack 'pwsw', did you mean 'pwws'?"; `names` ends with NULL. */
+stet_status opt_no_such(const char *what, const char *name, const char *const *names);
+
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "certify/certifier.h"
+#include "base/file.h"
 #include "base/sha256.h"
 
 /* 17 digits: reads back as the same number. */
@@ -174,23 +175,11 @@ static void put_tree(const tree_ink *k)
 
 /* ---- lines -------------------------------------------------------------------------------- */
 
-static const char *base_name(const char *path, size_t *n)
-{
-    *n = strlen(path);
-    while (*n > 1 && path[*n - 1] == '/')
-        --*n;
-    size_t from = *n;
-    while (from > 0 && path[from - 1] != '/')
-        from--;
-    *n -= from;
-    return path + from;
-}
-
 stet_status cert_file_header(const stet_certify_args *a, size_t texts, buf *b)
 {
     const size_t from = b->n;
     size_t len;
-    const char *name = base_name(a->model_name ? a->model_name : "", &len);
+    const char *name = path_last(a->model_name ? a->model_name : "", &len);
     buf_str(b, "{\"stet_certificates\":1,\"model\":");
     buf_json_string(b, name, len);
     buf_printf(b,

@@ -86,12 +86,6 @@ static stet_status bounds_of(const inspect_cfg *cfg, const setting *s, const ste
     return st;
 }
 
-static const char *last_part(const char *dir)
-{
-    const char *slash = strrchr(dir, '/');
-    return slash && slash[1] ? slash + 1 : dir;
-}
-
 /* ---- most sensitive ----------------------------------------------------------------------- */
 
 /* The next largest entry after *last (by value, then place); SIZE_MAX when there is none. */
@@ -232,7 +226,7 @@ static void keep(const inspect_cfg *cfg, const setting *s, const stet_gbm *g,
                                    .texts = s->data ? stet_dataset_size(s->data) : 0,
                                    .sets = s->synonyms ? &sets : NULL,
                                    .sets_path = cfg->synonyms},
-                   numbers_of(cfg, &g[i], last_part(dir[i])));
+                   numbers_of(cfg, &g[i], cli_last_part(dir[i])));
 }
 
 /* ---- plots -------------------------------------------------------------------------------- */
@@ -275,7 +269,7 @@ static stet_status plot_heat(const inspect_cfg *cfg, const stet_gbm *g, const ch
 {
     static const char *const names[MOST] = {"heat", "heat2"};
     char title[256];
-    snprintf(title, sizeof title, "Growth bounds of %s: sum %.4g", last_part(dir), g->sum);
+    snprintf(title, sizeof title, "Growth bounds of %s: sum %.4g", cli_last_part(dir), g->sum);
     stet_plot *p;
     stet_status st = stet_plot_new(
         &(stet_plot_options){.title = title, .x_label = "input", .y_label = "unit"}, &p);
@@ -328,7 +322,7 @@ static stet_status plot_entries(const inspect_cfg *cfg, const stet_gbm *g, const
         return st;
     for (size_t i = 0; i < n; i++) {
         distribution(&g[i], lo, hi, share);
-        stet_plot_histogram(p, last_part(dir[i]), edge, share, BINS);
+        stet_plot_histogram(p, cli_last_part(dir[i]), edge, share, BINS);
     }
     return save_both(p, cfg->out, "entries");
 }

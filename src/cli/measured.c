@@ -7,7 +7,7 @@
 
 #include "stet/results.h"
 
-static const char *last_part(const char *path)
+const char *cli_last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash && slash[1] ? slash + 1 : path;
@@ -24,7 +24,7 @@ static json_t *fingerprint(uint64_t f)
 static void shorten(json_t *v)
 {
     if (json_is_string(v))
-        json_string_set(v, last_part(json_string_value(v)));
+        json_string_set(v, cli_last_part(json_string_value(v)));
     for (size_t i = 0; i < json_array_size(v); i++)
         shorten(json_array_get(v, i));
 }
@@ -98,14 +98,14 @@ static json_t *make(const cli_measured *m, json_t *numbers)
         return NULL;
     if (m->data)
         json_object_set_new(o, "data",
-                            json_pack("{s:s, s:o, s:I, s:I}", "name", last_part(m->data_path),
+                            json_pack("{s:s, s:o, s:I, s:I}", "name", cli_last_part(m->data_path),
                                       "fingerprint", fingerprint(stet_dataset_fingerprint(m->data)),
                                       "texts", (json_int_t)stet_dataset_size(m->data), "measured",
                                       (json_int_t)m->texts));
     if (m->sets)
         json_object_set_new(o, "synonyms",
-                            json_pack("{s:s, s:o}", "name", last_part(m->sets_path), "fingerprint",
-                                      fingerprint(stet_sets_fingerprint(m->sets))));
+                            json_pack("{s:s, s:o}", "name", cli_last_part(m->sets_path),
+                                      "fingerprint", fingerprint(stet_sets_fingerprint(m->sets))));
     json_object_update(o, numbers);
     return o;
 }

@@ -41,6 +41,7 @@ void cli_record(const cli_measured *m, json_t *numbers);
  * sets, as a new reference; NULL: nothing. Of `m`, the paths and `texts` may be missing. */
 json_t *cli_recorded(const cli_measured *m);
 
+const char *cli_last_part(const char *path); /* all of it if it ends in a slash */
 /* Paths among the values of a "config" become their last part. */
 void cli_shorten_paths(json_t *config);
 

@@ -1,6 +1,7 @@
 /* defense/defenses.c - the defences; the order is that of `stet train --help`. */
 #include <string.h>
 
+#include "base/option_impl.h"
 #include "defense/defense_impl.h"
 #include "defense/defenses.h"
 #include "stet/train.h"
@@ -18,9 +19,7 @@ const defense_desc *defense_find(const char *name)
         names[n++] = (*d)->name;
     }
     names[n] = NULL;
-    const char *near = stet_did_you_mean(name, names);
-    error_set(STET_EUSAGE, "no defence '%s'%s%s%s", name, near ? ", did you mean '" : "",
-              near ? near : "", near ? "'?" : "");
+    opt_no_such("defence", name, names);
     return NULL;
 }
 

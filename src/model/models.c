@@ -1,6 +1,7 @@
 /* model/models.c - the kinds of model; the order is that of `stet train --help`. */
 #include <string.h>
 
+#include "base/option_impl.h"
 #include "model/kinds.h"
 
 const model_desc *const model_descs[] = {&model_cnn, &model_bilstm, &model_s4, NULL};
@@ -15,9 +16,7 @@ const model_desc *model_find(const char *name)
         names[n++] = (*d)->name;
     }
     names[n] = NULL;
-    const char *near = stet_did_you_mean(name, names);
-    error_set(STET_EUSAGE, "no model '%s'%s%s%s", name, near ? ", did you mean '" : "",
-              near ? near : "", near ? "'?" : "");
+    opt_no_such("model", name, names);
     return NULL;
 }
 

@@ -9,27 +9,15 @@
 
 /* ---- names -------------------------------------------------------------------------------- */
 
-static const char *last_part(const char *dir, size_t *len)
-{
-    size_t n = strlen(dir);
-    while (n > 1 && dir[n - 1] == '/')
-        n--;
-    size_t from = n;
-    while (from > 0 && dir[from - 1] != '/')
-        from--;
-    *len = n - from;
-    return dir + from;
-}
-
 /* The last part of the path where that says which folder is meant. */
 static void name_runs(report *r)
 {
     for (size_t i = 0; i < r->n; i++) {
         size_t len, other_len;
-        const char *part = last_part(r->run[i].dir, &len);
+        const char *part = path_last(r->run[i].dir, &len);
         bool alone = true;
         for (size_t j = 0; j < r->n; j++) {
-            const char *other = last_part(r->run[j].dir, &other_len);
+            const char *other = path_last(r->run[j].dir, &other_len);
             alone = alone && (i == j || len != other_len || memcmp(part, other, len) != 0);
         }
         snprintf(r->run[i].name, sizeof r->run[i].name, "%.*s",

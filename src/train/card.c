@@ -8,20 +8,14 @@
 #include "base/mem.h"
 #include "train/run_state.h"
 
-/* The last part of a path: folders of one machine mean nothing on another. */
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* File names may hold any bytes; those that are not UTF-8 become U+FFFD, as config.json has them. */
 static json_t *name_json(const char *path)
 {
-    const char *name = base_name(path);
+    size_t n;
+    const char *name = path_last(path, &n);
     json_t *o = NULL;
     buf quoted = {0};
-    buf_json_string(&quoted, name, strlen(name));
+    buf_json_string(&quoted, name, n);
     if (buf_status(&quoted) == STET_OK)
         json_read_text(name, quoted.data, quoted.n, &o);
     buf_deinit(&quoted);
@@ -75,6 +69,14 @@ json_t *training_json(const run_state *r, bool complete)
     return o;
 }
 
+static void add_name(buf *b, const char *before, const char *path)
+{
+    size_t n;
+    const char *name = path_last(path, &n);
+    buf_str(b, before);
+    buf_bytes(b, name, n);
+}
+
 stet_status card_write(const run_state *r)
 {
     const stet_train_args *a = r->a;
@@ -89,13 +91,15 @@ stet_status card_write(const run_state *r)
     buf_printf(&b, "| classes | ");
     for (size_t c = 0; c < m->n_classes; c++)
         buf_printf(&b, c ? ", %s" : "%s", m->class_names[c]);
-    buf_printf(&b, " |\n| training data | %s: %zu texts, %zu held out for validation |\n",
-               base_name(a->data), r->p.train.n_texts, r->p.valid.n_texts);
-    buf_printf(&b, "| word vectors | %s", base_name(a->vectors[0]));
-    for (size_t i = 1; i < a->n_vectors; i++)
-        buf_printf(&b, ", %s", base_name(a->vectors[i]));
-    if (a->smooth > 0)
-        buf_printf(&b, ", smoothed over %s with lambda %g", base_name(a->synonyms), a->smooth);
+    add_name(&b, " |\n| training data | ", a->data);
+    buf_printf(&b, ": %zu texts, %zu held out for validation |\n", r->p.train.n_texts,
+               r->p.valid.n_texts);
+    for (size_t i = 0; i < a->n_vectors; i++)
+        add_name(&b, i ? ", " : "| word vectors | ", a->vectors[i]);
+    if (a->smooth > 0) {
+        add_name(&b, ", smoothed over ", a->synonyms);
+        buf_printf(&b, " with lambda %g", a->smooth);
+    }
     if (a->smooth > 0 && a->smooth_frequency != 0)
         buf_printf(&b, ", weights by frequency to the power %g", a->smooth_frequency);
     buf_printf(&b, " |\n| defence | %s", a->defense);

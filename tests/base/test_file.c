@@ -234,6 +234,22 @@ TEST(folders_are_made_with_their_parents)
     CHECK_FAILS(dir_make(""), STET_EIO, "empty");
 }
 
+static bool ends_in(const char *path, const char *part)
+{
+    size_t n;
+    const char *last = path_last(path, &n);
+    return n == strlen(part) && memcmp(last, part, n) == 0;
+}
+
+TEST(the_last_part_of_a_path_is_without_slashes)
+{
+    CHECK(ends_in("a/b.txt", "b.txt"));
+    CHECK(ends_in("b.txt", "b.txt"));
+    CHECK(ends_in("/a/b/", "b"));
+    CHECK(ends_in("b//", "b"));
+    CHECK(ends_in("", ""));
+}
+
 TEST(paths_are_joined_with_one_slash)
 {
     static const char *const cases[][3] = {

@@ -33,6 +33,13 @@ expect 2 "mine/train.jsonl: no training wrote this file" "$STET" train --data mi
 expect 2 "yours/README.md: no training wrote this file" "$STET" train --data train.tsv --vectors vectors.txt -o yours
 cmp -s kept.jsonl mine/train.jsonl && [ "$(cat yours/README.md)" = "my notes" ] || fail "files of somebody else were replaced"
 output "validation accuracy" "$STET" train --data train.tsv --vectors vectors.txt --epochs 1 -o s4 -q
+# Data may be a folder, with the slash that a shell puts there.
+mkdir -p corpus/0 corpus/1
+repeat 4 'a good film %d %d' >corpus/1/a.txt && cp corpus/1/a.txt corpus/1/b.txt
+repeat 4 'a bad film %d %d' >corpus/0/a.txt && cp corpus/0/a.txt corpus/0/b.txt
+output "validation accuracy" "$STET" train --data corpus/ --vectors ./vectors.txt --valid train.tsv --epochs 1 -o folder -q
+grep -q '"data": "corpus"' folder/config.json || fail "the name of the data: $(grep '"data"' folder/config.json)"
+grep -q "| training data | corpus: 4 texts" folder/README.md && grep -q "| word vectors | vectors.txt |" folder/README.md || fail "the card: $(cat folder/README.md)"
 # Two runs do not share a folder.
 "$STET" train --data train.tsv --vectors vectors.txt --epochs 100000 --patience 0 -o shared >/dev/null 2>&1 &
 first=$!
