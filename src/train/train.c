@@ -137,10 +137,25 @@ static stet_status save_best(run_state *r)
     return stet_model_save(r->p.m, r->a->out);
 }
 
+static stet_status save_progress(run_state *r)
+{
+    TRY(journal_flush(r));
+    return checkpoint_save(r);
+}
+
+static stet_status stop_here(run_state *r)
+{
+    TRY(save_progress(r));
+    return error_set(STET_EINTR, "interrupted after step %llu; continue with --resume",
+                     (unsigned long long)r->at.step);
+}
+
 static stet_status finish_epoch(run_state *r)
 {
     stet_scores s;
-    TRY(validate(r, &s));
+    stet_status st = validate(r, &s);
+    if (st != STET_OK)
+        return st == STET_EINTR ? stop_here(r) : st;
     const double train_loss = r->at.loss_sum / (double)r->steps_per_epoch,
                  seconds = seconds_now() - r->epoch_started;
     r->at.epoch++;
@@ -154,13 +169,11 @@ static stet_status finish_epoch(run_state *r)
     log_info("epoch %llu/%zu: loss %.4f, validation accuracy %.2f %%, loss %.4f%s (%.1f s)",
              (unsigned long long)r->at.epoch, r->a->epochs, train_loss, 100 * s.accuracy, s.loss,
              best && !r->stop.last ? ", best so far" : "", seconds);
-    stet_status st = journal_epoch(r, train_loss, &s, seconds);
+    st = journal_epoch(r, train_loss, &s, seconds);
     stet_scores_deinit(&s);
     if (st == STET_OK && best)
         st = save_best(r);
-    if (st == STET_OK)
-        st = journal_flush(r);
-    return st == STET_OK ? checkpoint_save(r) : st;
+    return st == STET_OK ? save_progress(r) : st;
 }
 
 static stet_status train_epoch(run_state *r)
@@ -175,15 +188,10 @@ static stet_status train_epoch(run_state *r)
         char note[48];
         snprintf(note, sizeof note, "loss %.4f", r->at.loss_sum / (double)r->at.step_in_epoch);
         progress(what, r->at.step_in_epoch, r->steps_per_epoch, note);
-        const bool stop = interrupted(),
-                   due = r->a->save_every && r->at.step % r->a->save_every == 0;
-        if (stop || due) {
-            TRY(journal_flush(r));
-            TRY(checkpoint_save(r));
-        }
-        if (stop)
-            return error_set(STET_EINTR, "interrupted after step %llu; continue with --resume",
-                             (unsigned long long)r->at.step);
+        if (interrupted())
+            return stop_here(r);
+        if (r->a->save_every && r->at.step % r->a->save_every == 0)
+            TRY(save_progress(r));
     }
     return finish_epoch(r);
 }

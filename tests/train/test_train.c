@@ -203,6 +203,35 @@ TEST(an_interrupted_run_resumes_to_the_same_bytes)
     }
 }
 
+static void interrupt_validation(void *user, const char *what, uint64_t done, uint64_t total,
+                                 const char *note)
+{
+    (void)done, (void)total, (void)note;
+    int *left = user;
+    if (strcmp(what, "evaluating") == 0 && --*left == 0)
+        stet_interrupt();
+}
+
+/* The steps of the epoch are not lost. */
+TEST(a_run_interrupted_while_it_validates_goes_on_from_there)
+{
+    stet_train_result r;
+    stet_train_args a = small_run("cnn", at("whole"));
+    a.save_every = 0;
+    CHECK_OK(stet_train(&a, &r));
+    a.out = at("parts");
+    int left = 2;
+    stet_set_progress(interrupt_validation, &left);
+    CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "--resume");
+    left = 0; /* counts steps from here */
+    stet_set_progress(interrupt_after, &left);
+    a.resume = true;
+    CHECK_OK(stet_train(&a, &r));
+    stet_set_progress(NULL, NULL);
+    CHECK_EQ(-left, 2 * r.steps / 4); /* two of four epochs */
+    same_files(at("whole"), at("parts"));
+}
+
 /* good* and bad* words may be replaced among themselves. */
 static void write_sets(const char *path)
 {
