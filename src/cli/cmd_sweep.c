@@ -406,7 +406,8 @@ const cli_command cmd_sweep = {
         "in DIR/results of each, where `stet report` finds it; what is there for the same "
         "model, texts, sets and settings\n"
         "is not measured again. What follows `--` goes to `stet train`; betas and kappas set "
-        "its --defense unless it is given there.",
+        "its --defense unless it is given there.\n"
+        "A point that is there with other options of training is an error: choose another folder.",
     .examples = "  stet sweep -o sweeps/cnn --betas 0,1e-4,1e-3 --seeds 1,2,3 --test test.tsv.xz "
                 "--jobs 2 -- \\\n"
                 "    --data train.tsv.xz --vectors glove.6B.300d.txt --model cnn --gbm-of logits\n"

@@ -294,7 +294,10 @@ const cli_command cmd_train = {
     .details =
         "The folder holds config.json, model.safetensors, vocab.txt, train.jsonl and a model card. "
         "Ctrl-C leaves a\n"
-        "checkpoint; --resume goes on from it and ends in the same bytes as an undisturbed run.",
+        "checkpoint; --resume goes on from it and ends in the same bytes as an undisturbed run. "
+        "Without "
+        "--resume\n"
+        "an older run in the folder is replaced; files that no run wrote are not.",
     .examples = "  stet train --data train.tsv.xz --vectors glove.6B.300d.txt -o runs/cnn\n"
                 "  stet train --data train.csv --model bilstm --vectors glove.txt --seed 7 -o "
                 "runs/bilstm --resume\n"

@@ -149,7 +149,8 @@ static stet_status run(const cli_command *cmd, int argc, char **argv)
         stet_set_threads((int)common->threads);
         signal(SIGINT, on_signal);
         signal(SIGTERM, on_signal);
-        signal(SIGPIPE, SIG_IGN);
+        signal(SIGPIPE, SIG_IGN); /* writing fails instead, and says why */
+        signal(SIGXFSZ, SIG_IGN);
         st = cmd->run(cfg, &rest);
     }
     st = output_end(st);

@@ -226,6 +226,8 @@ void cli_end_at_once(void)
 
 stet_status cli_each_line(cli_line *each, void *user)
 {
+    if (isatty(STDIN_FILENO))
+        cli_note("reading standard input, a text a line");
     char *line = NULL;
     size_t cap = 0;
     ssize_t n;

@@ -52,6 +52,10 @@ static stet_status load_data(const stet_train_args *a, stet_dataset **train, ste
     TRY(stet_dataset_load(a->data, &a->format, train));
     if (stet_dataset_classes(*train) < 2)
         return error_set(STET_EFORMAT, "%s: all texts are of one class", a->data);
+    const size_t n = stet_dataset_size(*train), classes = stet_dataset_classes(*train);
+    if (classes > 2 && 2 * classes > n)
+        log_warn("%s: %zu classes in %zu texts; is the label in another column (--label, --text)?",
+                 a->data, classes, n);
     if (a->valid) {
         stet_data_options how = a->format;
         how.like = *train;

@@ -40,6 +40,15 @@ repeat 4 'a bad film %d %d' >corpus/0/a.txt && cp corpus/0/a.txt corpus/0/b.txt
 output "validation accuracy" "$STET" train --data corpus/ --vectors ./vectors.txt --valid train.tsv --epochs 1 -o folder -q
 grep -q '"data": "corpus"' folder/config.json || fail "the name of the data: $(grep '"data"' folder/config.json)"
 grep -q "| training data | corpus: 4 texts" folder/README.md && grep -q "| word vectors | vectors.txt |" folder/README.md || fail "the card: $(cat folder/README.md)"
+# Texts taken for labels are noticed, whatever training makes of them.
+awk -F'\t' '{ print $2 "\t" $1 }' train.tsv >swapped.tsv
+"$STET" train --data swapped.tsv --vectors vectors.txt --epochs 1 -o swapped >/dev/null 2>err
+grep -q "warning: swapped.tsv: 120 classes in 120 texts; is the label in another column" err || fail "stderr: $(cat err)"
+# A disk that is full, here a limit on files: one line, and the model that was there stays.
+cp s4/model.safetensors weights
+(ulimit -f 1 && expect 1 ": File too large" "$STET" train --data train.tsv --vectors vectors.txt --epochs 3 -o s4 -q; exit $failed) || failed=1
+cmp -s weights s4/model.safetensors || fail "the model was damaged"
+[ -z "$(ls -a s4 | grep tmp)" ] || fail "left behind: $(ls -a s4)"
 # Two runs do not share a folder.
 "$STET" train --data train.tsv --vectors vectors.txt --epochs 100000 --patience 0 -o shared >/dev/null 2>&1 &
 first=$!
