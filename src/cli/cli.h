@@ -60,6 +60,8 @@ extern const cli_command *const cli_commands[]; /* commands.c, NULL at the end *
 
 /* An object with "schema", "version", "command" and "config" filled in; NULL: out of memory. */
 json_t *cli_json_start(const cli_command *cmd, const void *cfg);
+/* Names of files and texts of users may be no UTF-8, which JSON cannot hold: then other bytes than ASCII become '?'. */
+json_t *cli_json_string(const char *s);
 stet_status cli_json_print(json_t *object); /* one line on stdout; takes the reference */
 /* STET_EIO once standard output takes no more: what prints text after text stops there. */
 stet_status cli_printed(void);

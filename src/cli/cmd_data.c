@@ -151,7 +151,7 @@ static stet_status print_info_json(const data_cfg *cfg, const char *path, const 
                             json_integer((json_int_t)f->class_texts[c]));
     char fingerprint[24];
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)f->fingerprint);
-    json_object_set_new(o, "file", json_string(path));
+    json_object_set_new(o, "file", cli_json_string(path));
     json_object_set_new(o, "texts", json_integer((json_int_t)stet_dataset_size(f->data)));
     json_object_set_new(o, "skipped", json_integer((json_int_t)stet_dataset_skipped(f->data)));
     json_object_set_new(o, "classes", classes);
@@ -334,7 +334,7 @@ static stet_status run_convert(void *config, const stet_rest *rest)
         json_t *o = cli_json_start(&cmd_data_convert, cfg);
         json_object_set_new(o, "texts", json_integer((json_int_t)n));
         json_object_set_new(o, "skipped", json_integer((json_int_t)stet_dataset_skipped(d)));
-        json_object_set_new(o, "out", json_string(rest->v[1]));
+        json_object_set_new(o, "out", cli_json_string(rest->v[1]));
         st = cli_json_print(o);
     } else if (st == STET_OK) {
         cli_note("%zu texts written to %s", n, rest->v[1]);

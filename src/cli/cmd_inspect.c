@@ -189,12 +189,13 @@ static json_t *numbers_of(const inspect_cfg *cfg, const stet_gbm *g, const char 
         json_pack("{s:o, s:o, s:o, s:o}", "inf_inf", number(g->lipschitz.inf_inf), "one_inf",
                   number(g->lipschitz.one_inf), "one_one", number(g->lipschitz.one_one), "two_two",
                   number(g->lipschitz.two_two));
-    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "dir", dir,
-                     "model", g->kind, "boxes", g->boxes, "rows", (json_int_t)g->rows, "cols",
-                     (json_int_t)g->cols, "gbm_sum", number(g->sum), "gbm_by_part", parts,
-                     "gbm_logits", number(g->logit_sum), "lipschitz", lipschitz, "contraction",
-                     contraction, "units", json_top(cfg, g, g->row_sum, g->rows, stet_gbm_row_name),
-                     "inputs", json_top(cfg, g, g->col_sum, g->cols, stet_gbm_col_name));
+    return json_pack("{s:o, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "dir",
+                     cli_json_string(dir), "model", g->kind, "boxes", g->boxes, "rows",
+                     (json_int_t)g->rows, "cols", (json_int_t)g->cols, "gbm_sum", number(g->sum),
+                     "gbm_by_part", parts, "gbm_logits", number(g->logit_sum), "lipschitz",
+                     lipschitz, "contraction", contraction, "units",
+                     json_top(cfg, g, g->row_sum, g->rows, stet_gbm_row_name), "inputs",
+                     json_top(cfg, g, g->col_sum, g->cols, stet_gbm_col_name));
 }
 
 static stet_status print_json(const inspect_cfg *cfg, const stet_gbm *g, const char *const *dir,

@@ -151,7 +151,7 @@ static stet_status print_json(const predictor *p, const char *text, int label,
     json_t *prob = json_object();
     for (size_t k = 0; k < stet_model_classes(m); k++)
         json_object_set_new(prob, stet_model_class_name(m, k), json_real(p->prob[k]));
-    json_t *line = json_string(text);
+    json_t *line = cli_json_string(text);
     json_t *o =
         json_pack("{s:s, s:i, s:f, s:o, s:o}", "label", stet_model_class_name(m, (size_t)label),
                   "class", label, "probability", (double)p->prob[label], "probabilities", prob,

@@ -142,7 +142,7 @@ static stet_status print_tags(const run_cfg *cfg, const char *const *words, cons
     }
     json_t *o = cli_json_start(&cmd_tag_run, cfg), *w = json_array(), *t = json_array();
     for (size_t i = 0; i < n; i++) {
-        json_array_append_new(w, json_string(words[i]));
+        json_array_append_new(w, cli_json_string(words[i]));
         json_array_append_new(t, json_string(tags[i]));
     }
     json_object_set_new(o, "words", w);

@@ -187,8 +187,8 @@ static stet_status print_result(const train_cfg *cfg, const stet_train_result *r
     }
     json_t *o = cli_json_start(&cmd_train, cfg);
     json_object_update_new(
-        o, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "out",
-                     cfg->out, "epochs", (json_int_t)r->epochs, "best_epoch",
+        o, json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "out",
+                     cli_json_string(cfg->out), "epochs", (json_int_t)r->epochs, "best_epoch",
                      (json_int_t)r->best_epoch, "steps", (json_int_t)r->steps, "train_texts",
                      (json_int_t)r->n_train, "valid_texts", (json_int_t)r->n_valid, "words",
                      (json_int_t)r->n_words, "valid_accuracy", r->valid_accuracy, "valid_loss",

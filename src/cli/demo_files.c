@@ -135,6 +135,9 @@ static stet_status claim_folder(const demo_cfg *cfg)
                            cfg->vectors ? cfg->vectors : "-", cfg->synonyms ? cfg->synonyms : "-");
     if (n >= (int)sizeof stamp)
         return cli_usage("the paths are too long");
+    json_t *settings = cli_json_string(stamp);
+    if (!settings)
+        return cli_fail(STET_ENOMEM, "out of memory");
     stet_results old = {0};
     stet_status st = stet_folder_make(cfg->out);
     if (st == STET_OK)
@@ -142,21 +145,22 @@ static stet_status claim_folder(const demo_cfg *cfg)
     for (size_t i = 0; st == STET_OK && i < old.n; i++) {
         json_t *o = strcmp(old.name[i], "demo") == 0 ? json_loads(old.json[i], 0, NULL) : NULL;
         const char *is = json_string_value(json_object_get(o, "settings"));
-        if (is && strcmp(is, stamp) != 0)
+        if (is && strcmp(is, json_string_value(settings)) != 0)
             st = cli_usage(
                 "%s holds a demonstration with other settings (%s); choose another folder with -o",
                 cfg->out, is);
         json_decref(o);
     }
     if (st == STET_OK) {
-        json_t *o = json_pack("{s:s, s:s, s:s}", "command", "demo", "version", stet_version(),
-                              "settings", stamp);
+        json_t *o = json_pack("{s:s, s:s, s:O}", "command", "demo", "version", stet_version(),
+                              "settings", settings);
         char *text = o ? json_dumps(o, 0) : NULL;
         st = text ? stet_results_write(cfg->out, "demo", text)
                   : cli_fail(STET_ENOMEM, "out of memory");
         stet_free(text);
         json_decref(o);
     }
+    json_decref(settings);
     stet_results_deinit(&old);
     return st;
 }

@@ -97,15 +97,16 @@ static json_t *make(const cli_measured *m, json_t *numbers)
     if (!o)
         return NULL;
     if (m->data)
-        json_object_set_new(o, "data",
-                            json_pack("{s:s, s:o, s:I, s:I}", "name", cli_last_part(m->data_path),
-                                      "fingerprint", fingerprint(stet_dataset_fingerprint(m->data)),
-                                      "texts", (json_int_t)stet_dataset_size(m->data), "measured",
-                                      (json_int_t)m->texts));
+        json_object_set_new(
+            o, "data",
+            json_pack("{s:o, s:o, s:I, s:I}", "name", cli_json_string(cli_last_part(m->data_path)),
+                      "fingerprint", fingerprint(stet_dataset_fingerprint(m->data)), "texts",
+                      (json_int_t)stet_dataset_size(m->data), "measured", (json_int_t)m->texts));
     if (m->sets)
         json_object_set_new(o, "synonyms",
-                            json_pack("{s:s, s:o}", "name", cli_last_part(m->sets_path),
-                                      "fingerprint", fingerprint(stet_sets_fingerprint(m->sets))));
+                            json_pack("{s:o, s:o}", "name",
+                                      cli_json_string(cli_last_part(m->sets_path)), "fingerprint",
+                                      fingerprint(stet_sets_fingerprint(m->sets))));
     json_object_update(o, numbers);
     return o;
 }

@@ -256,6 +256,18 @@ json_t *cli_json_start(const cli_command *cmd, const void *cfg)
                      cmd->name, "config", config ? config : json_object());
 }
 
+json_t *cli_json_string(const char *s)
+{
+    json_t *o = json_string(s);
+    char *ascii = o ? NULL : strdup(s);
+    for (char *c = ascii; c && *c; c++)
+        *c = (unsigned char)*c < 0x80 ? *c : '?';
+    if (ascii)
+        o = json_string(ascii);
+    free(ascii);
+    return o;
+}
+
 stet_status cli_json_print(json_t *object)
 {
     if (!object)

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "report/report_impl.h"
+#include "text/utf8.h"
 
 /* ---- names -------------------------------------------------------------------------------- */
 
@@ -20,8 +21,14 @@ static void name_runs(report *r)
             const char *other = path_last(r->run[j].dir, &other_len);
             alone = alone && (i == j || len != other_len || memcmp(part, other, len) != 0);
         }
-        snprintf(r->run[i].name, sizeof r->run[i].name, "%.*s",
+        char *name = r->run[i].name;
+        snprintf(name, sizeof r->run[i].name, "%.*s",
                  alone ? (int)len : (int)sizeof r->run[i].name - 1, alone ? part : r->run[i].dir);
+        int32_t code; /* what is not UTF-8, or cut off, cannot stand on a page */
+        for (size_t n = strlen(name), at = 0, k; at < n; at += k) {
+            k = utf8_code(name + at, n - at, &code);
+            name[at] = k == 1 && code == 0xfffd ? '?' : name[at];
+        }
     }
 }
 

@@ -49,6 +49,15 @@ cp s4/model.safetensors weights
 (ulimit -f 1 && expect 1 ": File too large" "$STET" train --data train.tsv --vectors vectors.txt --epochs 3 -o s4 -q; exit $failed) || failed=1
 cmp -s weights s4/model.safetensors || fail "the model was damaged"
 [ -z "$(ls -a s4 | grep tmp)" ] || fail "left behind: $(ls -a s4)"
+# Names that are not UTF-8 leave JSON whole.
+odd=$(printf 'n\377me')
+cp train.tsv "$odd.tsv"
+output '"valid_accuracy":' "$STET" train --data "$odd.tsv" --vectors vectors.txt --epochs 1 -o "$odd" --json -q
+output '"n":120' "$STET" eval "$odd" --data "$odd.tsv" --json -q
+output '"gbm_sum":' "$STET" inspect "$odd" --json -q
+output '"name":"n?me"' "$STET" report "$odd" --json -q
+grep -q '"clean":' "$TMP/.out" || fail "the report lost its numbers: $(cat "$TMP/.out")"
+output '"text":"caf?"' "$STET" predict "$odd" --json "$(printf 'caf\351')"
 # Two runs do not share a folder.
 "$STET" train --data train.tsv --vectors vectors.txt --epochs 100000 --patience 0 -o shared >/dev/null 2>&1 &
 first=$!
