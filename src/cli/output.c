@@ -2,11 +2,13 @@
 #include "cli/output.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,23 +66,28 @@ static void on_progress(void *user, const char *what, uint64_t done, uint64_t to
     state.drawn = t;
 
     const double spent = t - state.started, rate = spent > 0 ? (double)done / spent : 0;
-    char left[32] = "", line[256];
-    int n;
-    if (total && done < total && rate > 0) {
+    char counted[64], speed[32] = "", left[32] = "", line[256];
+    if (total)
+        snprintf(counted, sizeof counted, "%3.0f%% %" PRIu64 "/%" PRIu64,
+                 100.0 * (double)done / (double)total, done, total);
+    else
+        snprintf(counted, sizeof counted, "%" PRIu64, done);
+    if (rate > 0)
+        snprintf(speed, sizeof speed, ", %.4g/s", rate);
+    const double seconds_left =
+        total && done < total && rate > 0 ? (double)(total - done) / rate : 0;
+    if (seconds_left > 0 && seconds_left < 1e8) {
         char d[16];
-        duration((double)(total - done) / rate, d, sizeof d);
+        duration(seconds_left, d, sizeof d);
         snprintf(left, sizeof left, ", %s left", d);
     }
-    if (total)
-        n = snprintf(line, sizeof line, "%s %3.0f%% %llu/%llu, %.4g/s%s%s%s", what,
-                     100.0 * (double)done / (double)total, (unsigned long long)done,
-                     (unsigned long long)total, rate, left, note ? ", " : "", note ? note : "");
-    else
-        n = snprintf(line, sizeof line, "%s %llu, %.4g/s%s%s", what, (unsigned long long)done, rate,
-                     note ? ", " : "", note ? note : "");
-    if (n < 0)
-        return;
-    const size_t width = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
+    snprintf(line, sizeof line, "%s %s%s%s%s%s", what, counted, speed, left,
+             note && *note ? ", " : "", note ? note : "");
+    struct winsize screen; /* a line that wraps could not be taken back */
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &screen) == 0 && screen.ws_col > 1 &&
+        screen.ws_col <= sizeof line)
+        line[screen.ws_col - 1] = '\0';
+    const size_t width = strlen(line);
     fprintf(stderr, "\r%s%*s", line, state.line_width > width ? (int)(state.line_width - width) : 0,
             "");
     state.line_width = width;

@@ -49,6 +49,9 @@ cp s4/model.safetensors weights
 (ulimit -f 1 && expect 1 ": File too large" "$STET" train --data train.tsv --vectors vectors.txt --epochs 3 -o s4 -q; exit $failed) || failed=1
 cmp -s weights s4/model.safetensors || fail "the model was damaged"
 [ -z "$(ls -a s4 | grep tmp)" ] || fail "left behind: $(ls -a s4)"
+"$STET" eval cnn --data train.tsv --progress always >/dev/null 2>err
+tr '\r' '\n' <err | grep -q "100% 120/120" || fail "progress: $(cat err)"
+tr '\r' '\n' <err | grep -q ', *$' && fail "progress ends in a comma: $(cat err)"
 # Names that are not UTF-8 leave JSON whole.
 odd=$(printf 'n\377me')
 cp train.tsv "$odd.tsv"
