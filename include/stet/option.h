@@ -70,8 +70,9 @@ typedef struct stet_opt {
 /* clang-format on */
 
 /* Positional arguments left after parsing; pointers into argv. */
+#define STET_REST_MAX 256
 typedef struct stet_rest {
-    const char *v[STET_LIST_MAX];
+    const char *v[STET_REST_MAX];
     size_t n;
 } stet_rest;
 

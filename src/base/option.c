@@ -244,8 +244,8 @@ static stet_status add_rest(stet_rest *rest, const char *arg)
 {
     if (!rest)
         return error_set(STET_EUSAGE, "unexpected argument '%s'", arg);
-    if (rest->n == STET_LIST_MAX)
-        return error_set(STET_EUSAGE, "'%s': more than %d arguments", arg, STET_LIST_MAX);
+    if (rest->n == STET_REST_MAX)
+        return error_set(STET_EUSAGE, "'%s': more than %d arguments", arg, STET_REST_MAX);
     rest->v[rest->n++] = arg;
     return STET_OK;
 }

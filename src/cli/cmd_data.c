@@ -298,7 +298,7 @@ const cli_command cmd_data_get = {
                 "  stet data get imdb glove.6B -o data\n",
     .opts = get_opts,
     .cfg_size = sizeof(data_cfg),
-    .max_args = STET_LIST_MAX,
+    .max_args = STET_REST_MAX,
     .run = run_get,
 };
 

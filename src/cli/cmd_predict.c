@@ -261,6 +261,6 @@ const cli_command cmd_predict = {
     .opts = opts,
     .cfg_size = sizeof(predict_cfg),
     .min_args = 1,
-    .max_args = STET_LIST_MAX,
+    .max_args = STET_REST_MAX,
     .run = run,
 };

@@ -63,6 +63,6 @@ const cli_command cmd_report = {
     .opts = opts,
     .cfg_size = sizeof(report_cfg),
     .min_args = 1,
-    .max_args = STET_LIST_MAX,
+    .max_args = STET_REST_MAX,
     .run = run,
 };

@@ -417,6 +417,6 @@ const cli_command cmd_sweep = {
                 "glove.6B.300d.txt\n",
     .opts = opts,
     .cfg_size = sizeof(sweep_cfg),
-    .max_args = STET_LIST_MAX,
+    .max_args = SWEEP_TRAIN_ARGS,
     .run = run,
 };

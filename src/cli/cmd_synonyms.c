@@ -354,7 +354,7 @@ const cli_command cmd_synonyms_show = {
     .opts = show_opts,
     .cfg_size = sizeof(show_cfg),
     .min_args = 2,
-    .max_args = STET_LIST_MAX,
+    .max_args = STET_REST_MAX,
     .run = run_show,
 };
 

@@ -213,6 +213,6 @@ const cli_command cmd_tag_run = {
                 "  stet tag run --tagger tagger.tsv.xz --json < reviews.txt\n",
     .opts = run_opts,
     .cfg_size = sizeof(run_cfg),
-    .max_args = STET_LIST_MAX,
+    .max_args = STET_REST_MAX,
     .run = run_run,
 };

@@ -17,7 +17,7 @@
 
 extern char **environ;
 
-enum { MAX_ARGS = 96, PATH = 1100, INTERRUPTED = 130 };
+enum { MAX_ARGS = SWEEP_TRAIN_ARGS + 32, PATH = 1100, INTERRUPTED = 130 };
 
 const sweep_axis sweep_axes[SWEEP_AXES] = {
     [SWEEP_SMOOTH] = {"smooths", "smooth", "lambda", NULL},

@@ -29,6 +29,9 @@ typedef enum sweep_stage {
     SWEEP_DONE
 } sweep_stage;
 
+/* Arguments after `--`, at most. */
+enum { SWEEP_TRAIN_ARGS = 64 };
+
 /* Settings of --attack, those that `stet attack` has by itself: its results count. */
 #define SWEEP_PROFILE "openattack"
 

@@ -8,7 +8,7 @@
 #include "stet/bound.h"
 #include "stet/report.h"
 
-enum { MAX_RUNS = 32, MAX_COLUMNS = 24, NAME_MAX_LEN = 96 };
+enum { MAX_RUNS = 256, MAX_COLUMNS = 24, NAME_MAX_LEN = 96 };
 
 /* ---- a run folder (run_folder.c) ---------------------------------------------------------- */
 

@@ -37,7 +37,7 @@ static const stet_opt opts[] = {
     {.name = "quiet", .letter = 'q', .type = STET_T_FLAG, .offset = offsetof(cfg_t, quiet)},
     STET_OPT_END};
 
-enum { ARGS_MAX = 80 };
+enum { ARGS_MAX = STET_REST_MAX + 8 };
 
 /* Parse a NULL-terminated list of arguments. */
 static stet_status parse(cfg_t *cfg, stet_rest *rest, const char *const *args)
@@ -169,13 +169,13 @@ TEST(too_many_and_unexpected_arguments_are_refused)
     cfg_t c;
     stet_rest r;
     const char *args[ARGS_MAX] = {NULL};
-    for (int i = 0; i < STET_LIST_MAX; i++)
+    for (int i = 0; i < STET_REST_MAX; i++)
         args[i] = "file";
     CHECK_OK(parse(&c, &r, args));
-    args[STET_LIST_MAX] = "one more";
-    CHECK_FAILS(parse(&c, &r, args), STET_EUSAGE, "'one more': more than 32 arguments");
-    for (int i = 0; i <= STET_LIST_MAX; i++)
-        args[i] = "--data=x";
+    args[STET_REST_MAX] = "one more";
+    CHECK_FAILS(parse(&c, &r, args), STET_EUSAGE, "'one more': more than 256 arguments");
+    for (int i = 0; i <= STET_REST_MAX; i++)
+        args[i] = i <= STET_LIST_MAX ? "--data=x" : NULL;
     CHECK_FAILS(parse(&c, &r, args), STET_EUSAGE, "--data x: given more than 32 times");
     CHECK_FAILS(PARSE(&c, NULL, "stray"), STET_EUSAGE, "unexpected argument 'stray'");
 }

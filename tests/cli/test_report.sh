@@ -54,4 +54,8 @@ rows() { sed 's/.*"summary":\(.*\),"models".*/\1/' "$1"; }
 [ "$(rows cut.json)" = "$(rows whole.json)" ] || fail "a killed demonstration ends in other numbers"
 [ "$(rows cut2.json)" = "$(rows whole.json)" ] || fail "an interrupted demonstration ends in other numbers"
 find cut cut2 -name '*.tmp-*' -size +0 -newer cut/report.html | grep -q . && fail "temporary files stayed"
+# A sweep has more folders than two hands have fingers.
+many=$(i=0; while [ $i -lt 40 ]; do echo d/standard; i=$((i + 1)); done)
+# shellcheck disable=SC2086
+expect 0 "many.html" "$STET" report $many -o many.html --no-bounds
 exit $failed
