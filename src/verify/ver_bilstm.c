@@ -76,6 +76,17 @@ static double box_bound(const ver_work *w, int label, int other, ver_level level
     return ver_lower(&sum);
 }
 
+static double margin(const ver_work *w, int label, int other)
+{
+    const ver_model *m = w->m;
+    const state *s = w->state;
+    double sum = (double)m->fc_b[label] - m->fc_b[other];
+    for (size_t f = 0; f < m->features; f++)
+        sum += weight_of(m, label, other, f) *
+               s->read[f / m->hidden].h[w->t->n * m->hidden + f % m->hidden];
+    return sum;
+}
+
 /* The clean margin, what positions take within the budget, and `loss`. */
 static double sum_bound(const ver_work *w, int label, int other, ver_level level, double loss)
 {
@@ -274,4 +285,4 @@ static stet_status bound(ver_work *w, int label, int other, const char *method,
     return STET_OK;
 }
 
-const ver_kind ver_bilstm = {"bilstm", methods, "adjoint", open, bound};
+const ver_kind ver_bilstm = {"bilstm", methods, "adjoint", open, bound, margin};

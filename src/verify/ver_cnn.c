@@ -227,37 +227,50 @@ static double growth_bound(const ver_work *w, int label, int other, double clean
     return ver_lower(&sum);
 }
 
-/* The margin of the references in real arithmetic, less what float32 may lose on any text of the
- * task: features are wrong by at most the widest window error. */
-static stet_status clean_margin(ver_work *w, int label, int other, double *out)
+/* A feature of the references in real arithmetic; *error takes what float32 may get wrong about it
+ * on any text of the task: at most the widest window error. */
+static double feature(const ver_work *w, size_t f, double *error)
 {
     const ver_model *m = w->m;
-    const cnn_state *s = w->state;
     const ver_task *t = w->t;
-    ver_sum sum = ver_cnn_head(w, label, other);
-    for (size_t f = 0; f < m->features; f++) {
-        const size_t i = f / m->filters, j = f % m->filters;
-        const cnn_windows *win = &s->w[i];
-        const double b = m->conv_b[i][j];
-        double y = 0, error = 0;
-        for (size_t at = 0; at < win->n; at++) {
-            double a = b, size = fabs(b);
-            for (size_t l = 0; l < m->k[i] && at + l < t->n; l++) {
-                const size_t to = win->first + l * m->filters + j, p = at + l;
-                double q = 0;
-                for (size_t x = t->start[p]; x < t->start[p + 1]; x++)
-                    q = ver_cnn_word(w, x)->q[to] > q ? ver_cnn_word(w, x)->q[to] : q;
-                a += ver_cnn_word(w, t->start[p])->p[to];
-                size += q;
-            }
-            y = a > y ? a : y;
-            error = win->g * size > error ? win->g * size : error;
+    const size_t i = f / m->filters, j = f % m->filters;
+    const cnn_windows *win = &((const cnn_state *)w->state)->w[i];
+    const double b = m->conv_b[i][j];
+    double y = *error = 0;
+    for (size_t at = 0; at < win->n; at++) {
+        double a = b, size = fabs(b);
+        for (size_t l = 0; l < m->k[i] && at + l < t->n; l++) {
+            const size_t to = win->first + l * m->filters + j, p = at + l;
+            double q = 0;
+            for (size_t x = t->start[p]; x < t->start[p + 1]; x++)
+                q = ver_cnn_word(w, x)->q[to] > q ? ver_cnn_word(w, x)->q[to] : q;
+            a += ver_cnn_word(w, t->start[p])->p[to];
+            size += q;
         }
-        const double om = ver_cnn_weight(m, label, other, f);
+        y = a > y ? a : y;
+        *error = win->g * size > *error ? win->g * size : *error;
+    }
+    return y;
+}
+
+/* The margin of the references in real arithmetic, less what float32 may lose on any text. */
+static double clean_margin(const ver_work *w, int label, int other)
+{
+    ver_sum sum = ver_cnn_head(w, label, other);
+    for (size_t f = 0; f < w->m->features; f++) {
+        const double om = ver_cnn_weight(w->m, label, other, f);
+        double error, y = feature(w, f, &error);
         ver_add(&sum, om * y, fabs(om) * error * (1 + 1e-9));
     }
-    *out = ver_lower(&sum);
-    return STET_OK;
+    return ver_lower(&sum);
+}
+
+static double margin(const ver_work *w, int label, int other)
+{
+    double sum = (double)w->m->fc_b[label] - w->m->fc_b[other], error;
+    for (size_t f = 0; f < w->m->features; f++)
+        sum += ver_cnn_weight(w->m, label, other, f) * feature(w, f, &error);
+    return sum;
 }
 
 static stet_status bound(ver_work *w, int label, int other, const char *method,
@@ -268,9 +281,7 @@ static stet_status bound(ver_work *w, int label, int other, const char *method,
     if (witness) {
         TRY(ver_cnn_joint(w, label, other, witness, &more));
     } else if (strcmp(method, "gbm") == 0) {
-        double clean;
-        TRY(clean_margin(w, label, other, &clean));
-        more = growth_bound(w, label, other, clean);
+        more = growth_bound(w, label, other, clean_margin(w, label, other));
     }
     *out = more > *out ? more : *out;
     return STET_OK;
@@ -278,4 +289,4 @@ static stet_status bound(ver_work *w, int label, int other, const char *method,
 
 /* Intervals are at least as tight as the window form of the growth bound. */
 static const char *const methods[] = {"ibp", "joint", "gbm", "gbm-window", NULL};
-const ver_kind ver_cnn = {"cnn", methods, "ibp", open, bound};
+const ver_kind ver_cnn = {"cnn", methods, "ibp", open, bound, margin};

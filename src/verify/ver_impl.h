@@ -127,6 +127,8 @@ typedef struct ver_kind {
      */
     stet_status (*bound)(ver_work *w, int label, int other, const char *method,
                          const json_t *witness, double *out);
+    /* logit[label] - logit[other] of the references, computed in double. */
+    double (*margin)(const ver_work *w, int label, int other);
 } ver_kind;
 extern const ver_kind ver_cnn, ver_bilstm, ver_s4_kind;
 

@@ -324,4 +324,4 @@ static stet_status bound(ver_work *w, int label, int other, const char *method,
 }
 
 static const char *const methods[] = {"ibp", "adjoint", NULL};
-const ver_kind ver_s4_kind = {"s4", methods, "adjoint", open, bound};
+const ver_kind ver_s4_kind = {"s4", methods, "adjoint", open, bound, ver_s4_margin};

@@ -34,6 +34,7 @@ typedef struct s4_state {
 
 /* Margins from the ranges at the end, and back from the margin through the slopes of every station.
  */
+double ver_s4_margin(const ver_work *w, int label, int other); /* of the clean text */
 double ver_s4_box(const ver_work *w, int label, int other);
 stet_status ver_s4_adjoint(ver_work *w, int label, int other, const json_t *witness, double *out);
 

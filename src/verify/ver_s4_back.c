@@ -50,6 +50,16 @@ static ver_sum head(const ver_work *w, int label, int other)
     return sum;
 }
 
+double ver_s4_margin(const ver_work *w, int label, int other)
+{
+    const s4_state *s = w->state;
+    const size_t n = w->t->n, H = w->m->channels;
+    double sum = (double)w->m->fc_b[label] - w->m->fc_b[other];
+    for (size_t i = 0; i < n * H; i++)
+        sum += weight_of(w->m, label, other, i % H) * s->u[i] / (double)n;
+    return sum;
+}
+
 double ver_s4_box(const ver_work *w, int label, int other)
 {
     const s4_state *s = w->state;

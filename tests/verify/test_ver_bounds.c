@@ -1,11 +1,13 @@
 /* The checker's own bounds against the truth and against the certifier's: never above what the
  * float32 program does on any combination of words, never below what the certifier claims. */
+#include <inttypes.h>
 #include <limits.h>
 
 #include "../certify/harness.h"
 #include "base/mem.h"
 #include "model/s4.h"
 #include "verify/ver_activation.h"
+#include "verify/ver_line.h"
 
 static const char *const s4[] = {"channels=5", "state=4", "layers=1", NULL};
 static const char *const s4_deep[] = {"channels=4", "state=4", "layers=2", NULL};
@@ -128,6 +130,7 @@ static void compare_values(const char *kind, const char *const *settings, double
             double own;
             CHECK_OK(p.v.kind->bound(&p.w, c.task.label, other, p.v.kind->value, NULL, &own));
             CHECK_NEAR(own, least[other], tolerance);
+            CHECK_NEAR(p.v.kind->margin(&p.w, c.task.label, other), least[other], 1e-5);
         }
         pair_close(&p);
     }
@@ -147,6 +150,57 @@ TEST(an_s4_without_choices_is_evaluated)
 {
     compare_values("s4", s4, 1e-3);
     compare_values("s4", s4_deep, 1e-2);
+}
+
+/* The line of a text w0 w1 ... of n words: word `other` at position 0 gives the class `after`. */
+static json_t *broken_line(size_t n, int label, double clean, const char *other, int after)
+{
+    json_t *words = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(words, json_sprintf("w%zu", i));
+    return json_pack("{s:i, s:i, s:i, s:s, s:i, s:f, s:o, s:{s:[s]}, s:[[i, s]], s:i}", "text", 0,
+                     "label", label, "answer", label, "verdict", "broken", "budget", 0, "clean",
+                     clean, "words", words, "sets", "0", other, "edits", 0, other, "after", after);
+}
+
+/* An LSTM with weights so large that a bound of its rounding says nothing of any text. */
+TEST(a_counter_example_is_judged_by_its_value)
+{
+    enum { N = 30 };
+    static const char *const wide[] = {"hidden=16", NULL};
+    size_t seen[2] = {0}; /* edits that keep the class, that change it */
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        pair p;
+        pair_open(&p, harness_model("bilstm", wide, 4, 2, 12, seed));
+        uint32_t ids[N];
+        float logits[2];
+        for (uint32_t i = 0; i < N; i++)
+            ids[i] = STET_FIRST_WORD + i;
+        CHECK_OK(model_logits_of(p.m, ids, N, logits));
+        const int label = stet_argmax(logits, 2);
+        const double clean = fabs((double)logits[0] - (double)logits[1]);
+        for (uint32_t word = N; word < 60; word++) {
+            ids[0] = STET_FIRST_WORD + word;
+            CHECK_OK(model_logits_of(p.m, ids, N, logits));
+            const bool changes = stet_argmax(logits, 2) != label;
+            char text[32];
+            snprintf(text, sizeof text, "w%" PRIu32, word);
+            arena mem = {0};
+            ver_line l;
+            stet_verify_result r = {0};
+            json_t *line = broken_line(N, label, clean, text, 1 - label);
+            CHECK_OK(ver_line_read(&p.v, line, &mem, &l));
+            if (fabsf(logits[0] - logits[1]) > 1e-3f) {
+                CHECK_EQ(ver_line_check(&p.w, &l, VER_ANY, &mem, &r),
+                         changes ? STET_OK : STET_EFORMAT);
+                seen[changes]++;
+            }
+            arena_deinit(&mem);
+            json_decref(line);
+        }
+        pair_close(&p);
+    }
+    CHECK(seen[0] > 10 && seen[1] > 10);
 }
 
 /* Whatever the certifier proves, with its witness, the checker can follow. */
