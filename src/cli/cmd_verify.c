@@ -188,7 +188,8 @@ static stet_status run(void *config, const stet_rest *rest)
     else if (st == STET_OK)
         print_text(&r);
     if (st == STET_OK && r.failed)
-        st = cli_fail(STET_EFORMAT, "%s: %zu lines do not hold", rest->v[0], r.failed);
+        st = cli_fail(STET_EFORMAT, "%s: %zu line%s not hold", rest->v[0], r.failed,
+                      r.failed == 1 ? " does" : "s do");
     json_decref(j.lines);
     source_close(&j.from);
     return st;
