@@ -33,9 +33,8 @@ enum {
 /* ...,"sum":"<64 digits>"} */
 static stet_status check_sum(const char *line, size_t len)
 {
-    const char *tail = line + len - SUM_TAIL;
-    if (len < SUM_TAIL || memcmp(tail, sum_key, SUM_KEY) != 0 ||
-        memcmp(line + len - 2, "\"}", 2) != 0)
+    const char *tail = len < SUM_TAIL ? NULL : line + len - SUM_TAIL;
+    if (!tail || memcmp(tail, sum_key, SUM_KEY) != 0 || memcmp(line + len - 2, "\"}", 2) != 0)
         return error_set(STET_EFORMAT, "does not end with its \"sum\" (cut off?)");
     char hex[SHA256_HEX];
     sha256 h;
