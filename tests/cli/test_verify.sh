@@ -35,25 +35,25 @@ for model in cnn bilstm s4; do
     output '"budget":1,' "$STET" verify cert.jsonl --model $model --json
     line=$(grep -n '"bound":' cert.jsonl | head -1 | cut -d: -f1)
     sed 's/"bound":/"bound":1/' cert.jsonl >edited.jsonl
-    [ -z "$line" ] || expect 3 "do not hold" "$STET" verify edited.jsonl --model $model
+    [ -z "$line" ] || expect 3 "not hold" "$STET" verify edited.jsonl --model $model
     if [ -n "$line" ] && command -v sha256sum >/dev/null; then
         forge cert.jsonl "$line" 's/"slack"/"slack"/' >same.jsonl
         cmp -s cert.jsonl same.jsonl || fail "a line forged as it was is another"
         forge cert.jsonl "$line" 's/"bound":/"bound":9/' >forged.jsonl
-        expect 3 "do not hold" "$STET" verify forged.jsonl --model $model
+        expect 3 "not hold" "$STET" verify forged.jsonl --model $model
         "$STET" verify forged.jsonl --model $model 2>/dev/null | grep -q "^line $line: text .* claimed 9" || fail "$model: the forged line is not named"
     fi
 done
 
-expect 3 "do not hold" "$STET" verify cert.jsonl --model cnn
+expect 3 "not hold" "$STET" verify cert.jsonl --model cnn
 "$STET" verify cert.jsonl --model cnn 2>/dev/null | grep -q "kind" || fail "another model is not named"
-expect 3 "do not hold" "$STET" verify cert.jsonl --model s4 --synonyms far
+expect 3 "not hold" "$STET" verify cert.jsonl --model s4 --synonyms far
 head -n 3 cert.jsonl >cut.jsonl
-expect 3 "do not hold" "$STET" verify cut.jsonl --model s4
+expect 3 "not hold" "$STET" verify cut.jsonl --model s4
 sed 's/good/fine/' train.tsv >other.tsv
-expect 3 "do not hold" "$STET" verify cert.jsonl --model s4 --data other.tsv
+expect 3 "not hold" "$STET" verify cert.jsonl --model s4 --data other.tsv
 expect 2 "--model" "$STET" verify cert.jsonl
 expect 1 "none" "$STET" verify none --model s4
 expect 1 "config.json" "$STET" verify cert.jsonl --model none
-expect 3 "do not hold" "$STET" verify train.tsv --model s4
+expect 3 "not hold" "$STET" verify train.tsv --model s4
 exit $failed
