@@ -214,6 +214,9 @@ static stet_status open_predictor(predictor *p, const char *dir)
     const predict_cfg *cfg = p->cfg;
     if (cfg->certify != (cfg->synonyms != NULL))
         return cli_usage("--certify and --synonyms SET belong together");
+    if (!cfg->certify && (cfg->prove.budget || cfg->prove.largest || cfg->prove.complete ||
+                          strcmp(cfg->prove.method, "auto") != 0))
+        return cli_usage("--method, --budget, --largest and --complete go with --certify");
     stet_status st = stet_model_load(dir, &p->model);
     if (st == STET_OK && !(p->prob = malloc(stet_model_classes(p->model) * sizeof *p->prob)))
         st = cli_fail(STET_ENOMEM, "out of memory");

@@ -141,6 +141,9 @@ static stet_status choose_words(const stet_train_args *a, const stet_counter *c,
                                 double *residual)
 {
     TRY(stet_vocab_build(c, a->min_count, a->max_words, vocab));
+    if (stet_vocab_size(*vocab) == STET_FIRST_WORD)
+        return error_set(STET_EUSAGE, "%s: no word occurs %llu times, as --min-count asks", a->data,
+                         (unsigned long long)a->min_count);
     TRY(stet_vectors_load(a->vectors, a->n_vectors, *vocab, t));
     if (t->n_known == 0)
         return error_set(STET_EFORMAT, "%s: has no vector for any word of %s", a->vectors[0],

@@ -52,6 +52,7 @@ expect 2 "no attack 'nosuch'" "$STET" sandwich cnn $both --attack nosuch
 echo '{"unheard": ["of"]}' >none.json
 expect 0 "none.json has a substitute for no word of these texts" "$STET" certify cnn --data data.tsv --synonyms none.json --no-record
 expect 2 "belong together" "$STET" predict cnn --certify "good"
+expect 2 "go with --certify" "$STET" predict cnn --budget 2 "good"
 expect 2 "no method 'jiont'" "$STET" certify cnn $on --method jiont
 expect 2 "--synonyms" "$STET" certify cnn --data data.tsv
 expect 3 "data.tsv:1" "$STET" certify cnn --data data.tsv --synonyms data.tsv

@@ -30,6 +30,7 @@ mkdir mine yours
 echo "my notes" >yours/README.md
 cp mine/train.jsonl kept.jsonl
 expect 2 "mine/train.jsonl: no training wrote this file" "$STET" train --data mine/train.jsonl --vectors vectors.txt -o mine
+expect 2 "train.tsv: no word occurs 99999 times" "$STET" train --data train.tsv --vectors vectors.txt -o rare --min-count 99999
 expect 2 "yours/README.md: no training wrote this file" "$STET" train --data train.tsv --vectors vectors.txt -o yours
 cmp -s kept.jsonl mine/train.jsonl && [ "$(cat yours/README.md)" = "my notes" ] || fail "files of somebody else were replaced"
 output "validation accuracy" "$STET" train --data train.tsv --vectors vectors.txt --epochs 1 -o s4 -q
