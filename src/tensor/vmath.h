@@ -18,6 +18,17 @@
 #include "base/simd.h"
 #include "tensor/tensor.h"
 
+/* Before a loop whose result may lie on its argument, element on element: the compiler would test for
+ * overlap and run such calls one element at a time. (Doubles are libm's, which nothing vectorises,
+ * and clang would complain.) */
+#if defined(STET_DOUBLE)
+#define INDEPENDENT
+#elif defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 #ifdef STET_DOUBLE
 
 static ALWAYS_INLINE real v_exp(real x)

@@ -21,9 +21,11 @@ void lstm_pack(size_t H, const real *w_hh, real *u, real *u_back)
 
 /* forward ------------------------------------------------------------------------------------ */
 
-SIMD_CLONES static void activate(size_t H, const real *RESTRICT z, const real *RESTRICT c,
-                                 real *RESTRICT gates, real *RESTRICT h_next, real *RESTRICT c_next)
+/* c_next may be c. */
+SIMD_CLONES static void activate(size_t H, const real *RESTRICT z, const real *c,
+                                 real *RESTRICT gates, real *RESTRICT h_next, real *c_next)
 {
+    INDEPENDENT
     for (size_t j = 0; j < H; j++) {
         const real i = v_sigmoid(z[j]), f = v_sigmoid(z[H + j]);
         const real g = v_tanh(z[2 * H + j]), o = v_sigmoid(z[3 * H + j]);

@@ -4,16 +4,7 @@
 #include "tensor/vmath.h"
 
 /* The clones are static behind a plain function: clang 14 gives the dispatched symbol of a clone a
- * name of its own, which other files could not call. y may be x: without the pragma the compiler
- * would test for overlap and run such calls one element at a time. (Doubles are libm's, which
- * nothing vectorises, and clang would complain.) */
-#if defined(STET_DOUBLE)
-#define INDEPENDENT
-#elif defined(__clang__)
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define INDEPENDENT _Pragma("GCC ivdep")
-#endif
+ * name of its own, which other files could not call. y may be x. */
 #define VEC_FUNCTION(name)                                                                         \
     SIMD_CLONES static void name##_loop(const real *x, real *y, size_t n)                          \
     {                                                                                              \
