@@ -111,12 +111,11 @@ typedef struct stet_certify_result {
     size_t margin_bins[STET_MARGIN_BINS];
     double slack_mean, candidates_mean, attackable_mean;
     double seconds;
-    size_t
-        *budget_at_least;  /* (n_budget) [r]: correct texts for which r words or more were proved */
-    size_t n_budget;       /* one more than the largest that is not STET_ANY */
-    size_t *index;         /* (n) the texts, and */
-    stet_verdict *verdict; /* (n) what became of them */
-    char *method;          /* how the proofs were made: "ibp 312, joint 401" */
+    size_t *budget_at_least; /* (n_budget) [r]: right texts for which at least r were proved */
+    size_t n_budget;         /* one more than the largest that is not STET_ANY */
+    size_t *index;           /* (n) the texts, and */
+    stet_verdict *verdict;   /* (n) what became of them */
+    char *method;            /* how the proofs were made: "ibp 312, joint 401" */
 } stet_certify_result;
 STET_API stet_status stet_certify_run(const stet_certify_args *a, stet_certify_result *out);
 STET_API void stet_certify_result_deinit(stet_certify_result *r);

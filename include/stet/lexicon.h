@@ -19,8 +19,7 @@ extern "C" {
 /* ---- parts of speech ---------------------------------------------------------------------- */
 
 typedef enum stet_pos { STET_NOUN, STET_VERB, STET_ADJ, STET_ADV, STET_OTHER } stet_pos;
-STET_API stet_pos
-stet_pos_of_penn(const char *tag); /* by its first two letters: NN VB JJ RB, else other */
+STET_API stet_pos stet_pos_of_penn(const char *tag); /* NN.. VB.. JJ.. RB.., else other */
 
 /* Penn tags for the words of a sentence. A tagger never changes once made; threads may share it.
  * On failure *out is NULL. */

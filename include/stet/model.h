@@ -25,8 +25,8 @@ extern "C" {
 typedef struct stet_model stet_model;
 
 STET_API stet_status stet_model_load(const char *dir, stet_model **out);
-STET_API stet_status stet_model_save(
-    const stet_model *m, const char *dir); /* config, weights, vocabulary; atomic each */
+/* Configuration, weights and vocabulary; each file is whole or as it was. */
+STET_API stet_status stet_model_save(const stet_model *m, const char *dir);
 STET_API void stet_model_free(stet_model *m);
 
 /* A new, randomly initialised model of the kind `name` ("cnn", "bilstm", "s4") with its options at default or as set by
@@ -52,10 +52,9 @@ STET_API const char *stet_model_class_name(const stet_model *m, size_t c);
 STET_API const stet_vocab *stet_model_vocab(const stet_model *m);
 STET_API stet_tokenizer stet_model_tokenizer(const stet_model *m);
 STET_API size_t stet_model_max_len(const stet_model *m);
-STET_API size_t
-stet_model_parameters(const stet_model *m); /* trained numbers, vectors not counted */
-STET_API uint64_t
-stet_model_fingerprint(const stet_model *m); /* of weights, vectors and vocabulary */
+/* Trained numbers, vectors not counted; a hash of weights, vectors and vocabulary. */
+STET_API size_t stet_model_parameters(const stet_model *m);
+STET_API uint64_t stet_model_fingerprint(const stet_model *m);
 
 /* Word ids as the model reads a text; at most max_len of them, at least one. `ids` has room for max_len. */
 STET_API stet_status stet_model_read(const stet_model *m, const char *text, size_t len,

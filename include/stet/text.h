@@ -137,8 +137,8 @@ STET_API stet_status stet_vocab_build(const stet_counter *c, uint64_t min_count,
                                       stet_vocab **out);
 STET_API stet_status stet_vocab_from_words(const char *const *words, size_t n,
                                            stet_vocab **out); /* without <pad>, <unk> */
-STET_API stet_status stet_vocab_load(
-    const char *path, stet_vocab **out); /* vocab.txt: one word a line, line number is id */
+/* vocab.txt: one word a line, the line's number is its id. */
+STET_API stet_status stet_vocab_load(const char *path, stet_vocab **out);
 STET_API stet_status stet_vocab_save(const stet_vocab *v, const char *path);
 STET_API size_t stet_vocab_size(const stet_vocab *v); /* <pad> and <unk> counted */
 STET_API uint32_t stet_vocab_id(const stet_vocab *v, const char *word,

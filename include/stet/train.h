@@ -30,8 +30,8 @@ typedef struct stet_train_args {
     size_t n_vectors;
     const char *synonyms; /* substitution sets: their words join the vocabulary; NULL: none */
     double smooth;        /* lambda of synonym-smoothed vectors; 0: as loaded */
-    double
-        smooth_frequency; /* frequent words hold on to their vectors: weight (count / geometric mean) to this power; 0: all alike */
+    /* Frequent words hold on to their vectors: weight (count / geometric mean) to this power. */
+    double smooth_frequency;
     stet_tokenizer tokenizer;
     size_t max_len, max_words;
     uint64_t min_count;
@@ -42,8 +42,7 @@ typedef struct stet_train_args {
     const char *const *defense_settings;
 
     size_t batch, epochs, patience;
-    size_t
-        length_pool; /* batches whose texts are sorted by length before they are cut; 1: plain shuffling */
+    size_t length_pool; /* batches sorted by length before they are cut; 1: plain shuffling */
     double rate, state_rate, decay, dropout; /* negative: the model's default */
     double clip;
     stet_schedule schedule;
