@@ -35,7 +35,7 @@ static void run_forward(void *ctx)
 {
     subject *s = ctx;
     void *saved = s->n->saved;
-    run(s, op_table[s->n->op].forward[DEV_CPU]);
+    run(s, s->n->op->forward[DEV_CPU]);
     s->n->saved = saved; /* what the recorded pass kept is still in the arena */
 }
 
@@ -48,7 +48,7 @@ static void run_backward(void *ctx)
         grad[i] = s->n->in[i]->grad;
         s->n->in[i]->grad_fresh = s->n->in[i]->needs_grad;
     }
-    run(s, op_table[s->n->op].backward[DEV_CPU]);
+    run(s, s->n->op->backward[DEV_CPU]);
     for (int i = 0; i < s->n->n_in; i++)
         s->n->in[i]->grad = grad[i]; /* it may have been handed over */
 }
@@ -80,7 +80,7 @@ static void measure(const char *name, tape *t, node *n)
     for (size_t i = 0; i < shape_count(n->shape); i++)
         n->grad[i] = n->value[i];
     subject s = {name, t, n};
-    const double entries = 1e-9 * (double)shape_count(n->op == OP_sum ? n->in[0]->shape : n->shape);
+    const double entries = 1e-9 * (double)shape_count(n->op == &op_table[OP_sum] ? n->in[0]->shape : n->shape);
     bench_rate(name, "forward", bench_measure(run_forward, &s), entries, "Gentries/s");
     bench_rate(name, "backward", bench_measure(run_backward, &s), entries, "Gentries/s");
 }

@@ -1,6 +1,7 @@
 /* info.c - what this build and this machine are (stet/info.h). */
 #include "stet/info.h"
 
+#include "bound/bound_ops.h"
 #include "lexicon/wordnet.h"
 #include "tensor/cuda/device.h"
 #include "tensor/kernels.h"
@@ -27,4 +28,33 @@ stet_build_info stet_info(void)
         .simd = simd_level(), .blas = blas_name(), .threads = stet_threads(),
         .gpu = cuda_device_text(), .wordnet = wordnet_folder(),
     };
+}
+
+/* Op i of all layers' tables, or NULL. */
+static const op_desc *op_at(size_t i)
+{
+    if (i < OP_COUNT)
+        return &op_table[i];
+    for (const op_desc *const *d = bound_ops; *d; d++)
+        if (i-- == OP_COUNT)
+            return *d;
+    return NULL;
+}
+
+size_t stet_op_count(void)
+{
+    size_t n = OP_COUNT;
+    while (op_at(n))
+        n++;
+    return n;
+}
+
+const char *stet_op_support(size_t i, bool *cpu, bool *cuda)
+{
+    const op_desc *d = op_at(i);
+    if (!d)
+        return NULL;
+    *cpu = op_support(d, DEV_CPU);
+    *cuda = op_support(d, DEV_CUDA);
+    return d->name;
 }

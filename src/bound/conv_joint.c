@@ -11,6 +11,7 @@
 #include "bound/conv_joint.h"
 
 #include "base/pool.h"
+#include "bound/bound_ops.h"
 
 /* One kernel size. */
 typedef struct kernel {
@@ -64,7 +65,7 @@ typedef struct kept {
 
 static joint joint_of(const node *n)
 {
-    const joint_args *a = custom_data(n);
+    const joint_args *a = n->args;
     joint j = {.a = a, .seq = a->s->seq, .n = a->n, .z = n->value, .K = shape_cols(n->shape)};
     for (size_t i = 0; i < j.n; i++) {
         const node *w = n->in[2 * i];
@@ -352,6 +353,21 @@ static stet_status joint_bwd(tape *t, node *n)
     return STET_OK;
 }
 
+static stet_status joint_infer(const node *n, shape *out)
+{
+    const joint_args *a = n->args;
+    *out = shape2(a->s->seq->n_texts, shape_rows(n->in[2 * a->n]->shape));
+    return op_expect_count(n, 2 * (int)a->n + 1, out->dim[1], "the last bias");
+}
+
+const op_desc conv_joint_op = {
+    .name = "conv_joint",
+    .n_in = -1,
+    .infer = joint_infer,
+    .forward = {[DEV_CPU] = joint_fwd},
+    .backward = {[DEV_CPU] = joint_bwd},
+};
+
 node *op_conv_joint(tape *t, const joint_args *a, node *const *conv, node *fc_w, node *fc_b)
 {
     node *in[2 * CNN_MAX_KERNELS + 2];
@@ -359,7 +375,5 @@ node *op_conv_joint(tape *t, const joint_args *a, node *const *conv, node *fc_w,
         in[i] = conv[i];
     in[2 * a->n] = fc_w;
     in[2 * a->n + 1] = fc_b;
-    const size_t K = fc_w ? shape_rows(fc_w->shape) : 0;
-    return op_custom(t, in, 2 * (int)a->n + 2, shape2(a->s->seq->n_texts, K), joint_fwd, joint_bwd,
-                     a, sizeof *a);
+    return tape_push(t, &conv_joint_op, in, 2 * (int)a->n + 2, a, sizeof *a);
 }

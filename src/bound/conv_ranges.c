@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/pool.h"
+#include "bound/bound_ops.h"
 
 typedef struct ranges_data {
     const batch_sets *s;
@@ -32,7 +33,7 @@ typedef struct ranges {
 
 static ranges ranges_of(const node *n)
 {
-    const ranges_data *d = custom_data(n);
+    const ranges_data *d = n->args;
     const node *w = n->in[0];
     ranges r = {.s = d->s, .eps = (real)d->eps};
     r.filters = (conv_filters){w->shape.dim[0], w->shape.dim[1], w->shape.dim[2], w->value};
@@ -81,7 +82,7 @@ static stet_status ranges_fwd(tape *t, node *n)
     r.at = arena_new(t->mem, uint32_t, (size_t)stet_threads() * 2 * cols);
     if (!keep->table || !keep->won || !r.best || !r.at)
         return STET_ENOMEM;
-    if (((const ranges_data *)custom_data(n))->runners_up) {
+    if (((const ranges_data *)n->args)->runners_up) {
         keep->next = arena_new(t->mem, real, B * F);
         keep->next_at = arena_new(t->mem, uint32_t, B * F);
         if (!keep->next || !keep->next_at)
@@ -148,11 +149,26 @@ static stet_status ranges_bwd(tape *t, node *n)
     return STET_OK;
 }
 
+static stet_status ranges_infer(const node *n, shape *out)
+{
+    const ranges_data *d = n->args;
+    const node *w = n->in[0];
+    TRY(op_expect_count(n, 1, w->shape.dim[0], "the bias"));
+    *out = shape2(d->s->seq->n_texts, RANGE_SIDES * w->shape.dim[0]);
+    return STET_OK;
+}
+
+const op_desc conv_ranges_op = {
+    .name = "conv_ranges",
+    .n_in = 2,
+    .infer = ranges_infer,
+    .forward = {[DEV_CPU] = ranges_fwd},
+    .backward = {[DEV_CPU] = ranges_bwd},
+};
+
 node *op_conv_ranges(tape *t, const batch_sets *s, node *w, node *b, double eps, bool runners_up)
 {
     node *in[] = {w, b};
     const ranges_data d = {s, eps, runners_up};
-    const size_t F = w ? w->shape.dim[0] : 0;
-    return op_custom(t, in, 2, shape2(s->seq->n_texts, RANGE_SIDES * F), ranges_fwd, ranges_bwd, &d,
-                     sizeof d);
+    return tape_push(t, &conv_ranges_op, in, 2, &d, sizeof d);
 }

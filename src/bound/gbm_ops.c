@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "bound/bound_ops.h"
 #include "bound/gbm_cnn.h"
 #include "bound/gbm_gain.h"
 #include "bound/gbm_s4.h"
@@ -60,10 +61,24 @@ static stet_status head_bwd(tape *t, node *n)
     return STET_OK;
 }
 
+static stet_status head_infer(const node *n, shape *out)
+{
+    *out = shape1(shape_cols(n->in[0]->shape));
+    return STET_OK;
+}
+
+const op_desc gbm_head_op = {
+    .name = "gbm_head",
+    .n_in = 1,
+    .infer = head_infer,
+    .forward = {[DEV_CPU] = head_fwd},
+    .backward = {[DEV_CPU] = head_bwd},
+};
+
 node *gbm_head(const model *m, tape *t, node *const *params)
 {
     node *fc = params[model_param_id(m, "fc.weight")];
-    return op_custom(t, &fc, 1, shape1(m->desc->n_features(m)), head_fwd, head_bwd, NULL, 0);
+    return tape_push(t, &gbm_head_op, &fc, 1, NULL, 0);
 }
 
 /* ---- convolution: M (F, D), compact ------------------------------------------------------- */
@@ -89,6 +104,20 @@ static stet_status conv_bwd(tape *t, node *n)
     return STET_OK;
 }
 
+static stet_status conv_infer(const node *n, shape *out)
+{
+    *out = shape2(n->in[0]->shape.dim[0], n->in[0]->shape.dim[1]);
+    return STET_OK;
+}
+
+const op_desc gbm_conv_op = {
+    .name = "gbm_conv",
+    .n_in = 1,
+    .infer = conv_infer,
+    .forward = {[DEV_CPU] = conv_fwd},
+    .backward = {[DEV_CPU] = conv_bwd},
+};
+
 static node *cnn_term(const model *m, tape *t, node *const *params, const gbm_term_args *a,
                       gbm_report *report)
 {
@@ -96,7 +125,7 @@ static node *cnn_term(const model *m, tape *t, node *const *params, const gbm_te
     const size_t n = cnn_kernels(m, k), F = (size_t)((const cnn_cfg *)m->cfg)->filters;
     node *omega = a->of == GBM_OF_LOGITS ? gbm_head(m, t, params) : NULL, *sum = NULL;
     for (size_t i = 0; i < n; i++) {
-        node *M = op_custom(t, &params[2 * i], 1, shape2(F, m->dim), conv_fwd, conv_bwd, NULL, 0);
+        node *M = tape_push(t, &gbm_conv_op, &params[2 * i], 1, NULL, 0);
         if (!M)
             return NULL;
         report->part[GBM_V] += sum_of(M->value, F * m->dim, 1);
@@ -184,7 +213,7 @@ static void scale_back(const node *n, const real *by, bool each_unit)
 
 static stet_status lstm_rows_fwd(tape *t, node *n)
 {
-    const lstm_op *op = custom_data(n);
+    const lstm_op *op = n->args;
     const lstm_weights w = lstm_of(n->in);
     const lstm_grads *grad;
     TRY(save_space(t, n, &w, &grad));
@@ -208,7 +237,7 @@ static stet_status lstm_rows_bwd(tape *t, node *n)
 /* log(1 + gain); the fifth input is omega. */
 static stet_status lstm_gain_fwd(tape *t, node *n)
 {
-    const lstm_op *op = custom_data(n);
+    const lstm_op *op = n->args;
     const lstm_weights w = lstm_of(n->in);
     const lstm_grads *grad;
     TRY(save_space(t, n, &w, &grad));
@@ -237,7 +266,7 @@ static stet_status lstm_gain_bwd(tape *t, node *n)
 /* max(0, rho - rho0)^2 */
 static stet_status lstm_rho_fwd(tape *t, node *n)
 {
-    const lstm_op *op = custom_data(n);
+    const lstm_op *op = n->args;
     const lstm_weights w = lstm_of(n->in);
     const lstm_cell_bounds bounds = {&w, op->box, op->a.mode};
     const lstm_grads *grad;
@@ -259,19 +288,51 @@ static stet_status lstm_rho_bwd(tape *t, node *n)
     return STET_OK;
 }
 
+static stet_status lstm_rows_infer(const node *n, shape *out)
+{
+    *out = shape1(shape_cols(n->in[LSTM_W_HH]->shape));
+    return STET_OK;
+}
+
+static stet_status scalar_infer(const node *n, shape *out)
+{
+    (void)n;
+    *out = (shape){.rank = 0};
+    return STET_OK;
+}
+
+const op_desc gbm_lstm_rows_op = {
+    .name = "gbm_lstm_rows",
+    .n_in = LSTM_INPUTS,
+    .infer = lstm_rows_infer,
+    .forward = {[DEV_CPU] = lstm_rows_fwd},
+    .backward = {[DEV_CPU] = lstm_rows_bwd},
+};
+const op_desc gbm_lstm_gain_op = {
+    .name = "gbm_lstm_gain",
+    .n_in = LSTM_INPUTS + 1,
+    .infer = scalar_infer,
+    .forward = {[DEV_CPU] = lstm_gain_fwd},
+    .backward = {[DEV_CPU] = lstm_gain_bwd},
+};
+const op_desc gbm_lstm_rho_op = {
+    .name = "gbm_lstm_rho",
+    .n_in = LSTM_INPUTS,
+    .infer = scalar_infer,
+    .forward = {[DEV_CPU] = lstm_rho_fwd},
+    .backward = {[DEV_CPU] = lstm_rho_bwd},
+};
+
 /* One direction. */
-static node *lstm_direction(tape *t, node *const *w, node *omega, size_t H, const lstm_op *op)
+static node *lstm_direction(tape *t, node *const *w, node *omega, const lstm_op *op)
 {
     if (op->a.of == GBM_OF_RHO)
-        return op_custom(t, w, LSTM_INPUTS, (shape){.rank = 0}, lstm_rho_fwd, lstm_rho_bwd, op,
-                         sizeof *op);
+        return tape_push(t, &gbm_lstm_rho_op, w, LSTM_INPUTS, op, sizeof *op);
     if (op->a.of == GBM_OF_GAIN) {
         node *in[LSTM_INPUTS + 1] = {w[0], w[1], w[2], w[3], omega};
-        return op_custom(t, in, LSTM_INPUTS + 1, (shape){.rank = 0}, lstm_gain_fwd, lstm_gain_bwd,
-                         op, sizeof *op);
+        return tape_push(t, &gbm_lstm_gain_op, in, LSTM_INPUTS + 1, op, sizeof *op);
     }
-    node *rows =
-        op_custom(t, w, LSTM_INPUTS, shape1(H), lstm_rows_fwd, lstm_rows_bwd, op, sizeof *op);
+    node *rows = tape_push(t, &gbm_lstm_rows_op, w, LSTM_INPUTS, op, sizeof *op);
     return op_sum(t, omega ? op_mul(t, omega, rows) : rows);
 }
 
@@ -284,7 +345,7 @@ static node *bilstm_term(const model *m, tape *t, node *const *params, const gbm
     for (int d = 0; d < 2; d++) {
         const lstm_op op = {*a, &a->boxes[d], report};
         node *mine = omega ? op_slice(t, omega, (size_t)d * H, H) : NULL;
-        node *part = lstm_direction(t, params + d * LSTM_PER_DIRECTION, mine, H, &op);
+        node *part = lstm_direction(t, params + d * LSTM_PER_DIRECTION, mine, &op);
         sum = sum ? op_add(t, sum, part) : part;
     }
     return sum;
@@ -327,11 +388,20 @@ static stet_status s4_bwd(tape *t, node *n)
     return gbm_s4_rows_back(&w, n->grad, t->mem, &g);
 }
 
-static node *s4_rows(tape *t, node *const *layer, size_t H)
+static stet_status s4_infer(const node *n, shape *out)
 {
-    enum { STATE_SPACE = S4_D + 1 };
-    return op_custom(t, layer, STATE_SPACE, shape2(H, 2), s4_fwd, s4_bwd, NULL, 0);
+    *out = shape2(shape_rows(n->in[S4_A]->shape), 2);
+    return STET_OK;
 }
+
+enum { STATE_SPACE = S4_D + 1 };
+const op_desc gbm_s4_op = {
+    .name = "gbm_s4",
+    .n_in = STATE_SPACE,
+    .infer = s4_infer,
+    .forward = {[DEV_CPU] = s4_fwd},
+    .backward = {[DEV_CPU] = s4_bwd},
+};
 
 /* A vector as a matrix of one row. */
 static node *as_row(tape *t, node *x)
@@ -377,7 +447,7 @@ static node *s4_term(const model *m, tape *t, node *const *params, const gbm_ter
          *h_part = NULL;
     for (int l = (int)cfg->layers - 1; l >= 0; l--) {
         node *const *layer = params + S4_FIRST_LAYER + l * S4_PER_LAYER;
-        node *rows = s4_rows(t, layer, H);
+        node *rows = tape_push(t, &gbm_s4_op, layer, STATE_SPACE, NULL, 0);
         if (!rows)
             return NULL;
         report->part[GBM_V] += sum_of(rows->value, H, 2);

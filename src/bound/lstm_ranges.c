@@ -14,6 +14,7 @@
 
 #include "base/pool.h"
 #include "base/simd.h"
+#include "bound/bound_ops.h"
 #include "bound/interval.h"
 #include "model/bilstm.h"
 #include "tensor/cpu/lstm_walk.h"
@@ -64,7 +65,7 @@ typedef struct kept {
 
 static lstm lstm_of(const node *n)
 {
-    const ranges_data *d = custom_data(n);
+    const ranges_data *d = n->args;
     lstm s = {.s = d->s, .seq = d->s->seq, .eps = (real)d->eps, .w = n->in, .y = n->value};
     s.D = shape_cols(s.w[LSTM_W_IH]->shape);
     s.H = shape_cols(s.w[LSTM_W_HH]->shape);
@@ -403,10 +404,23 @@ static stet_status ranges_bwd(tape *t, node *n)
     return STET_OK;
 }
 
+static stet_status ranges_infer(const node *n, shape *out)
+{
+    const ranges_data *d = n->args;
+    *out = shape2(d->s->seq->n_texts, 4 * shape_cols(n->in[LSTM_W_HH]->shape));
+    return STET_OK;
+}
+
+const op_desc bilstm_ranges_op = {
+    .name = "bilstm_ranges",
+    .n_in = 2 * LSTM_PER_DIRECTION,
+    .infer = ranges_infer,
+    .forward = {[DEV_CPU] = ranges_fwd},
+    .backward = {[DEV_CPU] = ranges_bwd},
+};
+
 node *op_bilstm_ranges(tape *t, const batch_sets *s, node *const w[8], double eps)
 {
     const ranges_data d = {s, eps};
-    const size_t H = w[LSTM_W_HH] ? shape_cols(w[LSTM_W_HH]->shape) : 0;
-    return op_custom(t, w, 2 * LSTM_PER_DIRECTION, shape2(s->seq->n_texts, 4 * H), ranges_fwd,
-                     ranges_bwd, &d, sizeof d);
+    return tape_push(t, &bilstm_ranges_op, w, 2 * LSTM_PER_DIRECTION, &d, sizeof d);
 }

@@ -13,6 +13,7 @@
 
 #include "base/pool.h"
 #include "base/simd.h"
+#include "bound/bound_ops.h"
 #include "bound/interval.h"
 #include "tensor/kernels.h"
 
@@ -42,7 +43,7 @@ static job job_of(const node *n)
     return (job){.n = n,
                  .H = shape_cols(n->in[U]->shape),
                  .count = shape_rows(n->shape),
-                 .eps = (real) * (const double *)custom_data(n)};
+                 .eps = (real) * (const double *)n->args};
 }
 
 static row row_in(real *scratch, size_t H)
@@ -273,11 +274,25 @@ static stet_status gate_norm_bwd(tape *t, node *n)
     return STET_OK;
 }
 
+static stet_status gate_norm_infer(const node *n, shape *out)
+{
+    *out = n->in[X]->shape;
+    TRY(op_expect_shape(n, X_RADIUS, *out, "the radius"));
+    TRY(op_expect_count(n, GAMMA, shape_cols(*out) / 2, "gamma"));
+    return op_expect_count(n, BETA, shape_cols(*out) / 2, "beta");
+}
+
+const op_desc s4_gate_norm_op = {
+    .name = "s4_gate_norm",
+    .n_in = INPUTS,
+    .infer = gate_norm_infer,
+    .forward = {[DEV_CPU] = gate_norm_fwd},
+    .backward = {[DEV_CPU] = gate_norm_bwd},
+};
+
 node *op_s4_gate_norm(tape *t, node *x, node *x_radius, node *u, node *u_radius, node *gamma,
                       node *beta, double eps)
 {
-    if (!x)
-        return NULL;
     node *in[INPUTS] = {x, x_radius, u, u_radius, gamma, beta};
-    return op_custom(t, in, INPUTS, x->shape, gate_norm_fwd, gate_norm_bwd, &eps, sizeof eps);
+    return tape_push(t, &s4_gate_norm_op, in, INPUTS, &eps, sizeof eps);
 }

@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "base/pool.h"
+#include "bound/bound_ops.h"
 #include "bound/s4_gate_norm.h"
 #include "model/s4.h"
 #include "tensor/cpu/panel.h"
@@ -48,7 +49,7 @@ typedef struct encoder {
 
 static encoder encoder_of(const node *n)
 {
-    const encoder_data *d = custom_data(n);
+    const encoder_data *d = n->args;
     const shape w = n->in[0]->shape;
     return (encoder){.s = d->s,
                      .eps = d->eps,
@@ -129,15 +130,27 @@ static stet_status encoder_bwd(tape *t, node *n)
     return STET_OK;
 }
 
+static stet_status encoder_infer(const node *n, shape *out)
+{
+    const encoder_data *d = n->args;
+    *out = shape2(d->s->seq->n_tokens, 2 * shape_rows(n->in[0]->shape));
+    return op_expect_count(n, 1, shape_rows(n->in[0]->shape), "the bias");
+}
+
+const op_desc s4_encoder_ranges_op = {
+    .name = "s4_encoder_ranges",
+    .n_in = 2,
+    .infer = encoder_infer,
+    .forward = {[DEV_CPU] = encoder_fwd},
+    .backward = {[DEV_CPU] = encoder_bwd},
+};
+
 static box encode(pass *p, const batch_sets *s, double eps)
 {
     node *in[] = {p->param[S4_ENC_W], p->param[S4_ENC_B]};
     const encoder_data d = {s, eps};
-    const size_t H = shape_rows(in[0]->shape);
-    return box_of(p->t,
-                  op_custom(p->t, in, 2, shape2(s->seq->n_tokens, 2 * H), encoder_fwd, encoder_bwd,
-                            &d, sizeof d),
-                  H);
+    return box_of(p->t, tape_push(p->t, &s4_encoder_ranges_op, in, 2, &d, sizeof d),
+                  shape_rows(in[0]->shape));
 }
 
 /* ---- |K| with d added to K_0: (H, L) ------------------------------------------------------- */
@@ -173,6 +186,20 @@ static stet_status magnitude_bwd(tape *t, node *n)
         }
     return STET_OK;
 }
+
+static stet_status magnitude_infer(const node *n, shape *out)
+{
+    *out = n->in[0]->shape;
+    return op_expect_count(n, 1, shape_rows(*out), "d");
+}
+
+const op_desc s4_magnitude_op = {
+    .name = "s4_magnitude",
+    .n_in = 2,
+    .infer = magnitude_infer,
+    .forward = {[DEV_CPU] = magnitude_fwd},
+    .backward = {[DEV_CPU] = magnitude_bwd},
+};
 
 /* ---- GELU: centre and radius in, (T, 2 H) out ---------------------------------------------- */
 
@@ -261,13 +288,24 @@ static stet_status gelu_bwd(tape *t, node *n)
     return gelu_run(t, n, gelu_back_piece);
 }
 
+static stet_status gelu_infer(const node *n, shape *out)
+{
+    *out = shape2(shape_rows(n->in[0]->shape), 2 * shape_cols(n->in[0]->shape));
+    return op_expect_shape(n, 1, n->in[0]->shape, "the radius");
+}
+
+const op_desc gelu_box_op = {
+    .name = "gelu_box",
+    .n_in = 2,
+    .infer = gelu_infer,
+    .forward = {[DEV_CPU] = gelu_fwd},
+    .backward = {[DEV_CPU] = gelu_bwd},
+};
+
 node *op_gelu_box(tape *t, node *centre, node *radius)
 {
-    if (!centre)
-        return NULL;
     node *in[] = {centre, radius};
-    return op_custom(t, in, 2, shape2(shape_rows(centre->shape), 2 * shape_cols(centre->shape)),
-                     gelu_fwd, gelu_bwd, NULL, 0);
+    return tape_push(t, &gelu_box_op, in, 2, NULL, 0);
 }
 
 /* ---- layers ------------------------------------------------------------------------------- */
@@ -283,7 +321,7 @@ static box layer(pass *p, node *const *w, box u, const seq_index *seq, size_t H)
         return (box){NULL, NULL};
     }
     node *k_d[] = {k, w[S4_D]};
-    node *magnitude = op_custom(t, k_d, 2, k->shape, magnitude_fwd, magnitude_bwd, NULL, 0);
+    node *magnitude = tape_push(t, &s4_magnitude_op, k_d, 2, NULL, 0);
     node *y = op_s4_conv(t, u.centre, k, w[S4_D], seq),
          *y_radius = op_s4_conv(t, u.radius, magnitude, tape_constant(t, shape1(H), zeros), seq);
     const box g = box_of(t, op_gelu_box(t, y, y_radius), H);

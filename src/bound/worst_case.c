@@ -1,6 +1,7 @@
 /* bound/worst_case.c - see worst_case.h. */
 #include "bound/worst_case.h"
 
+#include "bound/bound_ops.h"
 #include "bound/conv_joint.h"
 #include "bound/lstm_ranges.h"
 #include "bound/s4_ranges.h"
@@ -92,7 +93,7 @@ static real rival_lead(const rival *r)
 static stet_status worst_fwd(tape *t, node *n)
 {
     (void)t;
-    const int32_t *label = ((const head_data *)custom_data(n))->label;
+    const int32_t *label = ((const head_data *)n->args)->label;
     const size_t B = shape_rows(n->shape), K = shape_cols(n->shape);
     const real *b = n->in[BIAS]->value;
     for (size_t text = 0; text < B; text++) {
@@ -129,7 +130,7 @@ static void rival_back(node *n, size_t text, size_t k, size_t y, real g)
 static stet_status worst_bwd(tape *t, node *n)
 {
     (void)t;
-    const int32_t *label = ((const head_data *)custom_data(n))->label;
+    const int32_t *label = ((const head_data *)n->args)->label;
     const size_t B = shape_rows(n->shape), K = shape_cols(n->shape);
     for (size_t text = 0; text < B; text++)
         for (size_t k = 0; k < K; k++)
@@ -138,14 +139,26 @@ static stet_status worst_bwd(tape *t, node *n)
     return STET_OK;
 }
 
+static stet_status worst_infer(const node *n, shape *out)
+{
+    *out = shape2(shape_rows(n->in[LO]->shape), shape_rows(n->in[WEIGHT]->shape));
+    TRY(op_expect_shape(n, HI, n->in[LO]->shape, "the upper ends"));
+    return op_expect_count(n, BIAS, out->dim[1], "the bias");
+}
+
+const op_desc worst_logits_op = {
+    .name = "worst_logits",
+    .n_in = HEAD_INPUTS,
+    .infer = worst_infer,
+    .forward = {[DEV_CPU] = worst_fwd},
+    .backward = {[DEV_CPU] = worst_bwd},
+};
+
 node *worst_logits(tape *t, node *lo, node *hi, node *w, node *b, const int32_t *label)
 {
-    if (!lo || !hi)
-        return NULL;
     node *in[HEAD_INPUTS] = {lo, hi, w, b};
     const head_data d = {label};
-    return op_custom(t, in, HEAD_INPUTS, shape2(shape_rows(lo->shape), shape_rows(w->shape)),
-                     worst_fwd, worst_bwd, &d, sizeof d);
+    return tape_push(t, &worst_logits_op, in, HEAD_INPUTS, &d, sizeof d);
 }
 
 double worst_share(const node *worst, const int32_t *label)

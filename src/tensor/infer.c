@@ -7,7 +7,7 @@ typedef struct text {
     char s[80];
 } text;
 #define SHAPE(x) shape_text((x)->shape, (text){""}.s, sizeof(text))
-#define NAME(n) op_table[(n)->op].name
+#define NAME(n) (n)->op->name
 
 static size_t rows(const node *x)
 {
@@ -46,7 +46,7 @@ static stet_status two_alike(const node *n, shape *out)
     return same_shape(n, out);
 }
 
-static stet_status expect_count(const node *n, int i, size_t expected, const char *what)
+stet_status op_expect_count(const node *n, int i, size_t expected, const char *what)
 {
     if (count(n->in[i]) == expected)
         return STET_OK;
@@ -54,7 +54,7 @@ static stet_status expect_count(const node *n, int i, size_t expected, const cha
                      SHAPE(n->in[i]), expected);
 }
 
-static stet_status expect_shape(const node *n, int i, shape expected, const char *what)
+stet_status op_expect_shape(const node *n, int i, shape expected, const char *what)
 {
     if (shape_equal(n->in[i]->shape, expected))
         return STET_OK;
@@ -110,7 +110,7 @@ stet_status op_matmul_infer(const node *n, shape *out)
 
 stet_status op_add_bias_infer(const node *n, shape *out)
 {
-    TRY(expect_count(n, 1, cols(n->in[0]), "the bias"));
+    TRY(op_expect_count(n, 1, cols(n->in[0]), "the bias"));
     return same_shape(n, out);
 }
 
@@ -120,7 +120,7 @@ stet_status op_linear_infer(const node *n, shape *out)
     if (cols(w) != cols(x))
         return error_set(STET_EUSAGE, "%s: weights have shape %s, expected (outputs, %zu)", NAME(n),
                          SHAPE(w), cols(x));
-    TRY(expect_count(n, 2, rows(w), "the bias"));
+    TRY(op_expect_count(n, 2, rows(w), "the bias"));
     *out = shape2(rows(x), rows(w));
     return STET_OK;
 }
@@ -217,7 +217,7 @@ stet_status op_seq_mean_infer(const node *n, shape *out)
 {
     const seq_index *seq = ((const seq_mean_args *)n->args)->seq;
     TRY(expect_sequence(n, seq));
-    TRY(expect_shape(n, 0, shape2(seq->n_tokens, cols(n->in[0])), "the sequence"));
+    TRY(op_expect_shape(n, 0, shape2(seq->n_tokens, cols(n->in[0])), "the sequence"));
     *out = shape2(seq->n_texts, cols(n->in[0]));
     return STET_OK;
 }
@@ -234,8 +234,8 @@ stet_status op_dropout_infer(const node *n, shape *out)
 
 stet_status op_layer_norm_infer(const node *n, shape *out)
 {
-    TRY(expect_count(n, 1, cols(n->in[0]), "gamma"));
-    TRY(expect_count(n, 2, cols(n->in[0]), "beta"));
+    TRY(op_expect_count(n, 1, cols(n->in[0]), "gamma"));
+    TRY(op_expect_count(n, 2, cols(n->in[0]), "beta"));
     return same_shape(n, out);
 }
 
@@ -263,7 +263,7 @@ stet_status op_cross_entropy_infer(const node *n, shape *out)
 
 stet_status op_bce_logits_infer(const node *n, shape *out)
 {
-    TRY(expect_shape(n, 0, shape2(rows(n->in[0]), 1), "the logit"));
+    TRY(op_expect_shape(n, 0, shape2(rows(n->in[0]), 1), "the logit"));
     TRY(expect_labels(n, 2));
     *out = (shape){.rank = 0};
     return STET_OK;
@@ -285,11 +285,11 @@ stet_status op_conv_pool_infer(const node *n, shape *out)
     const seq_index *seq = ((const conv_pool_args *)n->args)->seq;
     const node *x = n->in[0], *w = n->in[1];
     TRY(expect_sequence(n, seq));
-    TRY(expect_shape(n, 0, shape2(seq->n_rows, cols(x)), "the input"));
+    TRY(op_expect_shape(n, 0, shape2(seq->n_rows, cols(x)), "the input"));
     if (w->shape.rank != 3 || w->shape.dim[1] != cols(x) || w->shape.dim[2] == 0)
         return error_set(STET_EUSAGE, "%s: weights have shape %s, expected (F, %zu, k)", NAME(n),
                          SHAPE(w), cols(x));
-    TRY(expect_count(n, 2, w->shape.dim[0], "the bias"));
+    TRY(op_expect_count(n, 2, w->shape.dim[0], "the bias"));
     *out = shape2(seq->n_texts, w->shape.dim[0]);
     return STET_OK;
 }
@@ -299,12 +299,12 @@ stet_status op_bilstm_infer(const node *n, shape *out)
     const seq_index *seq = ((const bilstm_args *)n->args)->seq;
     const size_t d = cols(n->in[0]), h = cols(n->in[2]);
     TRY(expect_sequence(n, seq));
-    TRY(expect_shape(n, 0, shape2(seq->n_rows, d), "the input"));
+    TRY(op_expect_shape(n, 0, shape2(seq->n_rows, d), "the input"));
     for (int i = 1; i < 9; i += 4) {
-        TRY(expect_shape(n, i, shape2(4 * h, d), "w_ih"));
-        TRY(expect_shape(n, i + 1, shape2(4 * h, h), "w_hh"));
-        TRY(expect_count(n, i + 2, 4 * h, "b_ih"));
-        TRY(expect_count(n, i + 3, 4 * h, "b_hh"));
+        TRY(op_expect_shape(n, i, shape2(4 * h, d), "w_ih"));
+        TRY(op_expect_shape(n, i + 1, shape2(4 * h, h), "w_hh"));
+        TRY(op_expect_count(n, i + 2, 4 * h, "b_ih"));
+        TRY(op_expect_count(n, i + 3, 4 * h, "b_hh"));
     }
     *out = shape2(seq->n_texts, 2 * h);
     return STET_OK;
@@ -314,12 +314,12 @@ stet_status op_s4_kernel_infer(const node *n, shape *out)
 {
     const size_t h = rows(n->in[0]), states = cols(n->in[0]);
     const size_t len = ((const s4_kernel_args *)n->args)->len;
-    TRY(expect_shape(n, 0, shape2(h, states), "a"));
-    TRY(expect_shape(n, 1, shape2(h, states), "w"));
-    TRY(expect_shape(n, 2, shape3(h, states, 2), "P"));
-    TRY(expect_shape(n, 3, shape3(h, states, 2), "B"));
-    TRY(expect_shape(n, 4, shape3(h, states, 2), "C"));
-    TRY(expect_count(n, 5, h, "log_dt"));
+    TRY(op_expect_shape(n, 0, shape2(h, states), "a"));
+    TRY(op_expect_shape(n, 1, shape2(h, states), "w"));
+    TRY(op_expect_shape(n, 2, shape3(h, states, 2), "P"));
+    TRY(op_expect_shape(n, 3, shape3(h, states, 2), "B"));
+    TRY(op_expect_shape(n, 4, shape3(h, states, 2), "C"));
+    TRY(op_expect_count(n, 5, h, "log_dt"));
     if (len == 0)
         return error_set(STET_EUSAGE, "%s: a kernel of length 0", NAME(n));
     *out = shape2(h, len);
@@ -331,19 +331,11 @@ stet_status op_s4_conv_infer(const node *n, shape *out)
     const seq_index *seq = ((const s4_conv_args *)n->args)->seq;
     const size_t h = cols(n->in[0]), len = cols(n->in[1]);
     TRY(expect_sequence(n, seq));
-    TRY(expect_shape(n, 0, shape2(seq->n_tokens, h), "the input"));
-    TRY(expect_shape(n, 1, shape2(h, len), "the kernel"));
-    TRY(expect_count(n, 2, h, "d"));
+    TRY(op_expect_shape(n, 0, shape2(seq->n_tokens, h), "the input"));
+    TRY(op_expect_shape(n, 1, shape2(h, len), "the kernel"));
+    TRY(op_expect_count(n, 2, h, "d"));
     if (len < seq->max_len)
         return error_set(STET_EUSAGE, "%s: kernel of length %zu for a text of length %zu", NAME(n),
                          len, seq->max_len);
     return same_shape(n, out);
-}
-
-/* ops of other layers ------------------------------------------------------------------------ */
-
-stet_status op_custom_infer(const node *n, shape *out)
-{
-    *out = ((const custom_args *)n->args)->out;
-    return STET_OK;
 }

@@ -50,11 +50,4 @@ typedef struct s4_conv_args {
     const seq_index *seq;
 } s4_conv_args;
 
-/* an op of another layer */
-typedef struct custom_args {
-    shape out;
-    op_kernel *forward, *backward;
-    const void *data; /* a copy in the arena */
-} custom_args;
-
 #endif

@@ -1,5 +1,5 @@
 /* tensor/op_list.h - one line an op: name, number of inputs (-1: any). The list makes the ids, the
- * op table, the support table of `stet info` and the test matrix; the linker then names each
+ * op table, its part of `stet info` and the test matrix; the linker then names each
  * function still to be written: op_X_infer, cpu_X_fwd, cpu_X_bwd (and cuda_X_fwd/bwd in a CUDA
  * build). */
 #ifndef TENSOR_OP_LIST_H
@@ -45,9 +45,6 @@
     OP(s4_kernel, 6)                                                                               \
     OP(s4_conv, 3)
 
-/* an op that brings its own kernels: cpu/custom.c */
-#define OP_LIST_CUSTOM(OP) OP(custom, -1)
-
-#define OP_LIST(OP) OP_LIST_GENERIC(OP) OP_LIST_FUSED(OP) OP_LIST_CUSTOM(OP)
+#define OP_LIST(OP) OP_LIST_GENERIC(OP) OP_LIST_FUSED(OP)
 
 #endif

@@ -1,6 +1,5 @@
 /* tensor/op_table.c - the op list as a table. The generic kernels of this folder write into fresh
  * gradient blocks; the fused ones scatter into them and want them cleared. */
-#include "stet/info.h"
 #include "tensor/tape.h"
 
 #ifdef STET_HAVE_CUDA
@@ -19,21 +18,9 @@
 #define GENERIC_ROW(op, inputs) OP_ROW(op, inputs, true)
 #define FUSED_ROW(op, inputs) OP_ROW(op, inputs, false)
 
-const op_desc op_table[OP_COUNT] = {[OP_input] = {.name = "input"},
-                                    OP_LIST_GENERIC(GENERIC_ROW) OP_LIST_FUSED(FUSED_ROW)
-                                        OP_LIST_CUSTOM(FUSED_ROW)};
+const op_desc op_table[OP_COUNT] = {OP_LIST_GENERIC(GENERIC_ROW) OP_LIST_FUSED(FUSED_ROW)};
 
-size_t stet_op_count(void)
+bool op_support(const op_desc *op, device dev)
 {
-    return OP_COUNT - 1; /* an input is not an op */
-}
-
-const char *stet_op_support(size_t i, bool *cpu, bool *cuda)
-{
-    if (i >= stet_op_count())
-        return NULL;
-    const op_desc *d = &op_table[i + 1];
-    *cpu = d->forward[DEV_CPU] && d->backward[DEV_CPU];
-    *cuda = d->forward[DEV_CUDA] && d->backward[DEV_CUDA];
-    return d->name;
+    return op->forward[dev] && op->backward[dev];
 }

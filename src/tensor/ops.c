@@ -1,15 +1,13 @@
 /* tensor/ops.c - the ops as functions: collect operands and arguments, push. */
 #include "tensor/ops.h"
 
-#include <string.h>
-
 #include "tensor/op_args.h"
 
 #define PUSH(t, op, args, ...)                                                                     \
-    tape_push((t), OP_##op, (node *[]){__VA_ARGS__},                                               \
+    tape_push((t), &op_table[OP_##op], (node *[]){__VA_ARGS__},                                               \
               (int)(sizeof((node *[]){__VA_ARGS__}) / sizeof(node *)), (args), sizeof *(args))
 #define PUSH_PLAIN(t, op, ...)                                                                     \
-    tape_push((t), OP_##op, (node *[]){__VA_ARGS__},                                               \
+    tape_push((t), &op_table[OP_##op], (node *[]){__VA_ARGS__},                                               \
               (int)(sizeof((node *[]){__VA_ARGS__}) / sizeof(node *)), NULL, 0)
 
 #define UNARY(name)                                                                                \
@@ -69,7 +67,7 @@ node *op_gather(tape *t, node *x, const uint32_t *index, size_t n)
 
 node *op_concat(tape *t, node *const *x, int n)
 {
-    return tape_push(t, OP_concat, x, n, NULL, 0);
+    return tape_push(t, &op_table[OP_concat], x, n, NULL, 0);
 }
 
 node *op_slice(tape *t, node *x, size_t first_col, size_t n_cols)
@@ -126,25 +124,4 @@ node *op_s4_kernel(tape *t, node *a, node *w, node *p, node *b, node *c, node *l
 node *op_s4_conv(tape *t, node *u, node *k, node *d, const seq_index *seq)
 {
     return PUSH(t, s4_conv, (&(s4_conv_args){seq}), u, k, d);
-}
-
-node *op_custom(tape *t, node *const *in, int n, shape out, op_kernel *forward, op_kernel *backward,
-                const void *data, size_t size)
-{
-    if (tape_status(t) != STET_OK)
-        return NULL;
-    void *copy = arena_alloc(t->mem, size, 1);
-    if (!copy) {
-        tape_fail(t, STET_ENOMEM);
-        return NULL;
-    }
-    if (size)
-        memcpy(copy, data, size);
-    return tape_push(t, OP_custom, in, n, &(custom_args){out, forward, backward, copy},
-                     sizeof(custom_args));
-}
-
-const void *custom_data(const node *n)
-{
-    return ((const custom_args *)n->args)->data;
 }

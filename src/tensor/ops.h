@@ -68,13 +68,4 @@ node *op_s4_kernel(tape *t, node *a, node *w, node *p, node *b, node *c, node *l
 /* y = K * u + d u, causal, each text by itself: u (T, H), K (H, L), d (H); L >= seq->max_len. */
 node *op_s4_conv(tape *t, node *u, node *k, node *d, const seq_index *seq);
 
-/* ops of other layers ------------------------------------------------------------------------- */
-
-/* An op with its own kernels: `out` is the shape of the result, which `forward` fills; `backward`
- * adds to cleared gradients (see op_desc). `data` (size bytes) is copied into the arena:
- * custom_data(n) in the kernels. Whoever calls it checks the operands. */
-node *op_custom(tape *t, node *const *in, int n, shape out, op_kernel *forward, op_kernel *backward,
-                const void *data, size_t size);
-const void *custom_data(const node *n);
-
 #endif

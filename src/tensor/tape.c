@@ -52,7 +52,6 @@ node *tape_input(tape *t, shape s, real *value, real *grad)
         tape_fail(t, STET_ENOMEM);
         return NULL;
     }
-    n->op = OP_input;
     n->shape = s;
     n->value = value;
     n->needs_grad = t->record && grad;
@@ -74,15 +73,15 @@ static bool shape_fits(shape s)
     return true;
 }
 
-static stet_status missing_kernel(const tape *t, op_id op, const char *pass)
+static stet_status missing_kernel(const tape *t, const op_desc *op, const char *pass)
 {
-    return error_set(STET_ENOTSUP, "op %s has no %s kernel on %s", op_table[op].name, pass,
+    return error_set(STET_ENOTSUP, "op %s has no %s kernel on %s", op->name, pass,
                      device_name(t->dev));
 }
 
 static stet_status run_forward(tape *t, node *n)
 {
-    const op_desc *d = &op_table[n->op];
+    const op_desc *d = n->op;
     TRY(d->infer(n, &n->shape));
     if (!shape_fits(n->shape))
         return error_set(STET_ENOMEM, "%s: result too large", d->name);
@@ -92,15 +91,15 @@ static stet_status run_forward(tape *t, node *n)
     return d->forward[t->dev] ? d->forward[t->dev](t, n) : missing_kernel(t, n->op, "forward");
 }
 
-node *tape_push(tape *t, op_id op, node *const *in, int n_in, const void *args, size_t args_size)
+node *tape_push(tape *t, const op_desc *op, node *const *in, int n_in, const void *args,
+                size_t args_size)
 {
     bool needs_grad = false;
     for (int i = 0; t->status == STET_OK && i < n_in; i++) {
         if (in[i])
             needs_grad |= in[i]->needs_grad;
         else
-            tape_fail(t,
-                      error_set(STET_EINTERNAL, "%s: operand %d is missing", op_table[op].name, i));
+            tape_fail(t, error_set(STET_EINTERNAL, "%s: operand %d is missing", op->name, i));
     }
     if (t->status != STET_OK)
         return NULL;
@@ -148,7 +147,7 @@ static stet_status prepare_gradients(tape *t, node *n, bool fills)
 
 static stet_status run_backward(tape *t, node *n)
 {
-    const op_desc *d = &op_table[n->op];
+    const op_desc *d = n->op;
     if (!d->backward[t->dev])
         return missing_kernel(t, n->op, "backward");
     TRY(prepare_gradients(t, n, d->fills));
@@ -166,7 +165,7 @@ stet_status tape_backward(tape *t, node *loss)
         return STET_OK;
 
     for (size_t i = 0; i < t->n; i++) /* so that a tape may be walked from several losses */
-        if (t->nodes[i]->op != OP_input)
+        if (t->nodes[i]->op)
             t->nodes[i]->grad = NULL;
     if (!loss->grad)
         loss->grad = arena_znew(t->mem, real, 1);
@@ -176,7 +175,7 @@ stet_status tape_backward(tape *t, node *loss)
 
     for (size_t i = t->n; i-- > 0;) {
         node *n = t->nodes[i];
-        if (n->op == OP_input || !n->grad)
+        if (!n->op || !n->grad)
             continue; /* the loss does not depend on it */
         const stet_status st = run_backward(t, n);
         if (st != STET_OK)

@@ -18,17 +18,10 @@
 #include "tensor/op_list.h"
 #include "tensor/tensor.h"
 
-typedef enum op_id {
-    OP_input,
-#define OP_ENUM(name, n_in) OP_##name,
-    OP_LIST(OP_ENUM)
-#undef OP_ENUM
-        OP_COUNT
-} op_id;
-
+typedef struct op_desc op_desc;
 typedef struct node node;
 struct node {
-    op_id op;
+    const op_desc *op; /* NULL: an input */
     int n_in;
     node **in;
     shape shape;
@@ -36,7 +29,7 @@ struct node {
     real *grad; /* NULL where no gradient is wanted; zeroed before the backward walk reaches it */
     bool needs_grad;
     bool grad_fresh; /* the block was just allocated and holds nothing yet: see op_desc.fills */
-    void *args;      /* the op's typed parameters (ops.h), in the arena */
+    void *args;      /* the op's typed parameters, a copy in the arena */
     void *saved;     /* what forward keeps for backward, in the arena */
 };
 
@@ -60,22 +53,38 @@ stet_status tape_backward(tape *t, node *loss);
 
 /* For ops: make a node (args copied to the arena), infer its shape, allocate its value, run its
  * forward kernel. */
-node *tape_push(tape *t, op_id op, node *const *in, int n_in, const void *args, size_t args_size);
+node *tape_push(tape *t, const op_desc *op, node *const *in, int n_in, const void *args,
+                size_t args_size);
 stet_status tape_fail(tape *t, stet_status st); /* remembers the first failure */
 
-/* The op table: one row per op, one column per device. A NULL kernel is an answer: STET_ENOTSUP.
+/* What an op is: a static descriptor with one column of kernels per device. Those of this folder
+ * are listed in op_list.h; a higher layer defines its own beside their kernels and lists them in a
+ * table of its layer. A NULL kernel is an answer: STET_ENOTSUP.
  * A backward kernel ADDS to in[i]->grad of each input that needs_grad (one at least does). One
  * marked `fills` also takes blocks that hold nothing yet: it asks grad_is_fresh and then writes
  * instead of adding, which saves clearing the block. All others find their blocks cleared. */
 typedef stet_status op_kernel(tape *t, node *n);
-typedef struct op_desc {
+struct op_desc {
     const char *name;
-    int n_in;
+    int n_in; /* -1: any */
     bool fills;
     stet_status (*infer)(const node *n, shape *out); /* operands are checked here, once */
     op_kernel *forward[DEV_COUNT], *backward[DEV_COUNT];
-} op_desc;
+};
+
+typedef enum op_id {
+#define OP_ENUM(name, n_in) OP_##name,
+    OP_LIST(OP_ENUM)
+#undef OP_ENUM
+        OP_COUNT
+} op_id;
 extern const op_desc op_table[OP_COUNT];
+bool op_support(const op_desc *op, device dev); /* can it run there, forwards and backwards? */
+
+/* Operands of the right number for the descriptor, for infer functions of any layer: STET_EUSAGE
+ * with the op's name where operand i has another shape or count. */
+stet_status op_expect_shape(const node *n, int i, shape expected, const char *what);
+stet_status op_expect_count(const node *n, int i, size_t expected, const char *what);
 
 /* True once for a block that holds nothing yet. */
 static inline bool grad_is_fresh(node *x)

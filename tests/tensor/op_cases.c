@@ -332,43 +332,6 @@ static node *s4_conv_apply(tape *t, node *const *in, const op_case *c)
     return op_s4_conv(t, in[0], in[1], in[2], &c->seq);
 }
 
-/* ops of other layers ------------------------------------------------------------------------ */
-
-typedef struct weighted_square {
-    double by;
-} weighted_square;
-
-/* y_i = by a_i^2 b_i */
-static stet_status square_fwd(tape *t, node *n)
-{
-    (void)t;
-    const real by = (real)((const weighted_square *)custom_data(n))->by;
-    const real *a = n->in[0]->value, *b = n->in[1]->value;
-    for (size_t i = 0; i < shape_count(n->shape); i++)
-        n->value[i] = by * a[i] * a[i] * b[i];
-    return STET_OK;
-}
-
-static stet_status square_bwd(tape *t, node *n)
-{
-    (void)t;
-    const real by = (real)((const weighted_square *)custom_data(n))->by;
-    node *a = n->in[0], *b = n->in[1];
-    for (size_t i = 0; i < shape_count(n->shape); i++) {
-        if (a->needs_grad)
-            a->grad[i] += n->grad[i] * by * 2 * a->value[i] * b->value[i];
-        if (b->needs_grad)
-            b->grad[i] += n->grad[i] * by * a->value[i] * a->value[i];
-    }
-    return STET_OK;
-}
-
-static node *custom_apply(tape *t, node *const *in, const op_case *c)
-{
-    return op_custom(t, in, 2, c->in[0], square_fwd, square_bwd, &(weighted_square){0.75},
-                     sizeof(weighted_square));
-}
-
 /* the table ---------------------------------------------------------------------------------- */
 
 /* The tolerances are for finite differences in double and for float against double. Sums are as
@@ -415,7 +378,6 @@ const op_test op_tests[OP_COUNT] = {
     ROW(bilstm, bilstm_setup, 1e-8, 1e-5),
     ROW(s4_kernel, s4_kernel_setup, 1e-8, 1e-4),
     ROW(s4_conv, s4_conv_setup, 1e-8, 1e-5),
-    ROW(custom, two, 1e-8, 1e-6),
 };
 
 /* values ------------------------------------------------------------------------------------- */
