@@ -33,11 +33,11 @@ static void run_step(void *ctx)
     step *s = ctx;
     const arena_mark mark = arena_save(&s->mem);
     tape t;
-    node *params[MAX_PARAMS];
+    node **params;
     rng drops = rng_stream(1, STREAM_DROPOUT, s->number);
     tape_init(&t, &s->mem, true);
     memset(s->grad, 0, s->m->n_values * sizeof *s->grad);
-    must_be_ok(model_nodes(s->m, &t, s->grad, params));
+    must_be_ok(model_nodes(s->m, &t, s->grad, &params));
     pass p = {.t = &t,
               .param = params,
               .rows = tape_constant(&t, shape2(s->x->seq.n_rows, s->m->dim), s->x->rows),

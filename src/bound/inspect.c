@@ -56,10 +56,10 @@ static stet_status logit_sum(const model *m, const lstm_boxes *boxes, double *ou
 {
     arena mem = {0};
     tape t;
-    node *params[MAX_PARAMS];
+    node **params;
     gbm_report report;
     tape_init(&t, &mem, false);
-    stet_status st = model_nodes(m, &t, NULL, params);
+    stet_status st = model_nodes(m, &t, NULL, &params);
     if (st == STET_OK) {
         const gbm_term_args a = {.of = GBM_OF_LOGITS, .k = {1, 1, 1}, .boxes = boxes};
         const node *y = gbm_term(m, &t, params, &a, &report);

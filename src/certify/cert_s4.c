@@ -42,9 +42,9 @@ static stet_status read_kernel(const model *m, int first, const s4_net64 *net, s
     arena scratch = {0};
     tape t;
     tape_init(&t, &scratch, false);
-    node *p[MAX_PARAMS];
-    stet_status st = model_nodes(m, &t, NULL, p);
-    node **w = p + first;
+    node **p;
+    stet_status st = model_nodes(m, &t, NULL, &p);
+    node **w = st == STET_OK ? p + first : NULL;
     const node *k = st == STET_OK ? op_s4_kernel(&t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C],
                                                  w[S4_LOG_DT], net->max_len)
                                   : NULL;

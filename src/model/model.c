@@ -12,8 +12,7 @@
 
 stet_status model_param(model *m, const char *name, shape s, param_kind kind)
 {
-    if (m->n_params == MAX_PARAMS)
-        return error_set(STET_ENOTSUP, "a model of more than %d parameter tensors", MAX_PARAMS);
+    TRY(mem_grow(&m->params, &m->cap_params, m->n_params + 1, sizeof *m->params));
     param *p = &m->params[m->n_params++];
     snprintf(p->name, sizeof p->name, "%s", name);
     p->shape = s;
@@ -135,6 +134,7 @@ void stet_model_free(stet_model *m)
     stet_vocab_free(m->vocab);
     mem_free_aligned(m->table);
     mem_free_aligned(m->value);
+    mem_free(m->params);
     json_decref(m->extra);
     mem_free(m->cfg);
     arena_deinit(&m->strings);
@@ -199,11 +199,14 @@ stet_status stet_model_new(const stet_model_new_args *a, stet_model **out)
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-stet_status model_nodes(const model *m, tape *t, real *grad, node **out)
+stet_status model_nodes(const model *m, tape *t, real *grad, node ***out)
 {
+    *out = arena_new(t->mem, node *, m->n_params);
+    if (!*out)
+        return STET_ENOMEM;
     for (size_t i = 0; i < m->n_params; i++) {
         const param *p = &m->params[i];
-        out[i] = tape_input(t, p->shape, m->value + p->first, grad ? grad + p->first : NULL);
+        (*out)[i] = tape_input(t, p->shape, m->value + p->first, grad ? grad + p->first : NULL);
     }
     return tape_status(t);
 }

@@ -18,13 +18,17 @@ static const char embedding[] = "embedding.weight";
 
 static stet_status save_weights(const model *m, const char *path)
 {
-    st_tensor t[MAX_PARAMS + 1];
+    st_tensor *t = mem_alloc(m->n_params + 1, sizeof *t);
+    if (!t)
+        return STET_ENOMEM;
     for (size_t i = 0; i < m->n_params; i++)
         t[i] = (st_tensor){m->params[i].name, ST_REAL, m->params[i].shape,
                            m->value + m->params[i].first};
     t[m->n_params] = (st_tensor){embedding, ST_F32, shape2(m->n_words, m->dim), m->table};
     const char *const metadata[] = {"format", "pt", "model", m->desc->name, NULL};
-    return st_write(path, t, m->n_params + 1, metadata);
+    const stet_status st = st_write(path, t, m->n_params + 1, metadata);
+    mem_free(t);
+    return st;
 }
 
 static stet_status config_json(const model *m, json_t **out)

@@ -12,8 +12,6 @@
 #include "stet/model.h"
 #include "tensor/ops.h"
 
-enum { MAX_PARAMS = 128 };
-
 /* Parameter groups with their own rate and decay. */
 typedef enum param_kind {
     PARAM_PLAIN, /* the model's rate and decay */
@@ -42,8 +40,8 @@ struct stet_model {
     stet_vocab *vocab;
     float *table;   /* (vocabulary, D): the frozen vectors */
     size_t n_words; /* rows of table */
-    param params[MAX_PARAMS];
-    size_t n_params, n_values;
+    param *params;
+    size_t n_params, cap_params, n_values;
     real *value;    /* (n_values): all parameters */
     void *compiled; /* desc->compile's, or NULL */
     struct json_t
@@ -111,8 +109,9 @@ stet_status model_alloc(const model_desc *desc, const char *const *settings, siz
 stet_status model_zeros(model *m);                                 /* zeros for all parameters */
 stet_status model_class_names(model *m, const char *const *names); /* NULL: numbers */
 
-/* Parameter nodes for a pass; gradients are added to grad (n_values) unless NULL. */
-stet_status model_nodes(const model *m, tape *t, real *grad, node **out);
+/* Parameter nodes (n_params) for a pass, in the tape's memory; gradients are added to grad (n_values)
+ * unless NULL. */
+stet_status model_nodes(const model *m, tape *t, real *grad, node ***out);
 /* Logits (B, K): dropout and the last linear layer ("fc.weight", "fc.bias") on the features. */
 node *model_forward(const model *m, pass *p);
 

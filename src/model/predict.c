@@ -56,8 +56,8 @@ static stet_status eval_batch(const model *m, batcher *b, const stet_corpus *c,
     TRY(batch_make(b, m, c, pick, n, a, &x));
     tape t;
     tape_init(&t, a, false);
-    node *params[MAX_PARAMS];
-    TRY(model_nodes(m, &t, NULL, params));
+    node **params;
+    TRY(model_nodes(m, &t, NULL, &params));
     pass p = {.t = &t,
               .param = params,
               .seq = &x.seq,

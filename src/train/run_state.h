@@ -27,7 +27,7 @@ typedef struct run_state {
 
     real *grad; /* (n_values) */
     optim opt;
-    param_group groups[MAX_PARAMS];
+    param_group *groups; /* (n_groups) */
     size_t n_groups;
     double dropout;
     early_stop stop;

@@ -68,9 +68,9 @@ stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n, d
     TRY(batch_make(&r->batches, m, &r->p.train, pick, n, &r->step_mem, &x));
     tape t;
     tape_init(&t, &r->step_mem, true);
-    node *params[MAX_PARAMS];
+    node **params;
     memset(r->grad, 0, m->n_values * sizeof *r->grad);
-    TRY(model_nodes(m, &t, r->grad, params));
+    TRY(model_nodes(m, &t, r->grad, &params));
     rng drops = rng_stream(r->a->seed, STREAM_DROPOUT, r->at.step);
     pass p = {.t = &t,
               .param = params,
@@ -204,9 +204,12 @@ static double or_default(double v, double otherwise)
 }
 
 /* Neighbouring parameters of one kind make one group. */
-static void make_groups(run_state *r)
+static stet_status make_groups(run_state *r)
 {
     const model *m = r->p.m;
+    r->groups = mem_alloc(m->n_params, sizeof *r->groups);
+    if (!r->groups)
+        return STET_ENOMEM;
     const double rate[PARAM_KINDS] = {
         or_default(r->a->rate, m->desc->train.rate[PARAM_PLAIN]),
         or_default(r->a->state_rate, m->desc->train.rate[PARAM_STATE])};
@@ -221,6 +224,7 @@ static void make_groups(run_state *r)
                 (param_group){p->first, shape_count(p->shape), rate[p->kind], decay[p->kind]};
     }
     r->dropout = or_default(r->a->dropout, m->desc->train.dropout);
+    return STET_OK;
 }
 
 static stet_status check_args(const stet_train_args *a)
@@ -240,7 +244,7 @@ stet_status run_set_up(run_state *r)
                           a->defense_settings)); /* before the long reading */
     TRY(prepare(a, &r->p));
     TRY(defense_list_start(&r->defenses, r->p.m, r->p.subst));
-    make_groups(r);
+    TRY(make_groups(r));
     const size_t n = r->p.m->n_values;
     r->steps_per_epoch = (r->p.train.n_texts + a->batch - 1) / a->batch;
     r->stop.last = defense_list_keeps_last(&r->defenses);
@@ -334,6 +338,7 @@ void run_tear_down(run_state *r)
     mem_free(r->log_path);
     mem_free(r->checkpoint_path);
     mem_free(r->order);
+    mem_free(r->groups);
     mem_free_aligned(r->grad);
     optim_deinit(&r->opt);
     batcher_deinit(&r->batches);

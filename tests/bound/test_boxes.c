@@ -33,11 +33,11 @@ TEST(reading_a_text_gives_the_states_of_the_model)
     random_text(m, &x, &r);
     arena mem = {0};
     tape t;
-    node *params[MAX_PARAMS];
+    node **params;
     const uint32_t start[2] = {0, N};
     const seq_index seq = {1, N, m->n_words, N, start, x.index};
     tape_init(&t, &mem, false);
-    CHECK_OK(model_nodes(m, &t, NULL, params));
+    CHECK_OK(model_nodes(m, &t, NULL, &params));
     pass p = {.t = &t,
               .param = params,
               .rows = tape_constant(&t, shape2(m->n_words, m->dim), x.rows),

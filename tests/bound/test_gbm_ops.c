@@ -30,9 +30,9 @@ static double term_of(const model *m, const gbm_term_args *a, real *grad, gbm_re
 {
     arena mem = {0};
     tape t;
-    node *params[MAX_PARAMS];
+    node **params;
     tape_init(&t, &mem, grad != NULL);
-    CHECK_OK(model_nodes(m, &t, grad, params));
+    CHECK_OK(model_nodes(m, &t, grad, &params));
     node *y = gbm_term(m, &t, params, a, report);
     CHECK_OK(tape_status(&t));
     CHECK_EQ(shape_count(y->shape), 1);
@@ -103,13 +103,13 @@ static void logits_of(const model *m, real *rows, size_t n, double out[2])
 {
     arena mem = {0};
     tape t;
-    node *params[MAX_PARAMS];
+    node **params;
     uint32_t start[2] = {0, (uint32_t)n}, index[SMALL_MAX_LEN];
     for (size_t i = 0; i < n; i++)
         index[i] = (uint32_t)i;
     const seq_index seq = {1, n, n, n, start, index};
     tape_init(&t, &mem, false);
-    CHECK_OK(model_nodes(m, &t, NULL, params));
+    CHECK_OK(model_nodes(m, &t, NULL, &params));
     pass p = {
         .t = &t, .param = params, .rows = tape_constant(&t, shape2(n, m->dim), rows), .seq = &seq};
     const node *y = model_forward(m, &p);
@@ -205,9 +205,9 @@ TEST(the_head_is_averaged_over_pairs_of_classes)
     model *m = small_model(0, 3, 5);
     arena mem = {0};
     tape t;
-    node *params[MAX_PARAMS];
+    node **params;
     tape_init(&t, &mem, false);
-    CHECK_OK(model_nodes(m, &t, NULL, params));
+    CHECK_OK(model_nodes(m, &t, NULL, &params));
     const node *omega = gbm_head(m, &t, params);
     const size_t F = m->desc->n_features(m);
     const real *w = model_value(m, model_param_id(m, "fc.weight"));
@@ -226,10 +226,10 @@ TEST(gain_and_contraction_are_for_recurrent_models)
         for (gbm_of of = GBM_OF_GAIN; kind != 1 && of <= GBM_OF_RHO; of++) {
             arena mem = {0};
             tape t;
-            node *params[MAX_PARAMS];
+            node **params;
             gbm_report report;
             tape_init(&t, &mem, true);
-            CHECK_OK(model_nodes(m, &t, NULL, params));
+            CHECK_OK(model_nodes(m, &t, NULL, &params));
             CHECK(!gbm_term(m, &t, params, &(gbm_term_args){.of = of}, &report));
             CHECK_FAILS(tape_status(&t), STET_ENOTSUP, small_kinds[kind].name);
             arena_deinit(&mem);

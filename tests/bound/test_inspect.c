@@ -46,10 +46,10 @@ TEST(sums_are_those_of_the_training_term)
         if (strcmp(g.kind, "bilstm") != 0) { /* boxes differ there */
             arena mem = {0};
             tape t;
-            node *params[MAX_PARAMS];
+            node **params;
             gbm_report report;
             tape_init(&t, &mem, false);
-            CHECK_OK(model_nodes(m, &t, NULL, params));
+            CHECK_OK(model_nodes(m, &t, NULL, &params));
             const gbm_term_args a = {.of = GBM_OF_LAYER, .k = {1, 1, 1}};
             CHECK_NEAR(gbm_term(m, &t, params, &a, &report)->value[0], sum, 1e-4 * sum);
             for (int p = 0; p < GBM_PARTS; p++)
@@ -92,13 +92,13 @@ static void features_of(const model *m, real *rows, double *out)
 {
     arena mem = {0};
     tape t;
-    node *params[MAX_PARAMS];
+    node **params;
     uint32_t start[2] = {0, N}, index[N];
     for (uint32_t i = 0; i < N; i++)
         index[i] = i;
     const seq_index seq = {1, N, N, N, start, index};
     tape_init(&t, &mem, false);
-    CHECK_OK(model_nodes(m, &t, NULL, params));
+    CHECK_OK(model_nodes(m, &t, NULL, &params));
     pass p = {
         .t = &t, .param = params, .rows = tape_constant(&t, shape2(N, m->dim), rows), .seq = &seq};
     const node *y = m->desc->features(m, &p);

@@ -82,10 +82,10 @@ static void plain_pass(world *w, const uint32_t *ids, double *features, double *
     arena mem = {0};
     batch x;
     tape t;
-    node *params[MAX_PARAMS];
+    node **params;
     CHECK_OK(batch_make(&w->batches, w->m, &c, pick, TEXTS, &mem, &x));
     tape_init(&t, &mem, false);
-    CHECK_OK(model_nodes(w->m, &t, NULL, params));
+    CHECK_OK(model_nodes(w->m, &t, NULL, &params));
     pass p = {.t = &t,
               .param = params,
               .rows = tape_constant(&t, shape2(x.seq.n_rows, w->m->dim), x.rows),
@@ -118,12 +118,12 @@ static void bounds_pass(world *w, double eps, real *grad, said *out)
     arena mem = {0};
     batch x;
     tape t;
-    node *params[MAX_PARAMS], *side[RANGE_SIDES];
+    node **params, *side[RANGE_SIDES];
     batch_sets sets;
     CHECK_OK(batch_make(&w->batches, w->m, &c, pick, TEXTS, &mem, &x));
     CHECK_OK(batch_sets_make(&w->sets, w->m, &x, w->slot, &mem, &sets));
     tape_init(&t, &mem, grad != NULL);
-    CHECK_OK(model_nodes(w->m, &t, grad, params));
+    CHECK_OK(model_nodes(w->m, &t, grad, &params));
     pass p = {.t = &t,
               .param = params,
               .rows = tape_constant(&t, shape2(x.seq.n_rows, w->m->dim), x.rows),

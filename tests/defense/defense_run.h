@@ -81,12 +81,12 @@ static inline stet_status run_loss(run *x, batcher *batches, defense_list *l, ar
     const stet_corpus c = small_corpus(2, x->m->n_classes);
     batch b;
     tape t;
-    node *params[MAX_PARAMS];
+    node **params;
     memset(x->grad, 0, x->m->n_values * sizeof *x->grad);
     if (batch_make(batches, x->m, &c, all_texts, TEXTS, mem, &b) != STET_OK)
         return STET_ENOMEM;
     tape_init(&t, mem, true);
-    if (model_nodes(x->m, &t, x->grad, params) != STET_OK)
+    if (model_nodes(x->m, &t, x->grad, &params) != STET_OK)
         return STET_ENOMEM;
     rng drops = rng_stream(5, STREAM_DROPOUT, x->step);
     pass p = {.t = &t,

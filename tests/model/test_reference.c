@@ -92,7 +92,7 @@ static void train(reference *r, const optim_options *how, const double rate[PARA
     optim o;
     CHECK_OK(optim_init(&o, how, m->n_values));
     real *grad = mem_alloc(m->n_values, sizeof *grad);
-    param_group groups[MAX_PARAMS];
+    param_group *groups = mem_alloc(m->n_params, sizeof *groups);
     for (size_t i = 0; i < m->n_params; i++)
         groups[i] = (param_group){m->params[i].first, shape_count(m->params[i].shape),
                                   rate[m->params[i].kind], decay[m->params[i].kind]};
@@ -109,8 +109,8 @@ static void train(reference *r, const optim_options *how, const double rate[PARA
         CHECK_OK(batch_make(&b, m, &r->c, all, TEXTS, &a, &x));
         tape t;
         tape_init(&t, &a, true);
-        node *params[MAX_PARAMS];
-        CHECK_OK(model_nodes(m, &t, grad, params));
+        node **params;
+        CHECK_OK(model_nodes(m, &t, grad, &params));
         pass p = {.t = &t,
                   .param = params,
                   .rows = tape_constant(&t, shape2(x.seq.n_rows, DIM), x.rows),
@@ -123,6 +123,7 @@ static void train(reference *r, const optim_options *how, const double rate[PARA
     }
     arena_deinit(&a);
     batcher_deinit(&b);
+    mem_free(groups);
     mem_free(grad);
     optim_deinit(&o);
 }
