@@ -63,6 +63,7 @@ typedef struct stet_gbm {
     char boxes[80]; /* what the bounds hold over */
     char kind[16];
     size_t group;        /* rows of a kernel size, a direction, a layer */
+    size_t map;          /* rows whose column sums and norms belong together */
     size_t group_tag[8]; /* cnn: the kernel sizes */
 } stet_gbm;
 

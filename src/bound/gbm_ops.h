@@ -38,8 +38,11 @@ typedef struct gbm_report {
     bool parts_known;       /* layer and logits */
 } gbm_report;
 
-/* A scalar. STET_ENOTSUP in the tape for a model without such bounds. What `a` points to must live
- * until the backward pass; the struct itself need not. */
+/* STET_ENOTSUP where the model has no growth bounds, STET_EUSAGE where it has others than these. */
+stet_status gbm_supported(const model *m, gbm_of of);
+
+/* A scalar; for a model without such bounds the tape has gbm_supported's answer. What `a` points to
+ * must live until the backward pass; the struct itself need not. */
 node *gbm_term(const model *m, tape *t, node *const *params, const gbm_term_args *a,
                gbm_report *report);
 
@@ -50,7 +53,7 @@ double gbm_entries(const model *m, gbm_of of);
  * over pairs of classes. */
 node *gbm_head(const model *m, tape *t, node *const *params);
 
-/* One direction's weights of a bilstm, as its bounds want them. */
-lstm_weights gbm_lstm_weights(const model *m, int direction);
+/* x[0] + x[stride] + ..., n of them: for reports. */
+double gbm_sum_of(const real *x, size_t n, size_t stride);
 
 #endif

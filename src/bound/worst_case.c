@@ -2,60 +2,18 @@
 #include "bound/worst_case.h"
 
 #include "bound/bound_ops.h"
-#include "bound/conv_joint.h"
-#include "bound/lstm_ranges.h"
-#include "bound/s4_ranges.h"
-#include "model/cnn.h"
-#include "model/kinds.h"
+#include "bound/bounds.h"
 
 /* ---- features ----------------------------------------------------------------------------- */
-
-/* The ranges of all kernel sizes; how many. */
-static size_t cnn_windows(const model *m, pass *p, const worst_args *a, node *out[CNN_MAX_KERNELS])
-{
-    size_t k[CNN_MAX_KERNELS];
-    const size_t n = cnn_kernels(m, k);
-    for (size_t i = 0; i < n; i++)
-        out[i] = op_conv_ranges(p->t, a->s, p->param[2 * i], p->param[2 * i + 1], a->eps, a->joint);
-    return n;
-}
-
-/* One side of all kernel sizes: (B, features). */
-static node *cnn_side(const model *m, pass *p, node *const *windows, size_t n, size_t side)
-{
-    const size_t F = (size_t)((const cnn_cfg *)m->cfg)->filters;
-    node *part[CNN_MAX_KERNELS];
-    for (size_t i = 0; i < n; i++)
-        part[i] = op_slice(p->t, windows[i], side * F, F);
-    return op_concat(p->t, part, (int)n);
-}
-
-/* Lower and upper ends of a model's features. */
-static void ends_of(const model *m, pass *p, const worst_args *a, node *out[RANGE_SIDES])
-{
-    const size_t F = m->desc->n_features(m);
-    if (m->desc == &model_s4) {
-        s4_ranges(m, p, a->s, a->eps, &out[RANGE_LOWER], &out[RANGE_UPPER]);
-        return;
-    }
-    node *ends = op_bilstm_ranges(p->t, a->s, p->param, a->eps);
-    out[RANGE_LOWER] = op_slice(p->t, ends, 0, F);
-    out[RANGE_UPPER] = op_slice(p->t, ends, F, F);
-}
 
 void range_features(const model *m, pass *p, const batch_sets *s, double eps,
                     node *out[RANGE_SIDES])
 {
     const worst_args a = {.s = s, .eps = eps};
-    if (m->desc == &model_cnn) {
-        node *windows[CNN_MAX_KERNELS];
-        const size_t n = cnn_windows(m, p, &a, windows);
-        for (size_t side = 0; side < RANGE_SIDES; side++)
-            out[side] = cnn_side(m, p, windows, n, side);
-    } else {
-        ends_of(m, p, &a, out);
+    out[RANGE_VALUE] = NULL;
+    bounds_of(m)->ranges(m, p, &a, out);
+    if (!out[RANGE_VALUE])
         out[RANGE_VALUE] = m->desc->features(m, p);
-    }
 }
 
 /* ---- the last layer ----------------------------------------------------------------------- */
@@ -178,7 +136,8 @@ double worst_share(const node *worst, const int32_t *label)
 
 stet_status worst_supported(const model *m, bool joint)
 {
-    if (m->desc == &model_cnn || (!joint && (m->desc == &model_bilstm || m->desc == &model_s4)))
+    const model_bounds *b = bounds_of(m);
+    if (joint ? b->joint != NULL : b->ranges != NULL)
         return STET_OK;
     return error_set(STET_EUSAGE, "no %sbounds over substitution sets are known for training a %s",
                      joint ? "joint " : "", m->desc->name);
@@ -211,39 +170,18 @@ static const real *drop_mask(const model *m, pass *p, size_t B, const rng *from)
     return mask ? mask->value : NULL;
 }
 
-static node *cnn_worst(const model *m, pass *p, const worst_args *a, const rng *from, node *fc_w,
-                       node *fc_b, node **value)
-{
-    node *windows[CNN_MAX_KERNELS];
-    const size_t n = cnn_windows(m, p, a, windows);
-    if (a->s->seq == p->seq) /* one product serves both */
-        *value = cnn_side(m, p, windows, n, RANGE_VALUE);
-    if (tape_status(p->t) != STET_OK)
-        return NULL;
-    if (!a->joint)
-        return worst_logits(p->t, drop(p, cnn_side(m, p, windows, n, RANGE_LOWER), from),
-                            drop(p, cnn_side(m, p, windows, n, RANGE_UPPER), from), fc_w, fc_b,
-                            a->label);
-    joint_args j = {.s = a->s, .eps = a->eps, .n = n, .label = a->label};
-    j.mask = drop_mask(m, p, a->s->seq->n_texts, from);
-    for (size_t i = 0; i < n; i++)
-        j.ranges[i] = windows[i];
-    return op_conv_joint(p->t, &j, p->param, fc_w, fc_b);
-}
-
 void worst_forward(const model *m, pass *p, const worst_args *a, node **logits, node **worst)
 {
-    node *w = p->param[m->n_params - 2], *b = p->param[m->n_params - 1], *value = NULL;
+    node *w = p->param[m->n_params - 2], *b = p->param[m->n_params - 1], *side[RANGE_SIDES] = {0};
     const rng from = p->dropout > 0 ? *p->stream : (rng){0};
-    if (m->desc == &model_cnn) {
-        *worst = cnn_worst(m, p, a, &from, w, b, &value);
+    if (a->joint) {
+        const real *mask = drop_mask(m, p, a->s->seq->n_texts, &from);
+        *worst = bounds_of(m)->joint(m, p, a, mask, w, b, &side[RANGE_VALUE]);
     } else {
-        node *side[RANGE_SIDES];
-        ends_of(m, p, a, side);
+        bounds_of(m)->ranges(m, p, a, side);
         *worst = worst_logits(p->t, drop(p, side[RANGE_LOWER], &from),
                               drop(p, side[RANGE_UPPER], &from), w, b, a->label);
     }
-    if (!value)
-        value = m->desc->features(m, p);
+    node *value = side[RANGE_VALUE] ? side[RANGE_VALUE] : m->desc->features(m, p);
     *logits = op_linear(p->t, drop(p, value, &from), w, b);
 }

@@ -3,17 +3,14 @@
  * code published with the paper takes the bound out of the graph, so there the term moves nothing.)
  * docs/gbm.md explains terms and boxes.
  *
- * A bilstm's bounds hold over boxes of words and states. Boxes that follow the training are kept
+ * A recurrent model's bounds hold over boxes of words and states. Boxes that follow the training are kept
  * with the checkpoint; every choice derives from (seed, step). */
 #include <string.h>
 
 #include "base/mem.h"
-#include "bound/gbm_ops.h"
+#include "bound/bounds.h"
 #include "bound/hulls.h"
-#include "bound/lstm_boxes.h"
 #include "defense/defenses.h"
-#include "model/bilstm.h"
-#include "model/kinds.h"
 
 typedef enum norm_kind { NORM_SUM, NORM_MEAN, NORM_INIT } norm_kind;
 typedef enum box_kind { BOX_AUTO, BOX_TO, BOX_TI, BOX_TL, BOX_SO, BOX_SI, BOX_SL } box_kind;
@@ -62,7 +59,8 @@ static const double forget = 0.01;
 typedef struct gbm_state {
     gbm_cfg cfg;
     const model *m;
-    size_t H; /* 0: the model has no boxes */
+    const state_bounds *states; /* NULL: the model has no boxes */
+    size_t H;
     bool synonyms, observed, local;
     word_sets sets;
     real *v_lo, *v_hi, *eta; /* (D): the table's box; mean deviation */
@@ -100,7 +98,7 @@ static stet_status choose_boxes(gbm_state *s, const stet_subst *subst)
     return STET_OK;
 }
 
-/* Everything about boxes: a bilstm's alone. */
+/* Everything about boxes. */
 static stet_status start_boxes(gbm_state *s, const stet_subst *subst)
 {
     TRY(choose_boxes(s, subst));
@@ -131,14 +129,13 @@ static stet_status start(const void *cfg, const model *m, const stet_subst *subs
         return STET_ENOMEM;
     s->cfg = *(const gbm_cfg *)cfg;
     s->m = m;
-    const bool recurrent = m->desc == &model_bilstm;
-    if (!recurrent && (s->cfg.of == GBM_OF_GAIN || s->cfg.of == GBM_OF_RHO))
-        return error_set(STET_EUSAGE, "--gbm-of gain and rho are for --model bilstm");
-    s->H = recurrent ? (size_t)((const bilstm_cfg *)m->cfg)->hidden : 0;
+    TRY(gbm_supported(m, (gbm_of)s->cfg.of));
+    s->states = bounds_of(m)->states;
+    s->H = s->states ? s->states->units(m) : 0;
     s->kept = mem_zalloc(kept_count(s), sizeof *s->kept);
     if (!s->kept)
         return STET_ENOMEM;
-    return recurrent ? start_boxes(s, subst) : STET_OK;
+    return s->states ? start_boxes(s, subst) : STET_OK;
 }
 
 static real *saved(void *state, size_t *n)
@@ -173,13 +170,12 @@ static stet_status follow(gbm_state *s, const step_view *v, rng *r)
     real *h = arena_new(mem, real, 2 * (n + 1) * s->H), *c = h ? h + (n + 1) * s->H : NULL;
     stet_status st = h ? STET_OK : STET_ENOMEM;
     for (int d = 0; st == STET_OK && d < 2; d++) {
-        const lstm_weights w = gbm_lstm_weights(s->m, d);
         const state_box box = kept_box(s, d);
         if (!s->observed) {
-            st = box_invariant(&w, s->v_lo, s->v_hi, s->m->max_len, mem, &box);
+            st = s->states->invariant(s->m, d, s->v_lo, s->v_hi, mem, &box);
             continue;
         }
-        st = lstm_read(&w, v->x->rows, seq->row + first, n, d == 1, mem, h, c);
+        st = s->states->read(s->m, d, v->x->rows, seq->row + first, n, mem, h, c);
         if (st == STET_OK) /* all states that a step starts from: the last one is none */
             box_observe(&box, s->H, h, c, n, forget, s->kept[KEPT_BEGUN] == 0);
     }
@@ -221,9 +217,8 @@ static stet_status local_box(const gbm_state *s, const step_view *v, place p, in
                  from = direction ? p.at + 1 : p.at - n;
     const arena_mark mark = arena_save(mem);
     real *h = arena_new(mem, real, 2 * (n + 1) * s->H), *c = h ? h + (n + 1) * s->H : NULL;
-    const lstm_weights w = gbm_lstm_weights(s->m, direction);
-    stet_status st = h ? lstm_read(&w, v->x->rows, seq->row + seq->start[p.text] + from, n,
-                                   direction == 1, mem, h, c)
+    stet_status st = h ? s->states->read(s->m, direction, v->x->rows,
+                                         seq->row + seq->start[p.text] + from, n, mem, h, c)
                        : STET_ENOMEM;
     if (st == STET_OK)
         box_around(box, s->H, h + n * s->H, c + n * s->H, s->cfg.radius);
@@ -270,7 +265,7 @@ static gbm_term_args term_args(const gbm_state *s)
                            .rho0 = s->cfg.rho0};
 }
 
-/* A bilstm's term: the mean over the words that were drawn. */
+/* The term over boxes: the mean over the words that were drawn. */
 static node *term_over_boxes(gbm_state *s, const step_view *v)
 {
     tape *t = v->p->t;
@@ -316,7 +311,7 @@ static node *loss(void *state, const step_view *v, node *base)
     gbm_state *s = state;
     tape *t = v->p->t;
     const gbm_term_args a = term_args(s);
-    node *term = s->H ? term_over_boxes(s, v) : gbm_term(s->m, t, v->p->param, &a, &s->report);
+    node *term = s->states ? term_over_boxes(s, v) : gbm_term(s->m, t, v->p->param, &a, &s->report);
     if (!term)
         return NULL;
     s->term = (double)term->value[0];

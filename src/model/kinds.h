@@ -2,8 +2,11 @@
 #ifndef MODEL_KINDS_H
 #define MODEL_KINDS_H
 
+#include "model/kind_list.h"
 #include "model/model_impl.h"
 
-extern const model_desc model_cnn, model_bilstm, model_s4;
+#define MODEL_DECLARE(kind) extern const model_desc model_##kind;
+MODEL_KINDS(MODEL_DECLARE)
+#undef MODEL_DECLARE
 
 #endif

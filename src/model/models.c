@@ -1,14 +1,15 @@
-/* model/models.c - the kinds of model; the order is that of `stet train --help`. */
+/* model/models.c - the kinds of model (kind_list.h). */
 #include <string.h>
 
 #include "base/option_impl.h"
 #include "model/kinds.h"
 
-const model_desc *const model_descs[] = {&model_cnn, &model_bilstm, &model_s4, NULL};
+#define ROW(kind) &model_##kind,
+const model_desc *const model_descs[] = {MODEL_KINDS(ROW) NULL};
 
 const model_desc *model_find(const char *name)
 {
-    const char *names[8];
+    const char *names[sizeof model_descs / sizeof *model_descs];
     size_t n = 0;
     for (const model_desc *const *d = model_descs; *d; d++) {
         if (strcmp((*d)->name, name) == 0)

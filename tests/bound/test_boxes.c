@@ -2,7 +2,7 @@
 #include "bound/hulls.h"
 #include "bound/lstm_boxes.h"
 
-#include "bound/gbm_ops.h"
+#include "bound/gbm_lstm_ops.h"
 #include "model/bilstm.h"
 #include "model/small_model.h"
 #include "test.h"

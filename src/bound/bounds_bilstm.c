@@ -1,0 +1,250 @@
+/* bound/bounds_bilstm.c - all bounds of the BiLSTM. */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "bound/bounds.h"
+#include "bound/gbm_gain.h"
+#include "bound/gbm_lstm_ops.h"
+#include "bound/hulls.h"
+#include "bound/lstm_boxes.h"
+#include "bound/lstm_ranges.h"
+#include "model/bilstm.h"
+
+/* ---- growth bounds ------------------------------------------------------------------------ */
+
+static node *term(const model *m, tape *t, node *const *params, const gbm_term_args *a,
+                  gbm_report *report)
+{
+    const size_t H = (size_t)((const bilstm_cfg *)m->cfg)->hidden;
+    node *omega = a->of == GBM_OF_LOGITS || a->of == GBM_OF_GAIN ? gbm_head(m, t, params) : NULL,
+         *sum = NULL;
+    for (int d = 0; d < 2; d++) {
+        node *mine = omega ? op_slice(t, omega, (size_t)d * H, H) : NULL;
+        node *part =
+            gbm_lstm_term(t, params + d * LSTM_PER_DIRECTION, mine, a, &a->boxes[d], report);
+        sum = sum ? op_add(t, sum, part) : part;
+    }
+    return sum;
+}
+
+/* Both directions: v, h, c of H units each. */
+static double entries(const model *m, bool logits)
+{
+    const double D = (double)m->dim, F = (double)m->desc->n_features(m), H = F / 2;
+    return logits ? 2 * (D + 2 * H) : F * (D + H + 1);
+}
+
+/* ---- states ------------------------------------------------------------------------------- */
+
+static size_t units(const model *m)
+{
+    return (size_t)((const bilstm_cfg *)m->cfg)->hidden;
+}
+
+static stet_status read_states(const model *m, int direction, const real *rows,
+                               const uint32_t *index, size_t n, arena *scratch, real *h, real *c)
+{
+    const lstm_weights w = gbm_lstm_weights(m, direction);
+    return lstm_read(&w, rows, index, n, direction == 1, scratch, h, c);
+}
+
+static stet_status invariant(const model *m, int direction, const real *v_lo, const real *v_hi,
+                             arena *scratch, const state_box *b)
+{
+    const lstm_weights w = gbm_lstm_weights(m, direction);
+    return box_invariant(&w, v_lo, v_hi, m->max_len, scratch, b);
+}
+
+static const state_bounds states = {units, read_states, invariant};
+
+/* ---- ranges over substitution sets -------------------------------------------------------- */
+
+static void ranges(const model *m, pass *p, const worst_args *a, node *out[RANGE_SIDES])
+{
+    const size_t F = m->desc->n_features(m);
+    node *ends = op_bilstm_ranges(p->t, a->s, p->param, a->eps);
+    out[RANGE_LOWER] = op_slice(p->t, ends, 0, F);
+    out[RANGE_UPPER] = op_slice(p->t, ends, F, F);
+}
+
+/* ---- the matrix, over boxes of words and states ------------------------------------------- */
+
+typedef struct lstm_job {
+    const model *m;
+    const stet_gbm_options *how;
+    stet_gbm *g;
+    arena mem;
+    size_t H, D;
+    real *v_lo, *v_hi;  /* (D) */
+    state_box state[2]; /* boxes of both directions' states */
+    real *mv, *mh, *mc; /* of one direction */
+    word_sets sets;
+} lstm_job;
+
+static stet_status lstm_alloc(lstm_job *j)
+{
+    const size_t H = j->H, D = j->D;
+    j->v_lo = arena_new(&j->mem, real, 2 * D);
+    j->mv = arena_new(&j->mem, real, H * (D + H + 1));
+    real *box = arena_new(&j->mem, real, 8 * H);
+    if (!j->v_lo || !j->mv || !box)
+        return STET_ENOMEM;
+    j->v_hi = j->v_lo + D;
+    j->mh = j->mv + H * D;
+    j->mc = j->mh + H * H;
+    for (size_t d = 0; d < 2; d++)
+        j->state[d] = (state_box){box + (4 * d) * H, box + (4 * d + 1) * H, box + (4 * d + 2) * H,
+                                  box + (4 * d + 3) * H};
+    return STET_OK;
+}
+
+/* Rows of the words that a text holds, one by position. */
+static stet_status observe_text(lstm_job *j, const uint32_t *ids, size_t n, bool first)
+{
+    const arena_mark mark = arena_save(&j->mem);
+    real *rows = arena_new(&j->mem, real, n * j->D),
+         *h = arena_new(&j->mem, real, 2 * (n + 1) * j->H);
+    uint32_t *index = arena_new(&j->mem, uint32_t, n);
+    stet_status st = rows && h && index ? STET_OK : STET_ENOMEM;
+    for (size_t t = 0; st == STET_OK && t < n; t++) {
+        if (ids[t] >= j->m->n_words)
+            st = error_set(STET_EUSAGE, "word id %u outside the vocabulary of %zu", ids[t],
+                           j->m->n_words);
+        index[t] = (uint32_t)t;
+        for (size_t i = 0; st == STET_OK && i < j->D; i++)
+            rows[t * j->D + i] = (real)j->m->table[ids[t] * j->D + i];
+    }
+    for (int d = 0; st == STET_OK && d < 2; d++) {
+        real *c = h + (n + 1) * j->H;
+        st = read_states(j->m, d, rows, index, n, &j->mem, h, c);
+        if (st == STET_OK)
+            box_observe(&j->state[d], j->H, h, c, n, 0, first);
+    }
+    arena_restore(&j->mem, mark);
+    return st;
+}
+
+static stet_status state_boxes(lstm_job *j)
+{
+    const stet_corpus *c = j->how->texts;
+    bool first = true;
+    for (size_t i = 0; c && i < c->n_texts; i++) {
+        const size_t len = (size_t)(c->start[i + 1] - c->start[i]),
+                     n = len < j->m->max_len ? len : j->m->max_len;
+        if (n == 0)
+            continue;
+        TRY(interrupt_status());
+        TRY(observe_text(j, c->ids + c->start[i], n, first));
+        first = false;
+    }
+    for (int d = 0; first && d < 2; d++)
+        TRY(invariant(j->m, d, j->v_lo, j->v_hi, &j->mem, &j->state[d]));
+    char held[48] = "states that no text leaves";
+    if (!first)
+        snprintf(held, sizeof held, "states of %zu texts", c->n_texts);
+    snprintf(j->g->boxes, sizeof j->g->boxes, "%s, %s",
+             j->how->synonyms ? "synonyms of drawn words" : "all words", held);
+    return STET_OK;
+}
+
+/* Adds share times the bounds over one box of words. */
+static stet_status add_bounds(lstm_job *j, const real *v_lo, const real *v_hi, double share)
+{
+    const size_t H = j->H, D = j->D;
+    lstm_boxes both[2];
+    for (int d = 0; d < 2; d++) {
+        const lstm_weights w = gbm_lstm_weights(j->m, d);
+        const state_box *s = &j->state[d];
+        both[d] = (lstm_boxes){v_lo, v_hi, s->h_lo, s->h_hi, s->c_lo, s->c_hi};
+        TRY(gbm_lstm(&w, &both[d], GBM_CELL_BOTH,
+                     &(lstm_gbm){.mv = j->mv, .mh = j->mh, .mc = j->mc}));
+        for (size_t i = 0; i < H; i++) {
+            float *row = j->g->m + ((size_t)d * H + i) * j->g->cols;
+            for (size_t c = 0; c < D; c++)
+                row[c] += (float)(share * (double)j->mv[i * D + c]);
+            for (size_t c = 0; c < H; c++)
+                row[D + c] += (float)(share * (double)j->mh[i * H + c]);
+            row[D + H + i] += (float)(share * (double)j->mc[i]);
+        }
+        double rho;
+        TRY(gbm_lstm_rho(&(lstm_cell_bounds){&w, &both[d], GBM_CELL_BOTH}, 1, NULL, &j->mem, &rho));
+        j->g->contraction[d] += share * rho;
+    }
+    double logits;
+    TRY(matrix_logit_sum(j->m, both, &logits));
+    j->g->logit_sum += share * logits;
+    return STET_OK;
+}
+
+/* A word that can be replaced, from the texts or the vocabulary; any word if many draws find none.
+ */
+static uint32_t draw_word(const lstm_job *j, rng *r)
+{
+    enum { DRAWS = 4096 };
+    const stet_corpus *c = j->how->texts;
+    uint32_t w = STET_UNK;
+    for (int k = 0; k < DRAWS; k++) {
+        w = c && c->n_tokens ? c->ids[rng_below(r, c->n_tokens)]
+                             : (uint32_t)rng_below(r, j->m->n_words);
+        if (w < j->sets.n_words && j->sets.start[w + 1] > j->sets.start[w])
+            return w;
+    }
+    return w < j->m->n_words ? w : STET_UNK;
+}
+
+static stet_status lstm_fill(lstm_job *j)
+{
+    TRY(lstm_alloc(j));
+    table_hull(j->m, j->v_lo, j->v_hi);
+    TRY(state_boxes(j));
+    if (!j->how->synonyms)
+        return add_bounds(j, j->v_lo, j->v_hi, 1);
+    TRY(word_sets_make(j->how->synonyms, j->m->vocab, &j->sets));
+    rng r = rng_stream(j->how->seed, STREAM_SAMPLE, 0);
+    const size_t words = j->how->words ? j->how->words : 1;
+    for (size_t k = 0; k < words; k++) {
+        TRY(interrupt_status());
+        progress("words", k, words, NULL);
+        word_hull(&j->sets, j->m, draw_word(j, &r), j->v_lo, j->v_hi);
+        TRY(add_bounds(j, j->v_lo, j->v_hi, 1 / (double)words));
+    }
+    progress("words", words, words, NULL);
+    return STET_OK;
+}
+
+static stet_status matrix(const model *m, const stet_gbm_options *how, stet_gbm *g)
+{
+    lstm_job j = {.m = m, .how = how, .g = g, .H = units(m), .D = m->dim};
+    TRY(matrix_init(
+        g, m, &(matrix_shape){.rows = 2 * j.H, .group = j.H, .map = j.H, .cols = {j.D, j.H, j.H}}));
+    g->n_contraction = 2;
+    const stet_status st = lstm_fill(&j);
+    word_sets_deinit(&j.sets);
+    arena_deinit(&j.mem);
+    return st;
+}
+
+static void row_name(const stet_gbm *g, size_t row, char *out, size_t size)
+{
+    snprintf(out, size, "%s, unit %zu", row / g->group ? "reverse" : "forward", row % g->group);
+}
+
+static void col_name(const stet_gbm *g, size_t col, char *out, size_t size)
+{
+    if (col < g->part_end[STET_GBM_INPUT])
+        snprintf(out, size, "word coordinate %zu", col);
+    else if (col < g->part_end[STET_GBM_STATE])
+        snprintf(out, size, "h %zu", col - g->part_end[STET_GBM_INPUT]);
+    else
+        snprintf(out, size, "c %zu", col - g->part_end[STET_GBM_STATE]);
+}
+
+const model_bounds bounds_bilstm = {
+    .term = term,
+    .entries = entries,
+    .states = &states,
+    .ranges = ranges,
+    .matrix = matrix,
+    .row_name = row_name,
+    .col_name = col_name,
+};

@@ -1,0 +1,206 @@
+/* bound/gbm_lstm_ops.c - see gbm_lstm_ops.h. */
+#include "bound/gbm_lstm_ops.h"
+
+#include <math.h>
+
+#include "bound/bound_ops.h"
+#include "bound/gbm_gain.h"
+#include "model/bilstm.h"
+
+enum { LSTM_INPUTS = LSTM_PER_DIRECTION };
+
+typedef struct lstm_op {
+    gbm_term_args a;
+    const lstm_boxes *box;
+    gbm_report *report;
+} lstm_op;
+
+/* The gradient of every unit's value is computed with the value: a unit's rows depend on nothing
+ * else, so backward only has to scale them. */
+typedef struct lstm_saved {
+    lstm_grads grad;
+    double *z; /* (H) gain: d gain / d omega, over 1 + gain */
+} lstm_saved;
+
+static lstm_weights lstm_of(node *const *in)
+{
+    return (lstm_weights){shape_cols(in[LSTM_W_IH]->shape),
+                          shape_cols(in[LSTM_W_HH]->shape),
+                          in[LSTM_W_IH]->value,
+                          in[LSTM_W_HH]->value,
+                          in[LSTM_B_IH]->value,
+                          in[LSTM_B_HH]->value};
+}
+
+lstm_weights gbm_lstm_weights(const model *m, int direction)
+{
+    const int first = direction * LSTM_PER_DIRECTION;
+    return (lstm_weights){m->dim,
+                          (size_t)((const bilstm_cfg *)m->cfg)->hidden,
+                          model_value(m, first + LSTM_W_IH),
+                          model_value(m, first + LSTM_W_HH),
+                          model_value(m, first + LSTM_B_IH),
+                          model_value(m, first + LSTM_B_HH)};
+}
+
+static stet_status save_space(tape *t, node *n, const lstm_weights *w, const lstm_grads **out)
+{
+    *out = NULL;
+    if (!n->needs_grad || !t->record)
+        return STET_OK;
+    lstm_saved *s = arena_znew(t->mem, lstm_saved, 1);
+    if (!s)
+        return STET_ENOMEM;
+    s->grad = (lstm_grads){arena_znew(t->mem, real, 4 * w->H * w->D),
+                           arena_znew(t->mem, real, 4 * w->H * w->H),
+                           arena_znew(t->mem, real, 4 * w->H), arena_znew(t->mem, real, 4 * w->H)};
+    s->z = arena_new(t->mem, double, w->H);
+    if (!s->grad.w_ih || !s->grad.w_hh || !s->grad.b_ih || !s->grad.b_hh || !s->z)
+        return STET_ENOMEM;
+    n->saved = s;
+    *out = &s->grad;
+    return STET_OK;
+}
+
+/* Input k's gradient += by[unit] (or by[0] where there is one for all) times the saved one. */
+static void scale_back(const node *n, const real *by, bool each_unit)
+{
+    const lstm_saved *s = n->saved;
+    const real *from[LSTM_INPUTS] = {s->grad.w_ih, s->grad.w_hh, s->grad.b_ih, s->grad.b_hh};
+    const size_t H = shape_cols(n->in[LSTM_W_HH]->shape);
+    for (int k = 0; k < LSTM_INPUTS; k++) {
+        node *x = n->in[k];
+        const size_t cols = shape_count(x->shape) / (4 * H);
+        for (size_t row = 0; x->needs_grad && row < 4 * H; row++) {
+            const real scale = by[each_unit ? row % H : 0];
+            for (size_t j = row * cols; j < (row + 1) * cols; j++)
+                x->grad[j] += scale * from[k][j];
+        }
+    }
+}
+
+static stet_status lstm_rows_fwd(tape *t, node *n)
+{
+    const lstm_op *op = n->args;
+    const lstm_weights w = lstm_of(n->in);
+    const lstm_grads *grad;
+    TRY(save_space(t, n, &w, &grad));
+    const lstm_gbm_loss loss = {
+        .kv = (real)op->a.k[GBM_V], .kh = (real)op->a.k[GBM_H], .kc = (real)op->a.k[GBM_C]};
+    double part[3];
+    real sum;
+    TRY(gbm_lstm_sum(&w, op->box, op->a.mode, &loss, 1, grad, t->mem, &sum, n->value, part));
+    for (int p = 0; p < GBM_PARTS; p++)
+        op->report->part[p] += part[p];
+    return STET_OK;
+}
+
+static stet_status lstm_rows_bwd(tape *t, node *n)
+{
+    (void)t;
+    scale_back(n, n->grad, true);
+    return STET_OK;
+}
+
+/* log(1 + gain); the fifth input is omega. */
+static stet_status lstm_gain_fwd(tape *t, node *n)
+{
+    const lstm_op *op = n->args;
+    const lstm_weights w = lstm_of(n->in);
+    const lstm_grads *grad;
+    TRY(save_space(t, n, &w, &grad));
+    lstm_saved *s = n->saved;
+    double gain;
+    TRY(gbm_lstm_gain(&(lstm_cell_bounds){&w, op->box, op->a.mode}, op->a.eta,
+                      n->in[LSTM_INPUTS]->value, op->a.steps, true, grad, t->mem, &gain,
+                      s ? s->z : NULL));
+    for (size_t i = 0; s && i < w.H; i++)
+        s->z[i] /= 1 + gain;
+    n->value[0] = (real)log1p(gain);
+    return STET_OK;
+}
+
+static stet_status lstm_gain_bwd(tape *t, node *n)
+{
+    (void)t;
+    const lstm_saved *s = n->saved;
+    node *omega = n->in[LSTM_INPUTS];
+    scale_back(n, n->grad, false);
+    for (size_t i = 0; omega->needs_grad && i < shape_count(omega->shape); i++)
+        omega->grad[i] += n->grad[0] * (real)s->z[i];
+    return STET_OK;
+}
+
+/* max(0, rho - rho0)^2 */
+static stet_status lstm_rho_fwd(tape *t, node *n)
+{
+    const lstm_op *op = n->args;
+    const lstm_weights w = lstm_of(n->in);
+    const lstm_cell_bounds bounds = {&w, op->box, op->a.mode};
+    const lstm_grads *grad;
+    double rho;
+    TRY(save_space(t, n, &w, &grad));
+    TRY(gbm_lstm_rho(&bounds, 1, grad, t->mem, &rho));
+    const double over = rho > op->a.rho0 ? rho - op->a.rho0 : 0;
+    n->value[0] = (real)(over * over);
+    if (n->saved)
+        ((lstm_saved *)n->saved)->z[0] = 2 * over;
+    return STET_OK;
+}
+
+static stet_status lstm_rho_bwd(tape *t, node *n)
+{
+    (void)t;
+    const real by = n->grad[0] * (real)((const lstm_saved *)n->saved)->z[0];
+    scale_back(n, &by, false);
+    return STET_OK;
+}
+
+static stet_status lstm_rows_infer(const node *n, shape *out)
+{
+    *out = shape1(shape_cols(n->in[LSTM_W_HH]->shape));
+    return STET_OK;
+}
+
+static stet_status scalar_infer(const node *n, shape *out)
+{
+    (void)n;
+    *out = (shape){.rank = 0};
+    return STET_OK;
+}
+
+const op_desc gbm_lstm_rows_op = {
+    .name = "gbm_lstm_rows",
+    .n_in = LSTM_INPUTS,
+    .infer = lstm_rows_infer,
+    .forward = {[DEV_CPU] = lstm_rows_fwd},
+    .backward = {[DEV_CPU] = lstm_rows_bwd},
+};
+const op_desc gbm_lstm_gain_op = {
+    .name = "gbm_lstm_gain",
+    .n_in = LSTM_INPUTS + 1,
+    .infer = scalar_infer,
+    .forward = {[DEV_CPU] = lstm_gain_fwd},
+    .backward = {[DEV_CPU] = lstm_gain_bwd},
+};
+const op_desc gbm_lstm_rho_op = {
+    .name = "gbm_lstm_rho",
+    .n_in = LSTM_INPUTS,
+    .infer = scalar_infer,
+    .forward = {[DEV_CPU] = lstm_rho_fwd},
+    .backward = {[DEV_CPU] = lstm_rho_bwd},
+};
+
+node *gbm_lstm_term(tape *t, node *const *w, node *omega, const gbm_term_args *a,
+                    const lstm_boxes *box, gbm_report *report)
+{
+    const lstm_op op = {*a, box, report};
+    if (a->of == GBM_OF_RHO)
+        return tape_push(t, &gbm_lstm_rho_op, w, LSTM_INPUTS, &op, sizeof op);
+    if (a->of == GBM_OF_GAIN) {
+        node *in[LSTM_INPUTS + 1] = {w[0], w[1], w[2], w[3], omega};
+        return tape_push(t, &gbm_lstm_gain_op, in, LSTM_INPUTS + 1, &op, sizeof op);
+    }
+    node *rows = tape_push(t, &gbm_lstm_rows_op, w, LSTM_INPUTS, &op, sizeof op);
+    return op_sum(t, omega ? op_mul(t, omega, rows) : rows);
+}

@@ -1,0 +1,13 @@
+/* model/kind_list.h - one line a kind of model, in the order of `stet train --help`. The list makes
+ * the table of models and those of the layers above; the linker then names each descriptor still to
+ * be written: model_X (model_impl.h), bounds_X (bound/bounds.h), cert_X (certify/certify_impl.h).
+ * A model without bounds or certificates defines an empty one. */
+#ifndef MODEL_KIND_LIST_H
+#define MODEL_KIND_LIST_H
+
+#define MODEL_KINDS(KIND)                                                                          \
+    KIND(cnn)                                                                                      \
+    KIND(bilstm)                                                                                   \
+    KIND(s4)
+
+#endif
