@@ -25,7 +25,7 @@ static void step(void *ctx)
     subject *s = ctx;
     const arena_mark start = arena_save(&s->mem);
     tape t;
-    tape_init(&t, &s->mem, true);
+    tape_init(&t, &s->mem, NULL, true);
     node *rows = must(tape_constant(&t, shape2(s->seq.n_rows, D), s->rows));
     for (int i = 0; i < KERNELS; i++) {
         node *w = must(tape_input(&t, shape3(F, D, width[i]), s->w[i], s->dw[i]));

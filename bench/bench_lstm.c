@@ -23,7 +23,7 @@ static void step(void *ctx)
     subject *s = ctx;
     const arena_mark start = arena_save(&s->mem);
     tape t;
-    tape_init(&t, &s->mem, true);
+    tape_init(&t, &s->mem, NULL, true);
     node *in[INPUTS];
     for (int i = 0; i < INPUTS; i++)
         in[i] = must(tape_input(&t, s->shape[i], s->value[i], s->grad[i]));

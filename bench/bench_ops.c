@@ -80,7 +80,8 @@ static void measure(const char *name, tape *t, node *n)
     for (size_t i = 0; i < shape_count(n->shape); i++)
         n->grad[i] = n->value[i];
     subject s = {name, t, n};
-    const double entries = 1e-9 * (double)shape_count(n->op == &op_table[OP_sum] ? n->in[0]->shape : n->shape);
+    const double entries =
+        1e-9 * (double)shape_count(n->op == &op_table[OP_sum] ? n->in[0]->shape : n->shape);
     bench_rate(name, "forward", bench_measure(run_forward, &s), entries, "Gentries/s");
     bench_rate(name, "backward", bench_measure(run_backward, &s), entries, "Gentries/s");
 }
@@ -110,7 +111,7 @@ int main(int argc, char **argv)
     bench_start(argc, argv, "ops", "generic ops at the size of an S4 layer");
     arena mem = {0};
     tape t;
-    tape_init(&t, &mem, true);
+    tape_init(&t, &mem, NULL, true);
     rng r = rng_stream(1, STREAM_BENCH, 0), stream = rng_stream(1, STREAM_DROPOUT, 0);
     node *x = leaf(&t, shape2(TOKENS, CHANNELS), &r), *y = leaf(&t, shape2(TOKENS, CHANNELS), &r);
     node *wide = leaf(&t, shape2(TOKENS, 2 * CHANNELS), &r);

@@ -35,7 +35,7 @@ static void layer_init(layer *l, seq_index seq, rng *r)
     const double mean[N_PARAMS] = {-0.7, 30, 0, 0, 0, -4, 0};
     const double spread[N_PARAMS] = {0.1, 20, 0.5, 1, 0.7, 0.7, 1};
     node *in[N_PARAMS];
-    tape_init(&l->t, &l->mem, true);
+    tape_init(&l->t, &l->mem, NULL, true);
     l->seq = seq;
     for (int i = 0; i < N_PARAMS; i++)
         in[i] = random_input(l, shapes[i], mean[i], spread[i], r);

@@ -8,18 +8,16 @@
 
 /* ---- part of a batch ---------------------------------------------------------------------- */
 
-stet_status batch_part(const batch *x, size_t dim, const uint32_t *text, size_t n, arena *mem,
-                       batch *out)
+stet_status batch_part(const batch *x, const uint32_t *text, size_t n, arena *mem, batch *out)
 {
     const seq_index *q = &x->seq;
-    uint32_t *start = arena_new(mem, uint32_t, n + 1), *row = arena_new(mem, uint32_t, q->n_tokens),
-             *word = arena_new(mem, uint32_t, q->n_rows),
-             *renumbered = arena_znew(mem, uint32_t, q->n_rows), /* row + 1 */
-                 *order = arena_new(mem, uint32_t, n);
-    int32_t *label = arena_new(mem, int32_t, n);
-    real *rows = arena_new(mem, real, q->n_rows * dim);
-    if (!start || !row || !word || !renumbered || !order || !label || !rows)
+    const size_t count = 3 * n + 1 + q->n_tokens + q->n_rows;
+    uint32_t *block = arena_new(mem, uint32_t, count), *start = block, *order = start + n + 1,
+             *row = order + n, *word = row + q->n_tokens,
+             *renumbered = arena_znew(mem, uint32_t, q->n_rows); /* row + 1 */
+    if (!block || !renumbered)
         return STET_ENOMEM;
+    int32_t *label = (int32_t *)(word + q->n_rows);
     size_t tokens = 0, n_rows = 0;
     for (size_t i = 0; i < n; i++) {
         start[i] = (uint32_t)tokens;
@@ -29,7 +27,6 @@ stet_status batch_part(const batch *x, size_t dim, const uint32_t *text, size_t 
             const uint32_t v = q->row[t];
             if (renumbered[v] == 0) {
                 word[n_rows] = x->word[v];
-                memcpy(rows + n_rows * dim, x->rows + v * dim, dim * sizeof *rows);
                 renumbered[v] = (uint32_t)++n_rows;
             }
             row[tokens++] = renumbered[v] - 1;
@@ -39,8 +36,9 @@ stet_status batch_part(const batch *x, size_t dim, const uint32_t *text, size_t 
     *out = (batch){.seq = {n, tokens, n_rows, n ? start[1] : 0, start, row},
                    .order = order,
                    .word = word,
-                   .rows = rows,
-                   .label = label};
+                   .label = label,
+                   .block = block,
+                   .block_bytes = count * sizeof *block};
     return STET_OK;
 }
 
@@ -73,54 +71,56 @@ static size_t number_rows(const word_sets *s, const batch *x, uint32_t *slot, ui
     return n;
 }
 
-/* Which words move, and the rows of every token's extremes. */
-static stet_status number_extremes(const batch *x, arena *mem, batch_sets *out)
+/* Which words move, and the rows of every token's extremes. Returns how many words move. */
+static size_t number_extremes(const batch *x, size_t n_rows, const uint32_t *start,
+                              uint32_t *moving, uint32_t *lo, uint32_t *hi, uint32_t *rank)
 {
     const seq_index *q = &x->seq;
-    uint32_t *moving = arena_new(mem, uint32_t, q->n_rows + 1),
-             *lo = arena_new(mem, uint32_t, q->n_tokens),
-             *hi = arena_new(mem, uint32_t, q->n_tokens),
-             *rank = arena_new(mem, uint32_t, q->n_rows);
-    if (!moving || !lo || !hi || !rank)
-        return STET_ENOMEM;
+    size_t n_moving = 0;
     for (size_t v = 0; v < q->n_rows; v++) {
-        rank[v] = (uint32_t)out->n_moving;
-        if (out->start[v + 1] > out->start[v])
-            moving[out->n_moving++] = (uint32_t)v;
+        rank[v] = (uint32_t)n_moving;
+        if (start[v + 1] > start[v])
+            moving[n_moving++] = (uint32_t)v;
     }
     for (size_t t = 0; t < q->n_tokens; t++) {
         const uint32_t v = q->row[t];
-        const bool moves = out->start[v + 1] > out->start[v];
-        lo[t] = moves ? (uint32_t)out->n_rows + rank[v] : v;
-        hi[t] = moves ? lo[t] + (uint32_t)out->n_moving : v;
+        const bool moves = start[v + 1] > start[v];
+        lo[t] = moves ? (uint32_t)n_rows + rank[v] : v;
+        hi[t] = moves ? lo[t] + (uint32_t)n_moving : v;
     }
-    out->moving = moving;
-    out->lo_row = lo;
-    out->hi_row = hi;
-    return STET_OK;
+    return n_moving;
 }
 
-stet_status batch_sets_make(const word_sets *s, const model *m, const batch *x, uint32_t *slot,
-                            arena *mem, batch_sets *out)
+stet_status batch_sets_make(const word_sets *s, const pass *p, const batch *x, uint32_t *slot,
+                            batch_sets *out)
 {
-    const size_t V = x->seq.n_rows;
+    tape *t = p->t;
+    const size_t V = x->seq.n_rows, T = x->seq.n_tokens;
     size_t n_alt = 0;
     for (size_t v = 0; v < V; v++)
         n_alt += s->start[x->word[v] + 1] - s->start[x->word[v]];
-    uint32_t *word = arena_new(mem, uint32_t, V + n_alt), *start = arena_new(mem, uint32_t, V + 1),
-             *alt = arena_new(mem, uint32_t, n_alt + 1);
-    if (!word || !start || !alt)
+    /* one block, uploaded once: words, start, alt, moving, lo, hi */
+    const size_t count = (V + n_alt) + (V + 1) + n_alt + V + 2 * T;
+    uint32_t *word = arena_new(t->mem, uint32_t, count), *start = word + V + n_alt,
+             *alt = start + V + 1, *moving = alt + n_alt, *lo = moving + V, *hi = lo + T,
+             *rank = arena_new(t->mem, uint32_t, V);
+    if (!word || !rank)
         return STET_ENOMEM;
-    const size_t n = number_rows(s, x, slot, word, start, alt);
-    real *rows = arena_new(mem, real, n * m->dim);
-    if (!rows)
-        return STET_ENOMEM;
-    memcpy(rows, x->rows, V * m->dim * sizeof *rows);
-    for (size_t r = V; r < n; r++)
-        for (size_t j = 0; j < m->dim; j++)
-            rows[r * m->dim + j] = m->table[word[r] * m->dim + j];
-    *out = (batch_sets){.seq = &x->seq, .n_rows = n, .rows = rows, .start = start, .alt = alt};
-    return number_extremes(x, mem, out);
+    const size_t n = number_rows(s, x, slot, word, start, alt),
+                 n_moving = number_extremes(x, n, start, moving, lo, hi, rank);
+    tape_twin(t, x->block, x->block_bytes);
+    tape_twin(t, word, count * sizeof *word);
+    *out = (batch_sets){.seq = &x->seq,
+                        .rows = op_gather(t, p->table, word, n),
+                        .n_rows = n,
+                        .n_moving = n_moving,
+                        .at = tape_seq(t, &x->seq),
+                        .start = tape_twin(t, start, (V + 1) * sizeof *start),
+                        .alt = tape_twin(t, alt, n_alt * sizeof *alt),
+                        .moving = tape_twin(t, moving, n_moving * sizeof *moving),
+                        .lo_row = tape_twin(t, lo, T * sizeof *lo),
+                        .hi_row = tape_twin(t, hi, T * sizeof *hi)};
+    return tape_status(t);
 }
 
 /* ---- extremes ----------------------------------------------------------------------------- */

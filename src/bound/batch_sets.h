@@ -12,23 +12,26 @@
 
 typedef struct batch_sets {
     const seq_index *seq; /* of the batch */
-    size_t n_rows;
-    const real *rows;      /* (n_rows, D) */
-    const uint32_t *start; /* (V + 1) */
-    const uint32_t *alt;   /* (start[V]) */
-    size_t n_moving;
+    node *rows;           /* (n_rows, D) */
+    size_t n_rows, n_moving;
+    /* for kernels, in the tape's store */
+    const seq_index *at;             /* seq */
+    const uint32_t *start;           /* (V + 1) */
+    const uint32_t *alt;             /* (start[V]) */
     const uint32_t *moving;          /* (n_moving) words that have substitutes */
     const uint32_t *lo_row, *hi_row; /* (T) by token */
 } batch_sets;
 
-/* Some texts of a batch, given in rising order: their rows, index and labels, in memory of `mem`.
+/* Some texts of a batch, given in rising order: their words, index and labels, in memory of `mem`.
  */
-stet_status batch_part(const batch *x, size_t dim, const uint32_t *text, size_t n, arena *mem,
-                       batch *out);
+stet_status batch_part(const batch *x, const uint32_t *text, size_t n, arena *mem, batch *out);
 
-/* In memory of `mem`. `slot` (vocabulary) is scratch that comes and goes zeroed. */
-stet_status batch_sets_make(const word_sets *s, const model *m, const batch *x, uint32_t *slot,
-                            arena *mem, batch_sets *out);
+/* On the pass's tape, rows from its table. `slot` (vocabulary) is scratch that comes and goes
+ * zeroed. */
+stet_status batch_sets_make(const word_sets *s, const pass *p, const batch *x, uint32_t *slot,
+                            batch_sets *out);
+
+/* ---- for CPU kernels ---------------------------------------------------------------------- */
 
 /* Fill the rows of extremes of a table of projections (n_rows + 2 n_moving, cols; the first n_rows
  * are given) for substitutes moved to `eps` of their distance from the word: 1, the whole set. */

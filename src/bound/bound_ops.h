@@ -19,7 +19,11 @@
     OP(s4_magnitude)                                                                               \
     OP(gelu_box)                                                                                   \
     OP(s4_gate_norm)                                                                               \
-    OP(worst_logits)
+    OP(worst_logits)                                                                               \
+    OP(worst_share)                                                                                \
+    OP(lstm_observed)                                                                              \
+    OP(lstm_around)                                                                                \
+    OP(lstm_invariant)
 
 #define BOUND_OP_DECLARE(name) extern const op_desc name##_op;
 BOUND_OPS(BOUND_OP_DECLARE)

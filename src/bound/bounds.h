@@ -5,7 +5,7 @@
 #define BOUND_BOUNDS_H
 
 #include "bound/gbm_ops.h"
-#include "bound/lstm_boxes.h"
+#include "bound/lstm_box_ops.h"
 #include "bound/worst_case.h"
 #include "model/kind_list.h"
 #include "stet/bound.h"
@@ -14,13 +14,13 @@
  * bounds hold over boxes of words and states, and add up over steps (gain, rho). */
 typedef struct state_bounds {
     size_t (*units)(const model *m); /* H of one direction */
-    /* States while reading n words, word i being rows[index[i]] (V, D): h, c (n + 1, H) before each
-     * word and, last, after all. */
-    stet_status (*read)(const model *m, int direction, const real *rows, const uint32_t *index,
-                        size_t n, arena *scratch, real *h, real *c);
-    /* Every state of a text with vectors in [v_lo, v_hi] (D). */
-    stet_status (*invariant)(const model *m, int direction, const real *v_lo, const real *v_hi,
-                             arena *scratch, const state_box *b);
+    /* Boxes of states (4, H), lstm_box_ops.h: `box` after taking in the states of some words; every
+     * state of a text with vectors in `words` (2, D); around the state after some words. */
+    node *(*observed)(const model *m, const pass *p, int direction, const box_words *w, node *box,
+                      double forget, bool first);
+    node *(*invariant)(const model *m, const pass *p, int direction, node *words);
+    node *(*around)(const model *m, const pass *p, int direction, const box_words *w,
+                    double radius);
 } state_bounds;
 
 typedef struct model_bounds {
@@ -36,7 +36,7 @@ typedef struct model_bounds {
     void (*ranges)(const model *m, pass *p, const worst_args *a, node *out[RANGE_SIDES]);
     /* The worst logits by one bound of all features together. `mask`: dropout's factors (B,
      * features), or NULL; w, b: the last layer. *value as in `ranges`. */
-    node *(*joint)(const model *m, pass *p, const worst_args *a, const real *mask, node *w, node *b,
+    node *(*joint)(const model *m, pass *p, const worst_args *a, const node *mask, node *w, node *b,
                    node **value);
 
     /* stet_gbm_of: everything but sums and constants; and the names of its rows and columns. */
@@ -62,7 +62,7 @@ typedef struct matrix_shape {
     size_t cols[STET_GBM_PARTS];
 } matrix_shape;
 stet_status matrix_init(stet_gbm *g, const model *m, const matrix_shape *s);
-/* The logits' term over `boxes` (2), or NULL where the bounds need none. */
-stet_status matrix_logit_sum(const model *m, const lstm_boxes *boxes, double *out);
+/* The logits' term; over words (2, D) and states (2, 4, H), or NULL where the bounds need none. */
+stet_status matrix_logit_sum(const model *m, const real *words, const real *states, double *out);
 
 #endif

@@ -6,7 +6,6 @@
 #include "bound/gbm_gain.h"
 #include "bound/gbm_lstm_ops.h"
 #include "bound/hulls.h"
-#include "bound/lstm_boxes.h"
 #include "bound/lstm_ranges.h"
 #include "model/bilstm.h"
 
@@ -21,7 +20,7 @@ static node *term(const model *m, tape *t, node *const *params, const gbm_term_a
     for (int d = 0; d < 2; d++) {
         node *mine = omega ? op_slice(t, omega, (size_t)d * H, H) : NULL;
         node *part =
-            gbm_lstm_term(t, params + d * LSTM_PER_DIRECTION, mine, a, &a->boxes[d], report);
+            gbm_lstm_term(t, params + d * LSTM_PER_DIRECTION, mine, a, a->state[d], report);
         sum = sum ? op_add(t, sum, part) : part;
     }
     return sum;
@@ -41,21 +40,30 @@ static size_t units(const model *m)
     return (size_t)((const bilstm_cfg *)m->cfg)->hidden;
 }
 
-static stet_status read_states(const model *m, int direction, const real *rows,
-                               const uint32_t *index, size_t n, arena *scratch, real *h, real *c)
+static node *const *direction_of(const pass *p, int direction)
 {
-    const lstm_weights w = gbm_lstm_weights(m, direction);
-    return lstm_read(&w, rows, index, n, direction == 1, scratch, h, c);
+    return p->param + direction * LSTM_PER_DIRECTION;
 }
 
-static stet_status invariant(const model *m, int direction, const real *v_lo, const real *v_hi,
-                             arena *scratch, const state_box *b)
+static node *observed(const model *m, const pass *p, int direction, const box_words *w, node *box,
+                      double forget, bool first)
 {
-    const lstm_weights w = gbm_lstm_weights(m, direction);
-    return box_invariant(&w, v_lo, v_hi, m->max_len, scratch, b);
+    (void)m;
+    return op_lstm_observed(p->t, direction_of(p, direction), w, box, forget, first);
 }
 
-static const state_bounds states = {units, read_states, invariant};
+static node *invariant(const model *m, const pass *p, int direction, node *words)
+{
+    return op_lstm_invariant(p->t, direction_of(p, direction), words, m->max_len);
+}
+
+static node *around(const model *m, const pass *p, int direction, const box_words *w, double radius)
+{
+    (void)m;
+    return op_lstm_around(p->t, direction_of(p, direction), w, radius);
+}
+
+static const state_bounds states = {units, observed, invariant, around};
 
 /* ---- ranges over substitution sets -------------------------------------------------------- */
 
@@ -75,8 +83,9 @@ typedef struct lstm_job {
     stet_gbm *g;
     arena mem;
     size_t H, D;
-    real *v_lo, *v_hi;  /* (D) */
-    state_box state[2]; /* boxes of both directions' states */
+    real *v_lo, *v_hi;  /* (D), one after the other */
+    real *states;       /* (2, 4, H) */
+    state_box state[2]; /* the same: boxes of both directions' states */
     real *mv, *mh, *mc; /* of one direction */
     word_sets sets;
 } lstm_job;
@@ -86,15 +95,14 @@ static stet_status lstm_alloc(lstm_job *j)
     const size_t H = j->H, D = j->D;
     j->v_lo = arena_new(&j->mem, real, 2 * D);
     j->mv = arena_new(&j->mem, real, H * (D + H + 1));
-    real *box = arena_new(&j->mem, real, 8 * H);
-    if (!j->v_lo || !j->mv || !box)
+    j->states = arena_new(&j->mem, real, 8 * H);
+    if (!j->v_lo || !j->mv || !j->states)
         return STET_ENOMEM;
     j->v_hi = j->v_lo + D;
     j->mh = j->mv + H * D;
     j->mc = j->mh + H * H;
     for (size_t d = 0; d < 2; d++)
-        j->state[d] = (state_box){box + (4 * d) * H, box + (4 * d + 1) * H, box + (4 * d + 2) * H,
-                                  box + (4 * d + 3) * H};
+        j->state[d] = box_in(j->states + 4 * d * H, H);
     return STET_OK;
 }
 
@@ -116,7 +124,8 @@ static stet_status observe_text(lstm_job *j, const uint32_t *ids, size_t n, bool
     }
     for (int d = 0; st == STET_OK && d < 2; d++) {
         real *c = h + (n + 1) * j->H;
-        st = read_states(j->m, d, rows, index, n, &j->mem, h, c);
+        const lstm_weights w = gbm_lstm_weights(j->m, d);
+        st = lstm_read(&w, rows, index, n, d == 1, &j->mem, h, c);
         if (st == STET_OK)
             box_observe(&j->state[d], j->H, h, c, n, 0, first);
     }
@@ -137,8 +146,10 @@ static stet_status state_boxes(lstm_job *j)
         TRY(observe_text(j, c->ids + c->start[i], n, first));
         first = false;
     }
-    for (int d = 0; first && d < 2; d++)
-        TRY(invariant(j->m, d, j->v_lo, j->v_hi, &j->mem, &j->state[d]));
+    for (int d = 0; first && d < 2; d++) {
+        const lstm_weights w = gbm_lstm_weights(j->m, d);
+        TRY(box_invariant(&w, j->v_lo, j->v_hi, j->m->max_len, &j->mem, &j->state[d]));
+    }
     char held[48] = "states that no text leaves";
     if (!first)
         snprintf(held, sizeof held, "states of %zu texts", c->n_texts);
@@ -147,17 +158,15 @@ static stet_status state_boxes(lstm_job *j)
     return STET_OK;
 }
 
-/* Adds share times the bounds over one box of words. */
-static stet_status add_bounds(lstm_job *j, const real *v_lo, const real *v_hi, double share)
+/* Adds share times the bounds over the present box of words. */
+static stet_status add_bounds(lstm_job *j, double share)
 {
     const size_t H = j->H, D = j->D;
-    lstm_boxes both[2];
     for (int d = 0; d < 2; d++) {
         const lstm_weights w = gbm_lstm_weights(j->m, d);
         const state_box *s = &j->state[d];
-        both[d] = (lstm_boxes){v_lo, v_hi, s->h_lo, s->h_hi, s->c_lo, s->c_hi};
-        TRY(gbm_lstm(&w, &both[d], GBM_CELL_BOTH,
-                     &(lstm_gbm){.mv = j->mv, .mh = j->mh, .mc = j->mc}));
+        const lstm_boxes box = {j->v_lo, j->v_hi, s->h_lo, s->h_hi, s->c_lo, s->c_hi};
+        TRY(gbm_lstm(&w, &box, GBM_CELL_BOTH, &(lstm_gbm){.mv = j->mv, .mh = j->mh, .mc = j->mc}));
         for (size_t i = 0; i < H; i++) {
             float *row = j->g->m + ((size_t)d * H + i) * j->g->cols;
             for (size_t c = 0; c < D; c++)
@@ -167,11 +176,11 @@ static stet_status add_bounds(lstm_job *j, const real *v_lo, const real *v_hi, d
             row[D + H + i] += (float)(share * (double)j->mc[i]);
         }
         double rho;
-        TRY(gbm_lstm_rho(&(lstm_cell_bounds){&w, &both[d], GBM_CELL_BOTH}, 1, NULL, &j->mem, &rho));
+        TRY(gbm_lstm_rho(&(lstm_cell_bounds){&w, &box, GBM_CELL_BOTH}, 1, NULL, &j->mem, &rho));
         j->g->contraction[d] += share * rho;
     }
     double logits;
-    TRY(matrix_logit_sum(j->m, both, &logits));
+    TRY(matrix_logit_sum(j->m, j->v_lo, j->states, &logits));
     j->g->logit_sum += share * logits;
     return STET_OK;
 }
@@ -198,7 +207,7 @@ static stet_status lstm_fill(lstm_job *j)
     table_hull(j->m, j->v_lo, j->v_hi);
     TRY(state_boxes(j));
     if (!j->how->synonyms)
-        return add_bounds(j, j->v_lo, j->v_hi, 1);
+        return add_bounds(j, 1);
     TRY(word_sets_make(j->how->synonyms, j->m->vocab, &j->sets));
     rng r = rng_stream(j->how->seed, STREAM_SAMPLE, 0);
     const size_t words = j->how->words ? j->how->words : 1;
@@ -206,7 +215,7 @@ static stet_status lstm_fill(lstm_job *j)
         TRY(interrupt_status());
         progress("words", k, words, NULL);
         word_hull(&j->sets, j->m, draw_word(j, &r), j->v_lo, j->v_hi);
-        TRY(add_bounds(j, j->v_lo, j->v_hi, 1 / (double)words));
+        TRY(add_bounds(j, 1 / (double)words));
     }
     progress("words", words, words, NULL);
     return STET_OK;

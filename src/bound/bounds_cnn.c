@@ -53,9 +53,7 @@ static node *term(const model *m, tape *t, node *const *params, const gbm_term_a
     node *omega = a->of == GBM_OF_LOGITS ? gbm_head(m, t, params) : NULL, *sum = NULL;
     for (size_t i = 0; i < n; i++) {
         node *M = tape_push(t, &gbm_conv_op, &params[2 * i], 1, NULL, 0);
-        if (!M)
-            return NULL;
-        report->part[GBM_V] += gbm_sum_of(M->value, F * m->dim, 1);
+        gbm_report_add(t, report, GBM_V, op_sum(t, M));
         /* M_out (1, D): how far a unit of each coordinate moves the logits */
         node *part =
             op_sum(t, omega ? op_matmul(t, op_slice(t, omega, i * F, F), false, M, false) : M);
@@ -102,7 +100,7 @@ static void ranges(const model *m, pass *p, const worst_args *a, node *out[RANGE
             out[side] = cnn_side(m, p, windows, n, side);
 }
 
-static node *joint(const model *m, pass *p, const worst_args *a, const real *mask, node *w, node *b,
+static node *joint(const model *m, pass *p, const worst_args *a, const node *mask, node *w, node *b,
                    node **value)
 {
     node *windows[CNN_MAX_KERNELS];
@@ -136,7 +134,7 @@ static stet_status matrix(const model *m, const stet_gbm_options *how, stet_gbm 
             g->m[i * F * D + e] = (float)part[e];
     }
     mem_free(part);
-    return matrix_logit_sum(m, NULL, &g->logit_sum);
+    return matrix_logit_sum(m, NULL, NULL, &g->logit_sum);
 }
 
 static void row_name(const stet_gbm *g, size_t row, char *out, size_t size)

@@ -63,13 +63,13 @@ const op_desc gbm_s4_op = {
 static node *as_row(tape *t, node *x)
 {
     static const real one = 1;
-    return op_matmul(t, tape_constant(t, shape2(1, 1), &one), false, x, false);
+    return op_matmul(t, tape_numbers(t, shape2(1, 1), &one), false, x, false);
 }
 
 /* A column of the rows (H, 2) as (1, H). */
 static node *column(tape *t, node *rows, const real *pick)
 {
-    return op_matmul(t, tape_constant(t, shape2(1, 2), pick), false, rows, true);
+    return op_matmul(t, tape_numbers(t, shape2(1, 2), pick), false, rows, true);
 }
 
 /* The first H rows of mix.weight (2H, H): those that the gate multiplies. */
@@ -104,14 +104,13 @@ static node *term(const model *m, tape *t, node *const *params, const gbm_term_a
     for (int l = (int)cfg->layers - 1; l >= 0; l--) {
         node *const *layer = params + S4_FIRST_LAYER + l * S4_PER_LAYER;
         node *rows = tape_push(t, &gbm_s4_op, layer, STATE_SPACE, NULL, 0);
-        if (!rows)
-            return NULL;
-        report->part[GBM_V] += gbm_sum_of(rows->value, H, 2);
-        report->part[GBM_H] += gbm_sum_of(rows->value + 1, H, 2);
         node *g = column(t, rows, input), *q = column(t, rows, state);
+        node *g_sum = op_sum(t, g), *q_sum = op_sum(t, q);
+        gbm_report_add(t, report, GBM_V, g_sum);
+        gbm_report_add(t, report, GBM_H, q_sum);
         if (a->of == GBM_OF_LAYER) {
-            v_part = v_part ? op_add(t, v_part, op_sum(t, g)) : op_sum(t, g);
-            h_part = h_part ? op_add(t, h_part, op_sum(t, q)) : op_sum(t, q);
+            v_part = v_part ? op_add(t, v_part, g_sum) : g_sum;
+            h_part = h_part ? op_add(t, h_part, q_sum) : q_sum;
             continue;
         }
         node *residual = op_mul(t, w, op_abs(t, as_row(t, layer[S4_NORM_W])));
@@ -177,7 +176,7 @@ static stet_status matrix(const model *m, const stet_gbm_options *how, stet_gbm 
         }
     }
     arena_deinit(&mem);
-    return st == STET_OK ? matrix_logit_sum(m, NULL, &g->logit_sum) : st;
+    return st == STET_OK ? matrix_logit_sum(m, NULL, NULL, &g->logit_sum) : st;
 }
 
 static void row_name(const stet_gbm *g, size_t row, char *out, size_t size)

@@ -42,7 +42,7 @@ typedef struct joint {
     const seq_index *seq;
     size_t n, F, K; /* kernel sizes, features of all, classes */
     kernel kernel[CNN_MAX_KERNELS];
-    const real *fc_w, *fc_b;
+    const real *fc_w, *fc_b, *mask;
     real *z;         /* (B, K) */
     choice *choices; /* (B, K, F) */
     uint32_t *word;  /* (K, T): rows of the worst words */
@@ -66,7 +66,7 @@ typedef struct kept {
 static joint joint_of(const node *n)
 {
     const joint_args *a = n->args;
-    joint j = {.a = a, .seq = a->s->seq, .n = a->n, .z = n->value, .K = shape_cols(n->shape)};
+    joint j = {.a = a, .seq = a->s->at, .n = a->n, .z = n->value, .K = shape_cols(n->shape)};
     for (size_t i = 0; i < j.n; i++) {
         const node *w = n->in[2 * i];
         j.kernel[i] = (kernel){{w->shape.dim[0], w->shape.dim[1], w->shape.dim[2], w->value},
@@ -78,6 +78,7 @@ static joint joint_of(const node *n)
     }
     j.fc_w = n->in[2 * j.n]->value;
     j.fc_b = n->in[2 * j.n + 1]->value;
+    j.mask = a->mask ? a->mask->value : NULL;
     return j;
 }
 
@@ -200,7 +201,7 @@ static double lead(const joint *j, size_t text, size_t k, plan *plans, const uin
     for (const kernel *c = j->kernel; c < j->kernel + j->n; c++)
         for (size_t f = 0; f < c->filters.F; f++) {
             const size_t g = c->first + f;
-            const double keep = j->a->mask ? (double)j->a->mask[text * j->F + g] : 1;
+            const double keep = j->mask ? (double)j->mask[text * j->F + g] : 1;
             const double omega = keep * (double)(j->fc_w[y * j->F + g] - j->fc_w[k * j->F + g]);
             plan *p = &plans[g];
             *p = make_plan(j, c, text, f, omega);
@@ -318,7 +319,7 @@ static void head_gradient(const joint *j, real *dw, real *db)
             const real g = k == y ? 0 : -j->dz[text * j->K + k];
             const choice *c = j->choices + (text * j->K + k) * j->F;
             for (size_t f = 0; dw && k != y && f < j->F; f++) {
-                const real keep = j->a->mask ? j->a->mask[text * j->F + f] : 1;
+                const real keep = j->mask ? j->mask[text * j->F + f] : 1;
                 dw[y * j->F + f] += g * keep * c[f].omega;
                 dw[k * j->F + f] -= g * keep * c[f].omega;
             }
@@ -347,7 +348,8 @@ static stet_status joint_bwd(tape *t, node *n)
         TRY(tap_terms_make(&j.now->filters, cap, t->mem, &j.terms));
         pool_run(j.now->filters.F, filter_piece, &j);
         if (n->in[2 * i]->grad)
-            conv_weight_gradient(&j.now->filters, &j.terms, j.a->s->rows, n->in[2 * i]->grad);
+            conv_weight_gradient(&j.now->filters, &j.terms, n->in[2 * j.n + 2]->value,
+                                 n->in[2 * i]->grad);
         arena_restore(t->mem, scratch);
     }
     return STET_OK;
@@ -370,10 +372,13 @@ const op_desc conv_joint_op = {
 
 node *op_conv_joint(tape *t, const joint_args *a, node *const *conv, node *fc_w, node *fc_b)
 {
-    node *in[2 * CNN_MAX_KERNELS + 2];
+    node *in[2 * CNN_MAX_KERNELS + 3];
     for (size_t i = 0; i < 2 * a->n; i++)
         in[i] = conv[i];
     in[2 * a->n] = fc_w;
     in[2 * a->n + 1] = fc_b;
-    return tape_push(t, &conv_joint_op, in, 2 * (int)a->n + 2, a, sizeof *a);
+    in[2 * a->n + 2] = a->s->rows;
+    joint_args own = *a;
+    own.label = tape_twin(t, a->label, a->s->seq->n_texts * sizeof *a->label);
+    return tape_push(t, &conv_joint_op, in, 2 * (int)a->n + 3, &own, sizeof own);
 }

@@ -17,7 +17,7 @@ typedef struct joint_args {
     size_t n;
     const node
         *ranges[CNN_MAX_KERNELS]; /* (n) op_conv_ranges of each kernel size, with runners-up */
-    const real *mask;             /* (B, features) dropout's factors, or NULL */
+    const node *mask;             /* (B, features) dropout's factors, or NULL */
     const int32_t *label;         /* (B) */
 } joint_args;
 

@@ -8,6 +8,8 @@
 #include "base/pool.h"
 #include "bound/bound_ops.h"
 
+enum { WEIGHT, BIAS, ROWS, INPUTS };
+
 typedef struct ranges_data {
     const batch_sets *s;
     double eps;
@@ -34,10 +36,10 @@ typedef struct ranges {
 static ranges ranges_of(const node *n)
 {
     const ranges_data *d = n->args;
-    const node *w = n->in[0];
+    const node *w = n->in[WEIGHT];
     ranges r = {.s = d->s, .eps = (real)d->eps};
     r.filters = (conv_filters){w->shape.dim[0], w->shape.dim[1], w->shape.dim[2], w->value};
-    r.b = n->in[1]->value;
+    r.b = n->in[BIAS]->value;
     r.y = n->value;
     return r;
 }
@@ -47,8 +49,8 @@ static void pool_piece(void *ctx, size_t piece, int worker)
     const ranges *r = ctx;
     const conv_windows *keep = r->keep;
     const size_t F = r->filters.F, text = piece / RANGE_SIDES, cols = keep->cols;
-    const uint32_t *const row[RANGE_SIDES] = {r->s->seq->row, r->s->lo_row, r->s->hi_row};
-    const uint32_t *start = r->s->seq->start + text;
+    const uint32_t *const row[RANGE_SIDES] = {r->s->at->row, r->s->lo_row, r->s->hi_row};
+    const uint32_t *start = r->s->at->start + text;
     const pooled_text x = {row[piece % RANGE_SIDES] + start[0], start[1] - start[0], keep->table,
                            cols, F};
     real *best = r->best + (size_t)worker * 2 * cols;
@@ -90,7 +92,7 @@ static stet_status ranges_fwd(tape *t, node *n)
     }
     r.pool = conv_pool_kernel();
     r.pool_two = conv_pool_two_kernel();
-    TRY(conv_project(&r.filters, s->rows, s->n_rows, t->mem, keep->table));
+    TRY(conv_project(&r.filters, n->in[ROWS]->value, s->n_rows, t->mem, keep->table));
     batch_sets_extremes(s, (double)r.eps, keep->table, cols);
     pool_run(B * RANGE_SIDES, pool_piece, &r);
     return STET_OK;
@@ -116,7 +118,7 @@ static void filter_piece(void *ctx, size_t f, int worker)
 {
     (void)worker;
     const ranges *r = ctx;
-    const seq_index *q = r->s->seq;
+    const seq_index *q = r->s->at;
     const size_t F = r->filters.F, k = r->filters.k;
     for (size_t text = 0; text < q->n_texts; text++) {
         const size_t len = q->start[text + 1] - q->start[text];
@@ -139,12 +141,12 @@ static stet_status ranges_bwd(tape *t, node *n)
     const arena_mark scratch = arena_save(t->mem);
     r.keep = n->saved;
     r.dy = n->grad;
-    r.db = n->in[1]->grad;
+    r.db = n->in[BIAS]->grad;
     const size_t each = r.eps < 1 ? 2 : 1;
     TRY(tap_terms_make(&r.filters, r.s->seq->n_texts * RANGE_SIDES * each, t->mem, &r.terms));
     pool_run(r.filters.F, filter_piece, &r);
-    if (n->in[0]->grad)
-        conv_weight_gradient(&r.filters, &r.terms, r.s->rows, n->in[0]->grad);
+    if (n->in[WEIGHT]->grad)
+        conv_weight_gradient(&r.filters, &r.terms, n->in[ROWS]->value, n->in[WEIGHT]->grad);
     arena_restore(t->mem, scratch);
     return STET_OK;
 }
@@ -152,15 +154,16 @@ static stet_status ranges_bwd(tape *t, node *n)
 static stet_status ranges_infer(const node *n, shape *out)
 {
     const ranges_data *d = n->args;
-    const node *w = n->in[0];
-    TRY(op_expect_count(n, 1, w->shape.dim[0], "the bias"));
+    const node *w = n->in[WEIGHT];
+    TRY(op_expect_shape(n, ROWS, shape2(d->s->n_rows, w->shape.dim[1]), "the rows"));
+    TRY(op_expect_count(n, BIAS, w->shape.dim[0], "the bias"));
     *out = shape2(d->s->seq->n_texts, RANGE_SIDES * w->shape.dim[0]);
     return STET_OK;
 }
 
 const op_desc conv_ranges_op = {
     .name = "conv_ranges",
-    .n_in = 2,
+    .n_in = INPUTS,
     .infer = ranges_infer,
     .forward = {[DEV_CPU] = ranges_fwd},
     .backward = {[DEV_CPU] = ranges_bwd},
@@ -168,7 +171,7 @@ const op_desc conv_ranges_op = {
 
 node *op_conv_ranges(tape *t, const batch_sets *s, node *w, node *b, double eps, bool runners_up)
 {
-    node *in[] = {w, b};
+    node *in[INPUTS] = {w, b, s->rows};
     const ranges_data d = {s, eps, runners_up};
-    return tape_push(t, &conv_ranges_op, in, 2, &d, sizeof d);
+    return tape_push(t, &conv_ranges_op, in, INPUTS, &d, sizeof d);
 }

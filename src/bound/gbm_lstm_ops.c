@@ -7,12 +7,15 @@
 #include "bound/gbm_gain.h"
 #include "model/bilstm.h"
 
-enum { LSTM_INPUTS = LSTM_PER_DIRECTION };
+/* Inputs: the weights of one direction, boxes of words (2, D) and states (4, H); for the gain also
+ * omega and eta. */
+enum { LSTM_WEIGHTS = LSTM_PER_DIRECTION, WORDS = LSTM_WEIGHTS, STATE, OMEGA, ETA };
 
 typedef struct lstm_op {
-    gbm_term_args a;
-    const lstm_boxes *box;
-    gbm_report *report;
+    double k[GBM_PARTS];
+    gbm_cell_mode mode;
+    size_t steps;
+    double rho0;
 } lstm_op;
 
 /* The gradient of every unit's value is computed with the value: a unit's rows depend on nothing
@@ -22,7 +25,7 @@ typedef struct lstm_saved {
     double *z; /* (H) gain: d gain / d omega, over 1 + gain */
 } lstm_saved;
 
-static lstm_weights lstm_of(node *const *in)
+lstm_weights gbm_lstm_of(node *const *in)
 {
     return (lstm_weights){shape_cols(in[LSTM_W_IH]->shape),
                           shape_cols(in[LSTM_W_HH]->shape),
@@ -41,6 +44,13 @@ lstm_weights gbm_lstm_weights(const model *m, int direction)
                           model_value(m, first + LSTM_W_HH),
                           model_value(m, first + LSTM_B_IH),
                           model_value(m, first + LSTM_B_HH)};
+}
+
+static lstm_boxes boxes_of(node *const *in)
+{
+    const size_t D = shape_cols(in[WORDS]->shape), H = shape_cols(in[STATE]->shape);
+    const real *v = in[WORDS]->value, *s = in[STATE]->value;
+    return (lstm_boxes){v, v + D, s, s + H, s + 2 * H, s + 3 * H};
 }
 
 static stet_status save_space(tape *t, node *n, const lstm_weights *w, const lstm_grads **out)
@@ -66,9 +76,9 @@ static stet_status save_space(tape *t, node *n, const lstm_weights *w, const lst
 static void scale_back(const node *n, const real *by, bool each_unit)
 {
     const lstm_saved *s = n->saved;
-    const real *from[LSTM_INPUTS] = {s->grad.w_ih, s->grad.w_hh, s->grad.b_ih, s->grad.b_hh};
+    const real *from[LSTM_WEIGHTS] = {s->grad.w_ih, s->grad.w_hh, s->grad.b_ih, s->grad.b_hh};
     const size_t H = shape_cols(n->in[LSTM_W_HH]->shape);
-    for (int k = 0; k < LSTM_INPUTS; k++) {
+    for (int k = 0; k < LSTM_WEIGHTS; k++) {
         node *x = n->in[k];
         const size_t cols = shape_count(x->shape) / (4 * H);
         for (size_t row = 0; x->needs_grad && row < 4 * H; row++) {
@@ -79,19 +89,21 @@ static void scale_back(const node *n, const real *by, bool each_unit)
     }
 }
 
+/* (H + 3): what each unit contributes, then the sums of Mv, Mh, Mc, which have no gradient. */
 static stet_status lstm_rows_fwd(tape *t, node *n)
 {
     const lstm_op *op = n->args;
-    const lstm_weights w = lstm_of(n->in);
+    const lstm_weights w = gbm_lstm_of(n->in);
     const lstm_grads *grad;
     TRY(save_space(t, n, &w, &grad));
     const lstm_gbm_loss loss = {
-        .kv = (real)op->a.k[GBM_V], .kh = (real)op->a.k[GBM_H], .kc = (real)op->a.k[GBM_C]};
-    double part[3];
+        .kv = (real)op->k[GBM_V], .kh = (real)op->k[GBM_H], .kc = (real)op->k[GBM_C]};
+    const lstm_boxes box = boxes_of(n->in);
+    double part[GBM_PARTS];
     real sum;
-    TRY(gbm_lstm_sum(&w, op->box, op->a.mode, &loss, 1, grad, t->mem, &sum, n->value, part));
-    for (int p = 0; p < GBM_PARTS; p++)
-        op->report->part[p] += part[p];
+    TRY(gbm_lstm_sum(&w, &box, op->mode, &loss, 1, grad, t->mem, &sum, n->value, part));
+    for (size_t p = 0; p < GBM_PARTS; p++)
+        n->value[w.H + p] = (real)part[p];
     return STET_OK;
 }
 
@@ -102,18 +114,18 @@ static stet_status lstm_rows_bwd(tape *t, node *n)
     return STET_OK;
 }
 
-/* log(1 + gain); the fifth input is omega. */
+/* log(1 + gain) */
 static stet_status lstm_gain_fwd(tape *t, node *n)
 {
     const lstm_op *op = n->args;
-    const lstm_weights w = lstm_of(n->in);
+    const lstm_weights w = gbm_lstm_of(n->in);
     const lstm_grads *grad;
     TRY(save_space(t, n, &w, &grad));
     lstm_saved *s = n->saved;
     double gain;
-    TRY(gbm_lstm_gain(&(lstm_cell_bounds){&w, op->box, op->a.mode}, op->a.eta,
-                      n->in[LSTM_INPUTS]->value, op->a.steps, true, grad, t->mem, &gain,
-                      s ? s->z : NULL));
+    const lstm_boxes box = boxes_of(n->in);
+    TRY(gbm_lstm_gain(&(lstm_cell_bounds){&w, &box, op->mode}, n->in[ETA]->value,
+                      n->in[OMEGA]->value, op->steps, true, grad, t->mem, &gain, s ? s->z : NULL));
     for (size_t i = 0; s && i < w.H; i++)
         s->z[i] /= 1 + gain;
     n->value[0] = (real)log1p(gain);
@@ -124,7 +136,7 @@ static stet_status lstm_gain_bwd(tape *t, node *n)
 {
     (void)t;
     const lstm_saved *s = n->saved;
-    node *omega = n->in[LSTM_INPUTS];
+    node *omega = n->in[OMEGA];
     scale_back(n, n->grad, false);
     for (size_t i = 0; omega->needs_grad && i < shape_count(omega->shape); i++)
         omega->grad[i] += n->grad[0] * (real)s->z[i];
@@ -135,13 +147,14 @@ static stet_status lstm_gain_bwd(tape *t, node *n)
 static stet_status lstm_rho_fwd(tape *t, node *n)
 {
     const lstm_op *op = n->args;
-    const lstm_weights w = lstm_of(n->in);
-    const lstm_cell_bounds bounds = {&w, op->box, op->a.mode};
+    const lstm_weights w = gbm_lstm_of(n->in);
+    const lstm_boxes box = boxes_of(n->in);
+    const lstm_cell_bounds bounds = {&w, &box, op->mode};
     const lstm_grads *grad;
     double rho;
     TRY(save_space(t, n, &w, &grad));
     TRY(gbm_lstm_rho(&bounds, 1, grad, t->mem, &rho));
-    const double over = rho > op->a.rho0 ? rho - op->a.rho0 : 0;
+    const double over = rho > op->rho0 ? rho - op->rho0 : 0;
     n->value[0] = (real)(over * over);
     if (n->saved)
         ((lstm_saved *)n->saved)->z[0] = 2 * over;
@@ -156,51 +169,60 @@ static stet_status lstm_rho_bwd(tape *t, node *n)
     return STET_OK;
 }
 
+static stet_status boxes_infer(const node *n)
+{
+    const lstm_weights w = gbm_lstm_of(n->in);
+    TRY(op_expect_shape(n, WORDS, shape2(2, w.D), "the box of words"));
+    return op_expect_shape(n, STATE, shape2(4, w.H), "the box of states");
+}
+
 static stet_status lstm_rows_infer(const node *n, shape *out)
 {
-    *out = shape1(shape_cols(n->in[LSTM_W_HH]->shape));
-    return STET_OK;
+    *out = shape1(shape_cols(n->in[LSTM_W_HH]->shape) + GBM_PARTS);
+    return boxes_infer(n);
 }
 
 static stet_status scalar_infer(const node *n, shape *out)
 {
-    (void)n;
     *out = (shape){.rank = 0};
-    return STET_OK;
+    return boxes_infer(n);
 }
 
 const op_desc gbm_lstm_rows_op = {
     .name = "gbm_lstm_rows",
-    .n_in = LSTM_INPUTS,
+    .n_in = STATE + 1,
     .infer = lstm_rows_infer,
     .forward = {[DEV_CPU] = lstm_rows_fwd},
     .backward = {[DEV_CPU] = lstm_rows_bwd},
 };
 const op_desc gbm_lstm_gain_op = {
     .name = "gbm_lstm_gain",
-    .n_in = LSTM_INPUTS + 1,
+    .n_in = ETA + 1,
     .infer = scalar_infer,
     .forward = {[DEV_CPU] = lstm_gain_fwd},
     .backward = {[DEV_CPU] = lstm_gain_bwd},
 };
 const op_desc gbm_lstm_rho_op = {
     .name = "gbm_lstm_rho",
-    .n_in = LSTM_INPUTS,
+    .n_in = STATE + 1,
     .infer = scalar_infer,
     .forward = {[DEV_CPU] = lstm_rho_fwd},
     .backward = {[DEV_CPU] = lstm_rho_bwd},
 };
 
-node *gbm_lstm_term(tape *t, node *const *w, node *omega, const gbm_term_args *a,
-                    const lstm_boxes *box, gbm_report *report)
+node *gbm_lstm_term(tape *t, node *const *w, node *omega, const gbm_term_args *a, node *state,
+                    gbm_report *report)
 {
-    const lstm_op op = {*a, box, report};
+    node *in[] = {w[0], w[1], w[2], w[3], a->words, state, omega, a->eta};
+    const lstm_op op = {{a->k[GBM_V], a->k[GBM_H], a->k[GBM_C]}, a->mode, a->steps, a->rho0};
     if (a->of == GBM_OF_RHO)
-        return tape_push(t, &gbm_lstm_rho_op, w, LSTM_INPUTS, &op, sizeof op);
-    if (a->of == GBM_OF_GAIN) {
-        node *in[LSTM_INPUTS + 1] = {w[0], w[1], w[2], w[3], omega};
-        return tape_push(t, &gbm_lstm_gain_op, in, LSTM_INPUTS + 1, &op, sizeof op);
-    }
-    node *rows = tape_push(t, &gbm_lstm_rows_op, w, LSTM_INPUTS, &op, sizeof op);
+        return tape_push(t, &gbm_lstm_rho_op, in, STATE + 1, &op, sizeof op);
+    if (a->of == GBM_OF_GAIN)
+        return tape_push(t, &gbm_lstm_gain_op, in, ETA + 1, &op, sizeof op);
+    node *both = tape_push(t, &gbm_lstm_rows_op, in, STATE + 1, &op, sizeof op);
+    const size_t H = both ? shape_count(both->shape) - GBM_PARTS : 0;
+    for (int p = 0; p < GBM_PARTS; p++)
+        gbm_report_add(t, report, p, op_slice(t, both, H + (size_t)p, 1));
+    node *rows = op_slice(t, both, 0, H);
     return op_sum(t, omega ? op_mul(t, omega, rows) : rows);
 }

@@ -5,11 +5,14 @@
 #include "bound/gbm_ops.h"
 
 /* The direction's part of gbm_term: w[LSTM_PER_DIRECTION] are its parameters, omega (H) what the
- * logits read of it (NULL for layer and rho). `box` lives until the backward pass. */
-node *gbm_lstm_term(tape *t, node *const *w, node *omega, const gbm_term_args *a,
-                    const lstm_boxes *box, gbm_report *report);
+ * logits read of it (NULL for layer and rho), `state` (4, H) its box of states. */
+node *gbm_lstm_term(tape *t, node *const *w, node *omega, const gbm_term_args *a, node *state,
+                    gbm_report *report);
 
-/* One direction's weights of a bilstm, as its bounds want them. */
+/* The weights of one direction as an op's first inputs, for kernels. */
+lstm_weights gbm_lstm_of(node *const *in);
+
+/* One direction's weights of a bilstm in host memory. */
 lstm_weights gbm_lstm_weights(const model *m, int direction);
 
 #endif

@@ -8,12 +8,9 @@
 #include "bound/bound_ops.h"
 #include "bound/bounds.h"
 
-double gbm_sum_of(const real *x, size_t n, size_t stride)
+void gbm_report_add(tape *t, gbm_report *r, int part, node *sum)
 {
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += (double)x[i * stride];
-    return sum;
+    r->part[part] = r->part[part] ? op_add(t, r->part[part], sum) : sum;
 }
 
 /* ---- the last layer ----------------------------------------------------------------------- */
@@ -104,7 +101,7 @@ stet_status gbm_supported(const model *m, gbm_of of)
 node *gbm_term(const model *m, tape *t, node *const *params, const gbm_term_args *a,
                gbm_report *report)
 {
-    *report = (gbm_report){.parts_known = a->of == GBM_OF_LAYER || a->of == GBM_OF_LOGITS};
+    *report = (gbm_report){0};
     const stet_status st = gbm_supported(m, a->of);
     if (st != STET_OK) {
         tape_fail(t, st);

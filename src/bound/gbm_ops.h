@@ -1,7 +1,7 @@
 /* bound/gbm_ops.h - growth bounds on the tape: the term that training adds to its loss.
  *
- *     node *term = gbm_term(m, t, params, &(gbm_term_args){.of = GBM_OF_LOGITS, .k = {1, 1, 1},
- * .boxes = boxes}, &report); node *loss = op_add(t, op_scale(t, ce, 1 - beta), op_scale(t, term,
+ *     node *term = gbm_term(m, t, params, &(gbm_term_args){.of = GBM_OF_LOGITS, .k = {1, 1, 1}},
+ * &report); node *loss = op_add(t, op_scale(t, ce, 1 - beta), op_scale(t, term,
  * beta));
  *
  * Gradients flow to every weight that enters the bounds; boxes are constants. */
@@ -25,18 +25,20 @@ typedef struct gbm_term_args {
     gbm_of of;
     double k[GBM_PARTS]; /* weights of the parts: layer and logits */
     gbm_cell_mode mode;
-    const lstm_boxes *boxes; /* (2) bilstm: forward and reverse direction */
-    const real *eta;         /* (D) gain: deviation of a word */
-    size_t steps;            /* gain: horizon */
-    double rho0;             /* rho: what may stand */
+    /* bilstm: boxes, which are constants */
+    node *words;    /* (2, D): lower and upper ends */
+    node *state[2]; /* (4, H) of both directions: ends of h, ends of c */
+    node *eta;      /* (D) gain: deviation of a word */
+    size_t steps;   /* gain: horizon */
+    double rho0;    /* rho: what may stand */
 } gbm_term_args;
 
-/* Known as soon as gbm_term returns. */
+/* Sums of the layer's M by part, of both directions, of all kernel sizes or layers: numbers on the
+ * tape. NULL: the model has no such part; all are NULL for gain and rho. */
 typedef struct gbm_report {
-    double part[GBM_PARTS]; /* sums of the layer's M by part; of both directions, of all kernel
-                               sizes or layers */
-    bool parts_known;       /* layer and logits */
+    node *part[GBM_PARTS];
 } gbm_report;
+void gbm_report_add(tape *t, gbm_report *r, int part, node *sum);
 
 /* STET_ENOTSUP where the model has no growth bounds, STET_EUSAGE where it has others than these. */
 stet_status gbm_supported(const model *m, gbm_of of);
@@ -52,8 +54,5 @@ double gbm_entries(const model *m, gbm_of of);
 /* omega (features): how strongly the logits' differences read each feature, |w_a - w_b| averaged
  * over pairs of classes. */
 node *gbm_head(const model *m, tape *t, node *const *params);
-
-/* x[0] + x[stride] + ..., n of them: for reports. */
-double gbm_sum_of(const real *x, size_t n, size_t stride);
 
 #endif

@@ -55,15 +55,15 @@ void word_sets_deinit(word_sets *s)
 static void box_start(const model *m, uint32_t word, real *lo, real *hi)
 {
     for (size_t j = 0; j < m->dim; j++)
-        lo[j] = hi[j] = (real)m->table[word * m->dim + j];
+        lo[j] = hi[j] = m->table[word * m->dim + j];
 }
 
 static void box_add(const model *m, uint32_t word, real *lo, real *hi)
 {
-    const float *x = m->table + word * m->dim;
+    const real *x = m->table + word * m->dim;
     for (size_t j = 0; j < m->dim; j++) {
-        lo[j] = (real)x[j] < lo[j] ? (real)x[j] : lo[j];
-        hi[j] = (real)x[j] > hi[j] ? (real)x[j] : hi[j];
+        lo[j] = x[j] < lo[j] ? x[j] : lo[j];
+        hi[j] = x[j] > hi[j] ? x[j] : hi[j];
     }
 }
 
@@ -88,14 +88,14 @@ void mean_deviation(const word_sets *s, const model *m, real *eta)
     for (uint32_t w = 0; w < s->n_words; w++)
         n += s->start[w + 1] > s->start[w];
     for (uint32_t w = 0; w < s->n_words; w++) {
-        const float *x = m->table + w * m->dim;
+        const real *x = m->table + w * m->dim;
         for (size_t j = 0; s->start[w + 1] > s->start[w] && j < m->dim; j++) {
-            float far = 0;
+            real far = 0;
             for (uint32_t k = s->start[w]; k < s->start[w + 1]; k++) {
-                const float d = m->table[s->word[k] * m->dim + j] - x[j];
+                const real d = m->table[s->word[k] * m->dim + j] - x[j];
                 far = d > far ? d : -d > far ? -d : far;
             }
-            eta[j] += (real)far / (real)n;
+            eta[j] += far / (real)n;
         }
     }
 }

@@ -37,19 +37,24 @@ void stet_gbm_deinit(stet_gbm *g)
     *g = (stet_gbm){0};
 }
 
-stet_status matrix_logit_sum(const model *m, const lstm_boxes *boxes, double *out)
+stet_status matrix_logit_sum(const model *m, const real *words, const real *states, double *out)
 {
     arena mem = {0};
     tape t;
     node **params;
     gbm_report report;
-    tape_init(&t, &mem, false);
+    tape_init(&t, &mem, NULL, false);
     stet_status st = model_nodes(m, &t, NULL, &params);
     if (st == STET_OK) {
-        const gbm_term_args a = {.of = GBM_OF_LOGITS, .k = {1, 1, 1}, .boxes = boxes};
-        const node *y = gbm_term(m, &t, params, &a, &report);
-        st = tape_status(&t);
-        *out = st == STET_OK ? (double)y->value[0] : 0;
+        gbm_term_args a = {.of = GBM_OF_LOGITS, .k = {1, 1, 1}};
+        if (words) {
+            const size_t H = bounds_of(m)->states->units(m);
+            a.words = tape_numbers(&t, shape2(2, m->dim), words);
+            for (size_t d = 0; d < 2; d++)
+                a.state[d] = tape_numbers(&t, shape2(4, H), states + d * 4 * H);
+        }
+        node *y = gbm_term(m, &t, params, &a, &report);
+        st = tape_read(&t, &y, 1, out);
     }
     arena_deinit(&mem);
     return st;

@@ -24,6 +24,9 @@
 /* Texts of a piece; columns of a piece of the input's gradient. */
 enum { GROUP = LSTM_GROUP, COLUMNS = 64 };
 
+/* Inputs: the weights of both directions, then the rows. */
+enum { ROWS = 2 * LSTM_PER_DIRECTION, INPUTS };
+
 /* One direction. */
 typedef struct direction {
     const real *bias; /* (4H) both, added */
@@ -42,7 +45,7 @@ typedef struct lstm {
     const seq_index *seq;
     real eps;
     size_t D, H, G, P, groups;
-    node *const *w; /* w_ih, w_hh, b_ih, b_hh of both directions */
+    node *const *w; /* w_ih, w_hh, b_ih, b_hh of both directions, rows */
     real *table;    /* (n_rows + 2 n_moving, 2, G): projections and their extremes */
     real *y;        /* (B, 2, 2 H) */
     direction *dir; /* (2) */
@@ -66,7 +69,7 @@ typedef struct kept {
 static lstm lstm_of(const node *n)
 {
     const ranges_data *d = n->args;
-    lstm s = {.s = d->s, .seq = d->s->seq, .eps = (real)d->eps, .w = n->in, .y = n->value};
+    lstm s = {.s = d->s, .seq = d->s->at, .eps = (real)d->eps, .w = n->in, .y = n->value};
     s.D = shape_cols(s.w[LSTM_W_IH]->shape);
     s.H = shape_cols(s.w[LSTM_W_HH]->shape);
     s.G = panel_padded(4 * s.H);
@@ -225,7 +228,7 @@ static stet_status project(lstm *s, arena *mem)
         return STET_ENOMEM;
     for (size_t d = 0; d < 2; d++)
         panel_pack(D, 4 * H, s->w[d * LSTM_PER_DIRECTION + LSTM_W_IH]->value, 1, D, d * G, w_in);
-    panel_product(s->s->n_rows, 2 * G, D, s->s->rows, D, w_in, s->table, 2 * G);
+    panel_product(s->s->n_rows, 2 * G, D, s->w[ROWS]->value, D, w_in, s->table, 2 * G);
     batch_sets_extremes(s->s, (double)s->eps, s->table, 2 * G);
     arena_restore(mem, scratch);
     return STET_OK;
@@ -379,7 +382,7 @@ static stet_status input_gradient(lstm *s, arena *mem)
         const node *w = s->w[d * LSTM_PER_DIRECTION + LSTM_W_IH];
         if (w->grad)
             TRY(gemm_long(mem, true, false, 4 * H, D, b->n_rows, 1, s->dtable + d * G, 2 * G,
-                          b->rows, D, 1, w->grad, D));
+                          s->w[ROWS]->value, D, 1, w->grad, D));
     }
     return STET_OK;
 }
@@ -408,12 +411,13 @@ static stet_status ranges_infer(const node *n, shape *out)
 {
     const ranges_data *d = n->args;
     *out = shape2(d->s->seq->n_texts, 4 * shape_cols(n->in[LSTM_W_HH]->shape));
-    return STET_OK;
+    return op_expect_shape(n, ROWS, shape2(d->s->n_rows, shape_cols(n->in[LSTM_W_IH]->shape)),
+                           "the rows");
 }
 
 const op_desc bilstm_ranges_op = {
     .name = "bilstm_ranges",
-    .n_in = 2 * LSTM_PER_DIRECTION,
+    .n_in = INPUTS,
     .infer = ranges_infer,
     .forward = {[DEV_CPU] = ranges_fwd},
     .backward = {[DEV_CPU] = ranges_bwd},
@@ -422,5 +426,9 @@ const op_desc bilstm_ranges_op = {
 node *op_bilstm_ranges(tape *t, const batch_sets *s, node *const w[8], double eps)
 {
     const ranges_data d = {s, eps};
-    return tape_push(t, &bilstm_ranges_op, w, 2 * LSTM_PER_DIRECTION, &d, sizeof d);
+    node *in[INPUTS];
+    for (int i = 0; i < ROWS; i++)
+        in[i] = w[i];
+    in[ROWS] = s->rows;
+    return tape_push(t, &bilstm_ranges_op, in, INPUTS, &d, sizeof d);
 }

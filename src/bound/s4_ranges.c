@@ -70,7 +70,7 @@ static void gather_piece(void *ctx, size_t piece, int worker)
     (void)worker;
     const encoder *e = ctx;
     const real *bias = e->n->in[1]->value;
-    for (size_t t = piece * ROWS; t < (piece + 1) * ROWS && t < e->s->seq->n_tokens; t++) {
+    for (size_t t = piece * ROWS; t < (piece + 1) * ROWS && t < e->s->at->n_tokens; t++) {
         const real *lo = e->table + e->s->lo_row[t] * e->cols,
                    *hi = e->table + e->s->hi_row[t] * e->cols;
         real *centre = e->n->value + t * 2 * e->H, *radius = centre + e->H;
@@ -90,10 +90,10 @@ static stet_status encoder_fwd(tape *t, node *n)
     if (!table || !panels)
         return STET_ENOMEM;
     panel_pack(e.D, e.H, n->in[0]->value, 1, e.D, 0, panels);
-    panel_product(e.s->n_rows, e.cols, e.D, e.s->rows, e.D, panels, table, e.cols);
+    panel_product(e.s->n_rows, e.cols, e.D, n->in[2]->value, e.D, panels, table, e.cols);
     batch_sets_extremes(e.s, e.eps, table, e.cols);
     e.table = table;
-    pool_run((e.s->seq->n_tokens + ROWS - 1) / ROWS, gather_piece, &e);
+    pool_run((e.s->at->n_tokens + ROWS - 1) / ROWS, gather_piece, &e);
     arena_restore(t->mem, scratch);
     return STET_OK;
 }
@@ -105,7 +105,7 @@ static void column_piece(void *ctx, size_t piece, int worker)
     const size_t first = piece * COLUMNS, left = e->H - first, n = left < COLUMNS ? left : COLUMNS;
     const token_gradients tokens = {e->s->lo_row,
                                     e->s->hi_row,
-                                    e->s->seq->n_tokens,
+                                    e->s->at->n_tokens,
                                     e->n->grad + first,
                                     e->n->grad + e->H + first,
                                     2 * e->H};
@@ -124,8 +124,8 @@ static stet_status encoder_bwd(tape *t, node *n)
         return STET_ENOMEM;
     pool_run((e.H + COLUMNS - 1) / COLUMNS, column_piece, &e);
     if (n->in[0]->grad)
-        TRY(gemm_long(t->mem, true, false, e.H, e.D, e.s->n_rows, 1, e.dtable, e.cols, e.s->rows,
-                      e.D, 1, n->in[0]->grad, e.D));
+        TRY(gemm_long(t->mem, true, false, e.H, e.D, e.s->n_rows, 1, e.dtable, e.cols,
+                      n->in[2]->value, e.D, 1, n->in[0]->grad, e.D));
     arena_restore(t->mem, scratch);
     return STET_OK;
 }
@@ -134,12 +134,13 @@ static stet_status encoder_infer(const node *n, shape *out)
 {
     const encoder_data *d = n->args;
     *out = shape2(d->s->seq->n_tokens, 2 * shape_rows(n->in[0]->shape));
+    TRY(op_expect_shape(n, 2, shape2(d->s->n_rows, shape_cols(n->in[0]->shape)), "the rows"));
     return op_expect_count(n, 1, shape_rows(n->in[0]->shape), "the bias");
 }
 
 const op_desc s4_encoder_ranges_op = {
     .name = "s4_encoder_ranges",
-    .n_in = 2,
+    .n_in = 3,
     .infer = encoder_infer,
     .forward = {[DEV_CPU] = encoder_fwd},
     .backward = {[DEV_CPU] = encoder_bwd},
@@ -147,9 +148,9 @@ const op_desc s4_encoder_ranges_op = {
 
 static box encode(pass *p, const batch_sets *s, double eps)
 {
-    node *in[] = {p->param[S4_ENC_W], p->param[S4_ENC_B]};
+    node *in[] = {p->param[S4_ENC_W], p->param[S4_ENC_B], s->rows};
     const encoder_data d = {s, eps};
-    return box_of(p->t, tape_push(p->t, &s4_encoder_ranges_op, in, 2, &d, sizeof d),
+    return box_of(p->t, tape_push(p->t, &s4_encoder_ranges_op, in, 3, &d, sizeof d),
                   shape_rows(in[0]->shape));
 }
 
@@ -323,7 +324,7 @@ static box layer(pass *p, node *const *w, box u, const seq_index *seq, size_t H)
     node *k_d[] = {k, w[S4_D]};
     node *magnitude = tape_push(t, &s4_magnitude_op, k_d, 2, NULL, 0);
     node *y = op_s4_conv(t, u.centre, k, w[S4_D], seq),
-         *y_radius = op_s4_conv(t, u.radius, magnitude, tape_constant(t, shape1(H), zeros), seq);
+         *y_radius = op_s4_conv(t, u.radius, magnitude, tape_numbers(t, shape1(H), zeros), seq);
     const box g = box_of(t, op_gelu_box(t, y, y_radius), H);
     node *x = op_linear(t, g.centre, w[S4_MIX_W], w[S4_MIX_B]),
          *x_radius = op_matmul(t, g.radius, false, op_abs(t, w[S4_MIX_W]), true);

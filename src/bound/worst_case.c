@@ -21,7 +21,7 @@ void range_features(const model *m, pass *p, const batch_sets *s, double eps,
 enum { LO, HI, WEIGHT, BIAS, HEAD_INPUTS };
 
 typedef struct head_data {
-    const int32_t *label;
+    const int32_t *at; /* (B) labels, in the store */
 } head_data;
 
 /* One text and one wrong class. */
@@ -51,7 +51,7 @@ static real rival_lead(const rival *r)
 static stet_status worst_fwd(tape *t, node *n)
 {
     (void)t;
-    const int32_t *label = ((const head_data *)n->args)->label;
+    const int32_t *label = ((const head_data *)n->args)->at;
     const size_t B = shape_rows(n->shape), K = shape_cols(n->shape);
     const real *b = n->in[BIAS]->value;
     for (size_t text = 0; text < B; text++) {
@@ -88,7 +88,7 @@ static void rival_back(node *n, size_t text, size_t k, size_t y, real g)
 static stet_status worst_bwd(tape *t, node *n)
 {
     (void)t;
-    const int32_t *label = ((const head_data *)n->args)->label;
+    const int32_t *label = ((const head_data *)n->args)->at;
     const size_t B = shape_rows(n->shape), K = shape_cols(n->shape);
     for (size_t text = 0; text < B; text++)
         for (size_t k = 0; k < K; k++)
@@ -115,21 +115,47 @@ const op_desc worst_logits_op = {
 node *worst_logits(tape *t, node *lo, node *hi, node *w, node *b, const int32_t *label)
 {
     node *in[HEAD_INPUTS] = {lo, hi, w, b};
-    const head_data d = {label};
+    const head_data d = {lo ? tape_twin(t, label, shape_rows(lo->shape) * sizeof *label) : NULL};
     return tape_push(t, &worst_logits_op, in, HEAD_INPUTS, &d, sizeof d);
 }
 
-double worst_share(const node *worst, const int32_t *label)
+static stet_status share_fwd(tape *t, node *n)
 {
+    (void)t;
+    const int32_t *label = ((const head_data *)n->args)->at;
+    const node *worst = n->in[0];
     const size_t B = shape_rows(worst->shape), K = shape_cols(worst->shape);
-    size_t stand = 0;
+    size_t hold = 0;
     for (size_t text = 0; text < B; text++) {
-        bool stands = true;
+        bool holds = true;
         for (size_t k = 0; k < K; k++)
-            stands &= k == (size_t)label[text] || worst->value[text * K + k] < 0;
-        stand += stands;
+            holds &= k == (size_t)label[text] || worst->value[text * K + k] < 0;
+        hold += holds;
     }
-    return (double)stand / (double)B;
+    n->value[0] = (real)((double)hold / (double)B);
+    return STET_OK;
+}
+
+static stet_status share_infer(const node *n, shape *out)
+{
+    (void)n;
+    *out = (shape){.rank = 0};
+    return STET_OK;
+}
+
+const op_desc worst_share_op = {
+    .name = "worst_share",
+    .n_in = 1,
+    .constant = true,
+    .infer = share_infer,
+    .forward = {[DEV_CPU] = share_fwd},
+};
+
+node *worst_share(tape *t, node *worst, const int32_t *label)
+{
+    const head_data d = {worst ? tape_twin(t, label, shape_rows(worst->shape) * sizeof *label)
+                               : NULL};
+    return tape_push(t, &worst_share_op, &worst, 1, &d, sizeof d);
 }
 
 /* ---- a pass ------------------------------------------------------------------------------- */
@@ -154,7 +180,7 @@ static node *drop(pass *p, node *x, const rng *from)
 }
 
 /* Dropout's factors (B, features), or NULL. */
-static const real *drop_mask(const model *m, pass *p, size_t B, const rng *from)
+static node *drop_mask(const model *m, pass *p, size_t B, const rng *from)
 {
     if (p->dropout <= 0)
         return NULL;
@@ -166,8 +192,7 @@ static const real *drop_mask(const model *m, pass *p, size_t B, const rng *from)
     }
     for (size_t i = 0; i < shape_count(s); i++)
         ones[i] = 1;
-    const node *mask = drop(p, tape_constant(p->t, s, ones), from);
-    return mask ? mask->value : NULL;
+    return drop(p, tape_numbers(p->t, s, ones), from);
 }
 
 void worst_forward(const model *m, pass *p, const worst_args *a, node **logits, node **worst)
@@ -175,7 +200,7 @@ void worst_forward(const model *m, pass *p, const worst_args *a, node **logits, 
     node *w = p->param[m->n_params - 2], *b = p->param[m->n_params - 1], *side[RANGE_SIDES] = {0};
     const rng from = p->dropout > 0 ? *p->stream : (rng){0};
     if (a->joint) {
-        const real *mask = drop_mask(m, p, a->s->seq->n_texts, &from);
+        const node *mask = drop_mask(m, p, a->s->seq->n_texts, &from);
         *worst = bounds_of(m)->joint(m, p, a, mask, w, b, &side[RANGE_VALUE]);
     } else {
         bounds_of(m)->ranges(m, p, a, side);

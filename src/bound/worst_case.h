@@ -27,8 +27,8 @@ stet_status worst_supported(const model *m, bool joint);
  * to lives until the backward pass. */
 void worst_forward(const model *m, pass *p, const worst_args *a, node **logits, node **worst);
 
-/* Share of texts whose worst margin is positive. */
-double worst_share(const node *worst, const int32_t *label);
+/* Share of texts whose worst margin is positive: a number to report, without a gradient. */
+node *worst_share(tape *t, node *worst, const int32_t *label);
 
 /* ---- its parts ---------------------------------------------------------------------------- */
 

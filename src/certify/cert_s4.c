@@ -41,7 +41,7 @@ static stet_status read_kernel(const model *m, int first, const s4_net64 *net, s
         return STET_ENOMEM;
     arena scratch = {0};
     tape t;
-    tape_init(&t, &scratch, false);
+    tape_init(&t, &scratch, NULL, false);
     node **p;
     stet_status st = model_nodes(m, &t, NULL, &p);
     node **w = st == STET_OK ? p + first : NULL;

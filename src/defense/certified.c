@@ -39,7 +39,8 @@ typedef struct certified_state {
     uint32_t *slot;       /* (vocabulary) scratch of batch_sets_make */
     node *worst;          /* (texts, K) of this step */
     const int32_t *label; /* (texts) theirs */
-    double kappa, eps, loss, share;
+    double kappa, eps;
+    node *loss, *share; /* of this step */
 } certified_state;
 
 static void end(void *state)
@@ -96,7 +97,7 @@ static stet_status choose_texts(const certified_state *s, const step_view *v, ba
     for (uint32_t b = 0; b < B; b++)
         if (chosen[b])
             text[found++] = b;
-    return batch_part(v->x, s->m->dim, text, found, mem, out);
+    return batch_part(v->x, text, found, mem, out);
 }
 
 /* What is bounded in this step, in its memory. */
@@ -108,7 +109,7 @@ typedef struct bounded {
 static stet_status prepare(const certified_state *s, const step_view *v, bounded *out)
 {
     TRY(choose_texts(s, v, &out->x));
-    TRY(batch_sets_make(&s->sets, s->m, &out->x, s->slot, v->p->t->mem, &out->sets));
+    TRY(batch_sets_make(&s->sets, v->p, &out->x, s->slot, &out->sets));
     if (out->x.label == v->x->label)
         out->sets.seq = v->p->seq; /* the same texts: worst_forward asks */
     return STET_OK;
@@ -138,19 +139,16 @@ static node *loss(void *state, const step_view *v, node *base)
 {
     certified_state *s = state;
     tape *t = v->p->t;
-    node *worst = op_cross_entropy(t, s->worst, s->label);
-    if (!worst)
-        return NULL;
-    s->loss = (double)worst->value[0];
-    s->share = worst_share(s->worst, s->label);
-    return op_add(t, op_scale(t, base, 1 - s->kappa), op_scale(t, worst, s->kappa));
+    s->loss = op_cross_entropy(t, s->worst, s->label);
+    s->share = worst_share(t, s->worst, s->label);
+    return op_add(t, op_scale(t, base, 1 - s->kappa), op_scale(t, s->loss, s->kappa));
 }
 
 static void metrics(void *state, step_metrics *out)
 {
     const certified_state *s = state;
-    metric_add(out, "worst", s->loss);
-    metric_add(out, "certified", s->share);
+    metric_node(out, "worst", s->loss);
+    metric_node(out, "certified", s->share);
     metric_add(out, "kappa", s->kappa);
     metric_add(out, "eps", s->eps);
 }

@@ -25,6 +25,7 @@ typedef struct step_metrics {
     struct {
         const char *name;
         double value;
+        node *at; /* a number on the step's tape, read at the step's end; NULL: `value` has it */
     } v[MAX_METRICS];
     size_t n;
 } step_metrics;
@@ -32,7 +33,14 @@ typedef struct step_metrics {
 static inline void metric_add(step_metrics *m, const char *name, double value)
 {
     m->v[m->n].name = name;
+    m->v[m->n].at = NULL;
     m->v[m->n++].value = value;
+}
+
+static inline void metric_node(step_metrics *m, const char *name, node *at)
+{
+    metric_add(m, name, 0);
+    m->v[m->n - 1].at = at;
 }
 
 typedef struct defense_desc {
@@ -49,7 +57,7 @@ typedef struct defense_desc {
     node *(*logits)(void *state, const step_view *v);
     /* The loss of the step on the tape, from the loss so far. NULL: it stays as it is. */
     node *(*loss)(void *state, const step_view *v, node *base);
-    void (*metrics)(void *state, step_metrics *out); /* of the last step; may be NULL */
+    void (*metrics)(void *state, step_metrics *out); /* of this step; may be NULL */
     /* State that a resumed run must have again: one block of reals (may be NULL/0). */
     real *(*saved)(void *state, size_t *n);
     void (*end)(void *state);
@@ -66,7 +74,7 @@ typedef struct defense_list {
         void *cfg, *state;
     } d[MAX_DEFENSES];
     size_t n;
-    double ce; /* of the last step */
+    node *ce; /* of this step */
 } defense_list;
 
 /* Names between commas; settings are "name=value" with a NULL at the end (or NULL), each an option
@@ -74,7 +82,9 @@ typedef struct defense_list {
 stet_status defense_list_init(defense_list *l, const char *names, const char *const *settings);
 stet_status defense_list_start(defense_list *l, const model *m, const stet_subst *s);
 node *defense_list_loss(defense_list *l, step_view *v); /* fills v->logits */
-void defense_list_metrics(const defense_list *l, step_metrics *out);
+/* The numbers of the step, read from its tape with one wait; its loss among them, not listed. */
+stet_status defense_list_metrics(const defense_list *l, tape *t, node *loss, double *loss_value,
+                                 step_metrics *out);
 bool defense_list_keeps_last(const defense_list *l);
 void defense_list_end(defense_list *l);
 

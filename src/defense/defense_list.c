@@ -90,23 +90,36 @@ node *defense_list_loss(defense_list *l, step_view *v)
     if (!v->logits)
         v->logits = model_forward(v->m, v->p); /* on a failed tape this does nothing */
     node *y = op_cross_entropy(v->p->t, v->logits, v->x->label);
-    l->ce = y ? (double)y->value[0] : 0;
+    l->ce = y;
     for (size_t i = 0; i < l->n; i++)
         if (l->d[i].desc->loss)
             y = l->d[i].desc->loss(l->d[i].state, v, y);
     return y;
 }
 
-void defense_list_metrics(const defense_list *l, step_metrics *out)
+stet_status defense_list_metrics(const defense_list *l, tape *t, node *loss, double *loss_value,
+                                 step_metrics *out)
 {
+    node *at[MAX_METRICS + 1] = {loss};
+    double value[MAX_METRICS + 1];
+    size_t n = 1, k = 0;
     out->n = 0;
     for (size_t i = 0; i < l->n; i++) {
         if (!l->d[i].desc->metrics)
             continue;
         if (out->n == 0)
-            metric_add(out, "ce", l->ce);
+            metric_node(out, "ce", l->ce);
         l->d[i].desc->metrics(l->d[i].state, out);
     }
+    for (size_t i = 0; i < out->n; i++)
+        if (out->v[i].at)
+            at[n++] = out->v[i].at;
+    TRY(tape_read(t, at, n, value));
+    *loss_value = value[k++];
+    for (size_t i = 0; i < out->n; i++)
+        if (out->v[i].at)
+            out->v[i].value = value[k++];
+    return STET_OK;
 }
 
 bool defense_list_keeps_last(const defense_list *l)

@@ -59,14 +59,18 @@ static const double forget = 0.01;
 typedef struct gbm_state {
     gbm_cfg cfg;
     const model *m;
-    const state_bounds *states; /* NULL: the model has no boxes */
+    const state_bounds *states; /* NULL: the bounds hold everywhere, and nothing below is used */
     size_t H;
     bool synonyms, observed, local;
     word_sets sets;
-    real *v_lo, *v_hi, *eta; /* (D): the table's box; mean deviation */
-    real *kept;
+    real *table;  /* (2, D) the table's box */
+    real *eta;    /* (D) mean deviation */
+    real *kept;   /* the host's copy, made when it is asked for */
+    store *store; /* where the steps compute, once the first has begun */
+    real *boxes;  /* (2, 4, H) there */
+    /* of this step */
     gbm_report report;
-    double term;
+    node *term;
 } gbm_state;
 
 /* ---- start and end ------------------------------------------------------------------------ */
@@ -76,8 +80,10 @@ static void end(void *state)
     gbm_state *s = state;
     if (!s)
         return;
+    if (s->store)
+        store_release(s->store, s->boxes);
     word_sets_deinit(&s->sets);
-    mem_free(s->v_lo);
+    mem_free(s->table);
     mem_free(s->kept);
     mem_free(s);
 }
@@ -103,12 +109,11 @@ static stet_status start_boxes(gbm_state *s, const stet_subst *subst)
 {
     TRY(choose_boxes(s, subst));
     const size_t D = s->m->dim;
-    s->v_lo = mem_alloc(3 * D, sizeof *s->v_lo);
-    if (!s->v_lo)
+    s->table = mem_zalloc(3 * D, sizeof *s->table);
+    if (!s->table)
         return STET_ENOMEM;
-    s->v_hi = s->v_lo + D;
-    s->eta = s->v_hi + D;
-    table_hull(s->m, s->v_lo, s->v_hi);
+    s->eta = s->table + 2 * D;
+    table_hull(s->m, s->table, s->table + D);
     if (!subst)
         return STET_OK;
     TRY(word_sets_make(subst, s->m->vocab, &s->sets));
@@ -138,50 +143,69 @@ static stet_status start(const void *cfg, const model *m, const stet_subst *subs
     return s->states ? start_boxes(s, subst) : STET_OK;
 }
 
+static size_t boxes_bytes(const gbm_state *s)
+{
+    return 2 * BOX_SIDES * s->H * sizeof(real);
+}
+
 static real *saved(void *state, size_t *n)
 {
-    const gbm_state *s = state;
+    gbm_state *s = state;
     *n = kept_count(s);
+    if (s->boxes &&
+        store_download(s->store, s->kept + KEPT_BOXES, s->boxes, boxes_bytes(s)) != STET_OK)
+        return NULL;
     return s->kept;
 }
 
 /* ---- boxes of a step ---------------------------------------------------------------------- */
 
-static state_box box_in(real *store, size_t H)
+/* The boxes, in the store where the step computes. */
+static stet_status place_boxes(gbm_state *s, store *where)
 {
-    return (state_box){store, store + H, store + 2 * H, store + 3 * H};
+    if (s->boxes)
+        return STET_OK;
+    s->store = where;
+    s->boxes = store_alloc(where, 2 * BOX_SIDES * s->H, sizeof *s->boxes);
+    if (!s->boxes)
+        return STET_ENOMEM;
+    store_upload(where, s->boxes, s->kept + KEPT_BOXES, boxes_bytes(s));
+    return STET_OK;
 }
 
 /* The kept box of a direction. */
-static state_box kept_box(const gbm_state *s, int direction)
+static real *kept_box(const gbm_state *s, int direction)
 {
-    return box_in(s->kept + KEPT_BOXES + (size_t)direction * BOX_SIDES * s->H, s->H);
+    return s->boxes + (size_t)direction * BOX_SIDES * s->H;
+}
+
+static node *box_node(const gbm_state *s, tape *t, int direction)
+{
+    return tape_constant(t, shape2(BOX_SIDES, s->H), kept_box(s, direction));
+}
+
+static node *table_box(const gbm_state *s, tape *t)
+{
+    return tape_numbers(t, shape2(2, s->m->dim), s->table);
 }
 
 /* Let the kept boxes follow the weights: by the states of one text of the batch, or by a new
  * invariant. */
-static stet_status follow(gbm_state *s, const step_view *v, rng *r)
+static void follow(gbm_state *s, const step_view *v, rng *r)
 {
-    arena *mem = v->p->t->mem;
+    tape *t = v->p->t;
     const seq_index *seq = &v->x->seq;
-    const size_t b = rng_below(r, seq->n_texts), first = seq->start[b],
-                 n = seq->start[b + 1] - first;
-    const arena_mark mark = arena_save(mem);
-    real *h = arena_new(mem, real, 2 * (n + 1) * s->H), *c = h ? h + (n + 1) * s->H : NULL;
-    stet_status st = h ? STET_OK : STET_ENOMEM;
-    for (int d = 0; st == STET_OK && d < 2; d++) {
-        const state_box box = kept_box(s, d);
-        if (!s->observed) {
-            st = s->states->invariant(s->m, d, s->v_lo, s->v_hi, mem, &box);
-            continue;
-        }
-        st = s->states->read(s->m, d, v->x->rows, seq->row + first, n, mem, h, c);
-        if (st == STET_OK) /* all states that a step starts from: the last one is none */
-            box_observe(&box, s->H, h, c, n, forget, s->kept[KEPT_BEGUN] == 0);
+    const size_t b = rng_below(r, seq->n_texts), first = seq->start[b];
+    box_words text = {v->p->rows, seq->row + first, seq->start[b + 1] - first, false};
+    for (int d = 0; d < 2; d++) {
+        text.reverse = d == 1;
+        const node *box = s->observed ? s->states->observed(s->m, v->p, d, &text, box_node(s, t, d),
+                                                            forget, s->kept[KEPT_BEGUN] == 0)
+                                      : s->states->invariant(s->m, v->p, d, table_box(s, t));
+        if (box)
+            store_copy(s->store, kept_box(s, d), box->value, boxes_bytes(s) / 2);
     }
-    arena_restore(mem, mark);
     s->kept[KEPT_BEGUN] = 1;
-    return st;
 }
 
 /* A place in the batch: a word that can be replaced, if a few draws find one. */
@@ -206,127 +230,119 @@ static place draw_place(const gbm_state *s, const step_view *v, rng *r)
 }
 
 /* The state in which a direction reads the word, from the LOOK_BACK words before it. */
-static stet_status local_box(const gbm_state *s, const step_view *v, place p, int direction,
-                             const state_box *box)
+static node *local_box(const gbm_state *s, const step_view *v, place p, int direction)
 {
-    arena *mem = v->p->t->mem;
     const seq_index *seq = &v->x->seq;
     const size_t len = seq->start[p.text + 1] - seq->start[p.text],
                  before = direction ? len - 1 - p.at : p.at;
     const size_t n = before < LOOK_BACK ? before : LOOK_BACK,
                  from = direction ? p.at + 1 : p.at - n;
-    const arena_mark mark = arena_save(mem);
-    real *h = arena_new(mem, real, 2 * (n + 1) * s->H), *c = h ? h + (n + 1) * s->H : NULL;
-    stet_status st = h ? s->states->read(s->m, direction, v->x->rows,
-                                         seq->row + seq->start[p.text] + from, n, mem, h, c)
-                       : STET_ENOMEM;
-    if (st == STET_OK)
-        box_around(box, s->H, h + n * s->H, c + n * s->H, s->cfg.radius);
-    arena_restore(mem, mark);
-    return st;
+    const box_words words = {v->p->rows, seq->row + seq->start[p.text] + from, n, direction == 1};
+    return s->states->around(s->m, v->p, direction, &words, s->cfg.radius);
 }
 
-/* The boxes of both directions for one evaluation, in the step's memory. */
-static stet_status step_boxes(const gbm_state *s, const step_view *v, rng *r, lstm_boxes out[2])
+/* The boxes of one evaluation. */
+static stet_status step_boxes(const gbm_state *s, const step_view *v, rng *r, gbm_term_args *a)
 {
-    arena *mem = v->p->t->mem;
+    tape *t = v->p->t;
     const size_t D = s->m->dim;
     const place p = s->synonyms || s->local ? draw_place(s, v, r) : (place){0, 0};
-    real *store = arena_new(mem, real, 2 * D + 2 * BOX_SIDES * s->H);
-    if (!store)
-        return STET_ENOMEM;
-    real *lo = s->v_lo, *hi = s->v_hi;
+    a->words = s->synonyms ? NULL : table_box(s, t);
     if (s->synonyms) {
+        real *hull = arena_new(t->mem, real, 2 * D);
+        if (!hull)
+            return STET_ENOMEM;
         const uint32_t token = v->x->seq.start[p.text] + (uint32_t)p.at;
-        lo = store;
-        hi = store + D;
-        word_hull(&s->sets, s->m, v->x->word[v->x->seq.row[token]], lo, hi);
+        word_hull(&s->sets, s->m, v->x->word[v->x->seq.row[token]], hull, hull + D);
+        a->words = tape_numbers(t, shape2(2, D), hull);
     }
-    for (int d = 0; d < 2; d++) {
-        state_box box = kept_box(s, d);
-        if (s->local) {
-            box = box_in(store + 2 * D + (size_t)d * BOX_SIDES * s->H, s->H);
-            TRY(local_box(s, v, p, d, &box));
-        }
-        out[d] = (lstm_boxes){lo, hi, box.h_lo, box.h_hi, box.c_lo, box.c_hi};
-    }
+    for (int d = 0; d < 2; d++)
+        a->state[d] = s->local ? local_box(s, v, p, d) : box_node(s, t, d);
     return STET_OK;
 }
 
 /* ---- the loss ----------------------------------------------------------------------------- */
 
-static gbm_term_args term_args(const gbm_state *s)
+static gbm_term_args term_args(const gbm_state *s, tape *t)
 {
-    return (gbm_term_args){.of = (gbm_of)s->cfg.of,
-                           .k = {s->cfg.k_v, s->cfg.k_h, s->cfg.k_c},
-                           .mode = (gbm_cell_mode)s->cfg.cell,
-                           .eta = s->eta,
-                           .steps = (size_t)s->cfg.horizon,
-                           .rho0 = s->cfg.rho0};
+    return (gbm_term_args){
+        .of = (gbm_of)s->cfg.of,
+        .k = {s->cfg.k_v, s->cfg.k_h, s->cfg.k_c},
+        .mode = (gbm_cell_mode)s->cfg.cell,
+        .eta = s->cfg.of == GBM_OF_GAIN ? tape_numbers(t, shape1(s->m->dim), s->eta) : NULL,
+        .steps = (size_t)s->cfg.horizon,
+        .rho0 = s->cfg.rho0};
 }
 
 /* The term over boxes: the mean over the words that were drawn. */
-static node *term_over_boxes(gbm_state *s, const step_view *v)
+static stet_status term_over_boxes(gbm_state *s, const step_view *v)
 {
     tape *t = v->p->t;
     rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
-    stet_status st = s->local || v->step % FOLLOW_EVERY ? STET_OK : follow(s, v, &r);
+    TRY(place_boxes(s, t->store));
+    if (!s->local && v->step % FOLLOW_EVERY == 0)
+        follow(s, v, &r);
     const size_t words = s->synonyms || s->local ? (size_t)s->cfg.words : 1;
-    gbm_term_args a = term_args(s);
-    gbm_report mean = {.parts_known = true};
+    const double share = 1 / (double)words;
+    gbm_term_args a = term_args(s, t);
+    gbm_report mean = {0};
     node *sum = NULL;
-    for (size_t k = 0; st == STET_OK && k < words; k++) {
-        lstm_boxes *boxes = arena_new(t->mem, lstm_boxes, 2);
-        st = boxes ? step_boxes(s, v, &r, boxes) : STET_ENOMEM;
-        if (st != STET_OK)
-            break;
-        a.boxes = boxes;
+    for (size_t k = 0; k < words; k++) {
+        TRY(step_boxes(s, v, &r, &a));
         node *one = gbm_term(s->m, t, v->p->param, &a, &s->report);
         sum = sum ? op_add(t, sum, one) : one;
-        mean.parts_known &= s->report.parts_known;
         for (int p = 0; p < GBM_PARTS; p++)
-            mean.part[p] += s->report.part[p] / (double)words;
-    }
-    if (st != STET_OK) {
-        tape_fail(t, st);
-        return NULL;
+            if (s->report.part[p])
+                gbm_report_add(t, &mean, p, op_scale(t, s->report.part[p], share));
     }
     s->report = mean;
-    return words > 1 ? op_scale(t, sum, 1 / (double)words) : sum;
+    s->term = words > 1 ? op_scale(t, sum, share) : sum;
+    return STET_OK;
 }
 
-static double divisor(gbm_state *s)
+static stet_status divisor(gbm_state *s, tape *t, double *out)
 {
-    if (s->cfg.norm == NORM_MEAN)
-        return gbm_entries(s->m, (gbm_of)s->cfg.of);
-    if (s->cfg.norm == NORM_SUM)
-        return 1;
-    if (s->kept[KEPT_INITIAL] == 0)
-        s->kept[KEPT_INITIAL] = (real)s->term;
-    return s->kept[KEPT_INITIAL] > 0 ? (double)s->kept[KEPT_INITIAL] : 1;
+    *out = s->cfg.norm == NORM_MEAN ? gbm_entries(s->m, (gbm_of)s->cfg.of) : 1;
+    if (s->cfg.norm != NORM_INIT)
+        return STET_OK;
+    if (s->kept[KEPT_INITIAL] == 0) { /* the first step of a run waits for its term */
+        double first;
+        TRY(tape_read(t, &s->term, 1, &first));
+        s->kept[KEPT_INITIAL] = (real)first;
+    }
+    *out = s->kept[KEPT_INITIAL] > 0 ? (double)s->kept[KEPT_INITIAL] : 1;
+    return STET_OK;
 }
 
 static node *loss(void *state, const step_view *v, node *base)
 {
     gbm_state *s = state;
     tape *t = v->p->t;
-    const gbm_term_args a = term_args(s);
-    node *term = s->states ? term_over_boxes(s, v) : gbm_term(s->m, t, v->p->param, &a, &s->report);
-    if (!term)
+    stet_status st = STET_OK;
+    if (s->states) {
+        st = term_over_boxes(s, v);
+    } else {
+        const gbm_term_args a = term_args(s, t);
+        s->term = gbm_term(s->m, t, v->p->param, &a, &s->report);
+    }
+    double by = 1;
+    if (st == STET_OK && s->term)
+        st = divisor(s, t, &by);
+    if (st != STET_OK) {
+        tape_fail(t, st);
         return NULL;
-    s->term = (double)term->value[0];
-    return op_add(t, op_scale(t, base, 1 - s->cfg.beta),
-                  op_scale(t, term, s->cfg.beta / divisor(s)));
+    }
+    return op_add(t, op_scale(t, base, 1 - s->cfg.beta), op_scale(t, s->term, s->cfg.beta / by));
 }
 
 static void metrics(void *state, step_metrics *out)
 {
     static const char *const part[GBM_PARTS] = {"gbm_v", "gbm_h", "gbm_c"};
     const gbm_state *s = state;
-    metric_add(out, "gbm", s->term);
-    for (int p = 0; s->report.parts_known && p < GBM_PARTS; p++)
-        if (s->report.part[p] > 0) /* a CNN has no state */
-            metric_add(out, part[p], s->report.part[p]);
+    metric_node(out, "gbm", s->term);
+    for (int p = 0; p < GBM_PARTS; p++)
+        if (s->report.part[p]) /* a CNN has no state */
+            metric_node(out, part[p], s->report.part[p]);
 }
 
 const defense_desc defense_gbm = {

@@ -75,14 +75,19 @@ static void next_turn(batcher *b)
 stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const uint32_t *pick,
                        size_t n, arena *a, batch *out)
 {
-    uint32_t *order = arena_new(a, uint32_t, n), *start = arena_new(a, uint32_t, n + 1);
-    int32_t *label = arena_new(a, int32_t, n);
-    if (!order || !start || !label)
-        return STET_ENOMEM;
-    TRY(sort_by_length(m, c, pick, n, a, order));
-
     const uint32_t *ids;
     size_t n_tokens = 0;
+    for (size_t i = 0; i < n; i++)
+        n_tokens += text_ids(m, c, pick[i], &ids);
+    const size_t count = 3 * n + 1 + 2 * n_tokens;
+    uint32_t *block = arena_new(a, uint32_t, count), *order = block, *start = order + n,
+             *row = start + n + 1, *word = row + n_tokens;
+    if (!block)
+        return STET_ENOMEM;
+    int32_t *label = (int32_t *)(word + n_tokens);
+    TRY(sort_by_length(m, c, pick, n, a, order));
+
+    n_tokens = 0;
     for (size_t i = 0; i < n; i++) {
         start[i] = (uint32_t)n_tokens;
         n_tokens += text_ids(m, c, pick[order[i]], &ids);
@@ -90,9 +95,6 @@ stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const u
     }
     start[n] = (uint32_t)n_tokens;
 
-    uint32_t *row = arena_new(a, uint32_t, n_tokens), *word = arena_new(a, uint32_t, n_tokens);
-    if (!row || !word)
-        return STET_ENOMEM;
     next_turn(b);
     size_t n_rows = 0;
     for (size_t i = 0; i < n; i++) {
@@ -105,12 +107,6 @@ stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const u
         }
     }
 
-    real *rows = arena_new(a, real, n_rows * m->dim);
-    if (!rows)
-        return STET_ENOMEM;
-    for (size_t r = 0; r < n_rows; r++)
-        for (size_t j = 0; j < m->dim; j++)
-            rows[r * m->dim + j] = m->table[word[r] * m->dim + j];
     *out = (batch){.seq = {.n_texts = n,
                            .n_tokens = n_tokens,
                            .n_rows = n_rows,
@@ -119,7 +115,8 @@ stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const u
                            .row = row},
                    .order = order,
                    .word = word,
-                   .rows = rows,
-                   .label = label};
+                   .label = label,
+                   .block = block,
+                   .block_bytes = count * sizeof *block};
     return STET_OK;
 }

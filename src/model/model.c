@@ -164,7 +164,8 @@ static stet_status fill_new(model *m, const stet_model_new_args *a)
     m->table = mem_aligned(m->n_words * m->dim, sizeof *m->table);
     if (!m->table)
         return STET_ENOMEM;
-    memcpy(m->table, a->vectors->data, m->n_words * m->dim * sizeof *m->table);
+    for (size_t i = 0; i < m->n_words * m->dim; i++)
+        m->table[i] = a->vectors->data[i];
     TRY(model_zeros(m));
 
     rng r = rng_stream(a->seed, STREAM_INIT, 0);
@@ -199,15 +200,68 @@ stet_status stet_model_new(const stet_model_new_args *a, stet_model **out)
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-stet_status model_nodes(const model *m, tape *t, real *grad, node ***out)
+stet_status weights_init(model_weights *w, const model *m, store *s)
+{
+    *w = (model_weights){.store = s, .value = m->value, .table = m->table};
+    if (s->desc->host)
+        return STET_OK;
+    const size_t values = m->n_values * sizeof *w->value,
+                 table = m->n_words * m->dim * sizeof *w->table;
+    w->value = store_alloc(s, values, 1);
+    w->table = store_alloc(s, table, 1);
+    if (!w->value || !w->table) {
+        weights_deinit(w);
+        return STET_ENOMEM;
+    }
+    store_upload(s, w->value, m->value, values);
+    store_upload(s, w->table, m->table, table);
+    return STET_OK;
+}
+
+void weights_deinit(model_weights *w)
+{
+    if (w->store && !w->store->desc->host) {
+        store_release(w->store, w->value);
+        store_release(w->store, w->table);
+    }
+    *w = (model_weights){0};
+}
+
+stet_status weights_fetch(const model_weights *w, model *m)
+{
+    if (w->store->desc->host)
+        return STET_OK;
+    return store_download(w->store, m->value, w->value, m->n_values * sizeof *m->value);
+}
+
+static stet_status param_nodes(const model *m, tape *t, real *value, real *grad, node ***out)
 {
     *out = arena_new(t->mem, node *, m->n_params);
     if (!*out)
         return STET_ENOMEM;
     for (size_t i = 0; i < m->n_params; i++) {
         const param *p = &m->params[i];
-        (*out)[i] = tape_input(t, p->shape, m->value + p->first, grad ? grad + p->first : NULL);
+        (*out)[i] = tape_input(t, p->shape, value + p->first, grad ? grad + p->first : NULL);
     }
+    return tape_status(t);
+}
+
+stet_status model_nodes(const model *m, tape *t, real *grad, node ***out)
+{
+    return param_nodes(m, t, m->value, grad, out);
+}
+
+stet_status pass_init(pass *p, const model *m, tape *t, const model_weights *w, real *grad,
+                      const batch *x)
+{
+    const model_weights own = {&host_store, m->value, m->table};
+    if (!w)
+        w = &own;
+    *p = (pass){.t = t, .seq = &x->seq};
+    tape_twin(t, x->block, x->block_bytes);
+    TRY(param_nodes(m, t, w->value, grad, &p->param));
+    p->table = tape_constant(t, shape2(m->n_words, m->dim), w->table);
+    p->rows = op_gather(t, p->table, x->word, x->seq.n_rows);
     return tape_status(t);
 }
 
@@ -222,18 +276,12 @@ node *model_forward(const model *m, pass *p)
 stet_status model_project_words(const model *m, const real *w, bool transposed, size_t n, real *out,
                                 size_t ld)
 {
-    enum { ROWS = 4096 }; /* of the table, which is float whatever `real` is, at a time */
-    real *rows = mem_aligned(ROWS * m->dim, sizeof *rows);
-    if (!rows)
-        return STET_ENOMEM;
+    enum { ROWS = 4096 }; /* at a time */
     for (size_t r = 0; r < m->n_words; r += ROWS) {
         const size_t some = m->n_words - r < ROWS ? m->n_words - r : ROWS;
-        for (size_t i = 0; i < some * m->dim; i++)
-            rows[i] = m->table[r * m->dim + i];
-        gemm(false, transposed, some, n, m->dim, 1, rows, m->dim, w, transposed ? m->dim : n, 0,
-             out + r * ld, ld);
+        gemm(false, transposed, some, n, m->dim, 1, m->table + r * m->dim, m->dim, w,
+             transposed ? m->dim : n, 0, out + r * ld, ld);
     }
-    mem_free_aligned(rows);
     return STET_OK;
 }
 

@@ -24,7 +24,7 @@ static stet_status save_weights(const model *m, const char *path)
     for (size_t i = 0; i < m->n_params; i++)
         t[i] = (st_tensor){m->params[i].name, ST_REAL, m->params[i].shape,
                            m->value + m->params[i].first};
-    t[m->n_params] = (st_tensor){embedding, ST_F32, shape2(m->n_words, m->dim), m->table};
+    t[m->n_params] = (st_tensor){embedding, ST_REAL, shape2(m->n_words, m->dim), m->table};
     const char *const metadata[] = {"format", "pt", "model", m->desc->name, NULL};
     const stet_status st = st_write(path, t, m->n_params + 1, metadata);
     mem_free(t);
@@ -218,7 +218,7 @@ static stet_status load_weights(model *m, const char *path)
     }
     const st_tensor *t = st_find(&f, embedding);
     if (st == STET_OK &&
-        (!t || t->type != ST_F32 || !shape_equal(t->shape, shape2(m->n_words, m->dim))))
+        (!t || t->type != ST_REAL || !shape_equal(t->shape, shape2(m->n_words, m->dim))))
         st = error_set(STET_EFORMAT, "%s: expected '%s' as F32 (%zu, %zu), as config.json says",
                        path, embedding, m->n_words, m->dim);
     if (st == STET_OK) {

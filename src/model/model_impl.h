@@ -38,11 +38,11 @@ struct stet_model {
     stet_tokenizer tokenizer;
     char **class_names;
     stet_vocab *vocab;
-    float *table;   /* (vocabulary, D): the frozen vectors */
+    real *table;    /* (vocabulary, D): the frozen vectors, in host memory */
     size_t n_words; /* rows of table */
     param *params;
     size_t n_params, cap_params, n_values;
-    real *value;    /* (n_values): all parameters */
+    real *value;    /* (n_values): all parameters, in host memory */
     void *compiled; /* desc->compile's, or NULL */
     struct json_t
         *extra; /* config.json keys that are not ours: training settings, defence; kept on save */
@@ -52,6 +52,7 @@ struct stet_model {
 typedef struct pass {
     tape *t;
     node **param; /* (n_params) */
+    node *table;  /* (vocabulary, D): what rows are taken from */
     node *rows;   /* (V, D) */
     const seq_index *seq;
     double dropout; /* 0 outside training */
@@ -109,11 +110,28 @@ stet_status model_alloc(const model_desc *desc, const char *const *settings, siz
 stet_status model_zeros(model *m);                                 /* zeros for all parameters */
 stet_status model_class_names(model *m, const char *const *names); /* NULL: numbers */
 
-/* Parameter nodes (n_params) for a pass, in the tape's memory; gradients are added to grad (n_values)
- * unless NULL. */
+/* A model's numbers in a store: what a pass reads. */
+typedef struct model_weights {
+    store *store;
+    real *value; /* (n_values) */
+    real *table; /* (vocabulary, D) */
+} model_weights;
+/* The model's own memory in the host's store, a copy in any other. */
+stet_status weights_init(model_weights *w, const model *m, store *s);
+void weights_deinit(model_weights *w);
+stet_status weights_fetch(const model_weights *w,
+                          model *m); /* the parameters, back into the model */
+
+/* Parameter nodes (n_params) of the model's own weights, in memory of a tape of the host's store;
+ * gradients are added to grad (n_values) unless NULL. */
 stet_status model_nodes(const model *m, tape *t, real *grad, node ***out);
 /* Logits (B, K): dropout and the last linear layer ("fc.weight", "fc.bias") on the features. */
 node *model_forward(const model *m, pass *p);
+
+/* Logits (n_texts, K) of a corpus, as stet_model_logits; in the store of `w` with memory of `values`
+ * (both NULL: the model's own, on the host). */
+stet_status model_eval(const model *m, const model_weights *w, store_arena *values,
+                       const stet_corpus *c, float *logits);
 
 /* The table times a matrix: out (n_words, n; ld) = table w, w (D, n), or (n, D) if transposed. */
 stet_status model_project_words(const model *m, const real *w, bool transposed, size_t n, real *out,
@@ -129,8 +147,9 @@ typedef struct batch {
     const uint32_t
         *order; /* (B) which of the given texts is in place b (sorted by falling length) */
     const uint32_t *word; /* (V) vocabulary id of each row */
-    real *rows;           /* (V, D) */
     const int32_t *label; /* (B) in batch order */
+    const void *block;    /* all of these arrays, in one piece: uploaded once */
+    size_t block_bytes;
 } batch;
 
 /* Builds batches from texts of a corpus; owns the scratch that finds distinct words. */
@@ -141,8 +160,13 @@ typedef struct batcher {
 } batcher;
 stet_status batcher_init(batcher *b, const model *m);
 void batcher_deinit(batcher *b);
-/* Texts pick[0..n) of `c`, in memory of `a`. */
+/* Texts pick[0..n) of `c`, in memory of `a`, which is the host's. */
 stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const uint32_t *pick,
                        size_t n, arena *a, batch *out);
+
+/* A pass over a batch: parameters and rows of `w`, which are in the tape's store (NULL: the model's
+ * own, in the host's). Gradients are added to grad (n_values) unless NULL. Dropout is left at 0. */
+stet_status pass_init(pass *p, const model *m, tape *t, const model_weights *w, real *grad,
+                      const batch *x);
 
 #endif

@@ -49,24 +49,35 @@ stet_status stet_model_read(const stet_model *m, const char *text, size_t len, u
 
 /* ---- whole corpora ------------------------------------------------------------------------ */
 
-static stet_status eval_batch(const model *m, batcher *b, const stet_corpus *c,
-                              const uint32_t *pick, size_t n, arena *a, float *logits)
+/* Where an evaluation computes: weights and memory of one store, or NULL and NULL for the model's
+ * own. */
+typedef struct evaluation {
+    const model *m;
+    const model_weights *w;
+    store_arena *values;
+    batcher batches;
+    arena mem;
+} evaluation;
+
+static stet_status eval_batch(evaluation *e, const stet_corpus *c, const uint32_t *pick, size_t n,
+                              float *logits)
 {
+    const model *m = e->m;
+    arena *a = &e->mem;
+    real *y = arena_new(a, real, n * m->n_classes);
+    if (!y)
+        return STET_ENOMEM;
     batch x;
-    TRY(batch_make(b, m, c, pick, n, a, &x));
+    TRY(batch_make(&e->batches, m, c, pick, n, a, &x));
     tape t;
-    tape_init(&t, a, false);
-    node **params;
-    TRY(model_nodes(m, &t, NULL, &params));
-    pass p = {.t = &t,
-              .param = params,
-              .seq = &x.seq,
-              .rows = tape_constant(&t, shape2(x.seq.n_rows, m->dim), x.rows)};
-    const node *y = model_forward(m, &p);
-    TRY(tape_status(&t));
+    tape_init(&t, a, e->values, false);
+    pass p;
+    TRY(pass_init(&p, m, &t, e->w, NULL, &x));
+    const node *out = model_forward(m, &p);
+    TRY(tape_download(&t, out, y));
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < m->n_classes; k++)
-            logits[pick[x.order[i]] * m->n_classes + k] = (float)y->value[i * m->n_classes + k];
+            logits[pick[x.order[i]] * m->n_classes + k] = (float)y[i * m->n_classes + k];
     return STET_OK;
 }
 
@@ -95,38 +106,45 @@ static uint32_t *length_order(const stet_corpus *c)
     return order;
 }
 
-stet_status stet_model_logits(const stet_model *m, const stet_corpus *c, float *logits)
+stet_status model_eval(const model *m, const model_weights *w, store_arena *values,
+                       const stet_corpus *c, float *logits)
 {
     uint32_t *order = length_order(c);
-    batcher b;
-    if (!order || batcher_init(&b, m) != STET_OK) {
+    evaluation e = {.m = m, .w = w, .values = values};
+    if (!order || batcher_init(&e.batches, m) != STET_OK) {
         mem_free(order);
         return STET_ENOMEM;
     }
-    arena a = {0};
     stet_status st = STET_OK;
     for (size_t i = 0; st == STET_OK && i < c->n_texts; i += EVAL_BATCH) {
         const size_t n = c->n_texts - i < EVAL_BATCH ? c->n_texts - i : EVAL_BATCH;
-        const arena_mark start = arena_save(&a);
-        st = eval_batch(m, &b, c, order + i, n, &a, logits);
-        arena_restore(&a, start);
+        const arena_mark start = arena_save(&e.mem);
+        const store_mark held = values ? store_arena_save(values) : (store_mark){0};
+        st = eval_batch(&e, c, order + i, n, logits);
+        arena_restore(&e.mem, start);
+        if (values)
+            store_arena_restore(values, held);
         progress("evaluating", i + n, c->n_texts, NULL);
         if (st == STET_OK)
             st = interrupt_status();
     }
-    arena_deinit(&a);
-    batcher_deinit(&b);
+    arena_deinit(&e.mem);
+    batcher_deinit(&e.batches);
     mem_free(order);
     return st;
+}
+
+stet_status stet_model_logits(const stet_model *m, const stet_corpus *c, float *logits)
+{
+    return model_eval(m, NULL, NULL, c, logits);
 }
 
 stet_status model_logits_of(const model *m, const uint32_t *ids, size_t n, float *logits)
 {
     static const uint32_t first = 0;
     uint32_t *copy = mem_alloc(n, sizeof *copy); /* a corpus is not const */
-    batcher b = {0};
-    stet_status st = copy ? batcher_init(&b, m) : STET_ENOMEM;
-    arena a = {0};
+    evaluation e = {.m = m};
+    stet_status st = copy ? batcher_init(&e.batches, m) : STET_ENOMEM;
     if (st == STET_OK) {
         memcpy(copy, ids, n * sizeof *ids);
         uint64_t start[2] = {0, n};
@@ -137,10 +155,10 @@ stet_status model_logits_of(const model *m, const uint32_t *ids, size_t n, float
                                .ids = copy,
                                .start = start,
                                .label = &none};
-        st = eval_batch(m, &b, &c, &first, 1, &a, logits);
+        st = eval_batch(&e, &c, &first, 1, logits);
     }
-    arena_deinit(&a);
-    batcher_deinit(&b);
+    arena_deinit(&e.mem);
+    batcher_deinit(&e.batches);
     mem_free(copy);
     return st;
 }

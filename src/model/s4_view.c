@@ -58,13 +58,13 @@ static stet_status make_kernel(const model *m, compiled *c)
 {
     arena a = {0};
     tape t;
-    tape_init(&t, &a, false);
+    tape_init(&t, &a, NULL, false);
     node **p;
     stet_status st = model_nodes(m, &t, NULL, &p);
     node **w = st == STET_OK ? p + S4_FIRST_LAYER : NULL;
-    const node *k = w ? op_s4_kernel(&t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT],
-                                     m->max_len)
-                      : NULL;
+    const node *k =
+        w ? op_s4_kernel(&t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT], m->max_len)
+          : NULL;
     if (st == STET_OK)
         st = tape_status(&t);
     c->kernel = mem_aligned(m->max_len * c->H, sizeof *c->kernel);

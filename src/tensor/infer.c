@@ -215,7 +215,7 @@ stet_status op_slice_infer(const node *n, shape *out)
 
 stet_status op_seq_mean_infer(const node *n, shape *out)
 {
-    const seq_index *seq = ((const seq_mean_args *)n->args)->seq;
+    const seq_index *seq = ((const seq_args *)n->args)->seq;
     TRY(expect_sequence(n, seq));
     TRY(op_expect_shape(n, 0, shape2(seq->n_tokens, cols(n->in[0])), "the sequence"));
     *out = shape2(seq->n_texts, cols(n->in[0]));
@@ -282,7 +282,7 @@ stet_status op_kl_infer(const node *n, shape *out)
 
 stet_status op_conv_pool_infer(const node *n, shape *out)
 {
-    const seq_index *seq = ((const conv_pool_args *)n->args)->seq;
+    const seq_index *seq = ((const seq_args *)n->args)->seq;
     const node *x = n->in[0], *w = n->in[1];
     TRY(expect_sequence(n, seq));
     TRY(op_expect_shape(n, 0, shape2(seq->n_rows, cols(x)), "the input"));
@@ -296,7 +296,7 @@ stet_status op_conv_pool_infer(const node *n, shape *out)
 
 stet_status op_bilstm_infer(const node *n, shape *out)
 {
-    const seq_index *seq = ((const bilstm_args *)n->args)->seq;
+    const seq_index *seq = ((const seq_args *)n->args)->seq;
     const size_t d = cols(n->in[0]), h = cols(n->in[2]);
     TRY(expect_sequence(n, seq));
     TRY(op_expect_shape(n, 0, shape2(seq->n_rows, d), "the input"));
@@ -328,7 +328,7 @@ stet_status op_s4_kernel_infer(const node *n, shape *out)
 
 stet_status op_s4_conv_infer(const node *n, shape *out)
 {
-    const seq_index *seq = ((const s4_conv_args *)n->args)->seq;
+    const seq_index *seq = ((const seq_args *)n->args)->seq;
     const size_t h = cols(n->in[0]), len = cols(n->in[1]);
     TRY(expect_sequence(n, seq));
     TRY(op_expect_shape(n, 0, shape2(seq->n_tokens, h), "the input"));

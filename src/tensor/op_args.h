@@ -1,5 +1,6 @@
 /* tensor/op_args.h - the typed parameters of ops: what node.args points to. One struct per op that
- * has any, named after it; the tape copies it into the arena, pointers in it stay borrowed. */
+ * has any, named after it; the tape copies it into the arena, pointers in it stay borrowed. Kernels
+ * follow the addresses in the store (`at`); checks and sizes use the host's. */
 #ifndef TENSOR_OP_ARGS_H
 #define TENSOR_OP_ARGS_H
 
@@ -18,6 +19,7 @@ typedef struct clamp_args {
 typedef struct gather_args {
     const uint32_t *index; /* (n), each below the number of rows of the input */
     size_t n;
+    const uint32_t *at; /* the index in the store */
 } gather_args;
 typedef struct slice_args {
     size_t first, n; /* columns */
@@ -31,23 +33,16 @@ typedef struct layer_norm_args {
 } layer_norm_args;
 typedef struct label_args { /* cross_entropy, bce_logits */
     const int32_t *label;   /* (B) */
+    const int32_t *at;      /* in the store */
 } label_args;
-typedef struct seq_mean_args {
+typedef struct seq_args { /* seq_mean, conv_pool, bilstm, s4_conv */
     const seq_index *seq;
-} seq_mean_args;
+    const seq_index *at; /* its arrays in the store */
+} seq_args;
 
 /* fused sequence ops */
-typedef struct conv_pool_args {
-    const seq_index *seq;
-} conv_pool_args;
-typedef struct bilstm_args {
-    const seq_index *seq;
-} bilstm_args;
 typedef struct s4_kernel_args {
     size_t len; /* L: columns of the result */
 } s4_kernel_args;
-typedef struct s4_conv_args {
-    const seq_index *seq;
-} s4_conv_args;
 
 #endif

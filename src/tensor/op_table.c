@@ -22,5 +22,5 @@ const op_desc op_table[OP_COUNT] = {OP_LIST_GENERIC(GENERIC_ROW) OP_LIST_FUSED(F
 
 bool op_support(const op_desc *op, device dev)
 {
-    return op->forward[dev] && op->backward[dev];
+    return op->forward[dev] && (op->constant || op->backward[dev]);
 }

@@ -4,10 +4,10 @@
 #include "tensor/op_args.h"
 
 #define PUSH(t, op, args, ...)                                                                     \
-    tape_push((t), &op_table[OP_##op], (node *[]){__VA_ARGS__},                                               \
+    tape_push((t), &op_table[OP_##op], (node *[]){__VA_ARGS__},                                    \
               (int)(sizeof((node *[]){__VA_ARGS__}) / sizeof(node *)), (args), sizeof *(args))
 #define PUSH_PLAIN(t, op, ...)                                                                     \
-    tape_push((t), &op_table[OP_##op], (node *[]){__VA_ARGS__},                                               \
+    tape_push((t), &op_table[OP_##op], (node *[]){__VA_ARGS__},                                    \
               (int)(sizeof((node *[]){__VA_ARGS__}) / sizeof(node *)), NULL, 0)
 
 #define UNARY(name)                                                                                \
@@ -62,7 +62,7 @@ UNARY(row_sum)
 
 node *op_gather(tape *t, node *x, const uint32_t *index, size_t n)
 {
-    return PUSH(t, gather, (&(gather_args){index, n}), x);
+    return PUSH(t, gather, (&(gather_args){index, n, tape_twin(t, index, n * sizeof *index)}), x);
 }
 
 node *op_concat(tape *t, node *const *x, int n)
@@ -77,7 +77,7 @@ node *op_slice(tape *t, node *x, size_t first_col, size_t n_cols)
 
 node *op_seq_mean(tape *t, node *x, const seq_index *seq)
 {
-    return PUSH(t, seq_mean, (&(seq_mean_args){seq}), x);
+    return PUSH(t, seq_mean, (&(seq_args){seq, tape_seq(t, seq)}), x);
 }
 
 node *op_dropout(tape *t, node *x, double p, rng *stream)
@@ -93,27 +93,32 @@ node *op_layer_norm(tape *t, node *x, node *gamma, node *beta, double eps)
 UNARY(glu)
 UNARY(log_softmax)
 
+static const int32_t *label_twin(tape *t, const node *logits, const int32_t *label)
+{
+    return logits ? tape_twin(t, label, shape_rows(logits->shape) * sizeof *label) : NULL;
+}
+
 node *op_cross_entropy(tape *t, node *logits, const int32_t *label)
 {
-    return PUSH(t, cross_entropy, (&(label_args){label}), logits);
+    return PUSH(t, cross_entropy, (&(label_args){label, label_twin(t, logits, label)}), logits);
 }
 
 node *op_bce_logits(tape *t, node *logit, const int32_t *label)
 {
-    return PUSH(t, bce_logits, (&(label_args){label}), logit);
+    return PUSH(t, bce_logits, (&(label_args){label, label_twin(t, logit, label)}), logit);
 }
 
 BINARY(kl)
 
 node *op_conv_pool(tape *t, node *rows, node *w, node *b, const seq_index *seq)
 {
-    return PUSH(t, conv_pool, (&(conv_pool_args){seq}), rows, w, b);
+    return PUSH(t, conv_pool, (&(seq_args){seq, tape_seq(t, seq)}), rows, w, b);
 }
 
 node *op_bilstm(tape *t, node *rows, node *const w[8], const seq_index *seq)
 {
-    return PUSH(t, bilstm, (&(bilstm_args){seq}), rows, w[0], w[1], w[2], w[3], w[4], w[5], w[6],
-                w[7]);
+    return PUSH(t, bilstm, (&(seq_args){seq, tape_seq(t, seq)}), rows, w[0], w[1], w[2], w[3], w[4],
+                w[5], w[6], w[7]);
 }
 
 node *op_s4_kernel(tape *t, node *a, node *w, node *p, node *b, node *c, node *log_dt, size_t len)
@@ -123,5 +128,5 @@ node *op_s4_kernel(tape *t, node *a, node *w, node *p, node *b, node *c, node *l
 
 node *op_s4_conv(tape *t, node *u, node *k, node *d, const seq_index *seq)
 {
-    return PUSH(t, s4_conv, (&(s4_conv_args){seq}), u, k, d);
+    return PUSH(t, s4_conv, (&(seq_args){seq, tape_seq(t, seq)}), u, k, d);
 }

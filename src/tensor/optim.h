@@ -1,15 +1,16 @@
-/* tensor/optim.h - optimisers over one flat block of parameters.
+/* tensor/optim.h - optimisers over one flat block of parameters, wherever it lives.
  *
  *     optim o;
- *     TRY(optim_init(&o, &how, n_params));
+ *     TRY(optim_init(&o, &how, store, n_params));
  *     ...
- *     optim_step(&o, groups, n_groups, params, grads);     // grads are left as they are
+ *     TRY(optim_step(&o, groups, n_groups, params, grads));     // grads are left as they are
  *
- * The state is two flat vectors and a counter: saved and restored exactly. */
+ * The state is two flat vectors and a counter: saved and restored exactly. A step does not wait for
+ * the device: the gradient's norm stays there until it is asked for. */
 #ifndef TENSOR_OPTIM_H
 #define TENSOR_OPTIM_H
 
-#include "tensor/tensor.h"
+#include "tensor/store.h"
 
 typedef enum optim_kind { OPTIM_ADAM, OPTIM_ADAMW } optim_kind; /* coupled L2 / decoupled decay */
 typedef enum schedule_kind { SCHEDULE_CONSTANT, SCHEDULE_COSINE, SCHEDULE_STEP } schedule_kind;
@@ -36,17 +37,42 @@ typedef struct param_group {
 
 typedef struct optim {
     optim_options how;
+    store *store;
     size_t n;
-    real *m, *v;   /* (n) first and second moments */
+    real *m, *v;   /* (n) first and second moments, in the store */
+    double *norm;  /* (1) of the last step's gradient before clipping, in the store */
     uint64_t step; /* steps taken */
 } optim;
 
-stet_status optim_init(optim *o, const optim_options *how, size_t n);
+/* Moments of zero in memory of `s`. */
+stet_status optim_init(optim *o, const optim_options *how, store *s, size_t n);
 void optim_deinit(optim *o);
 double schedule_factor(const optim_options *how, uint64_t step);
-/* One step; returns the norm of the gradient before clipping. */
-double optim_step(optim *o, const param_group *groups, size_t n_groups, real *param,
-                  const real *grad);
+/* param and grad are in the store. STET_ENOTSUP: its device has no optimiser. */
+stet_status optim_step(optim *o, const param_group *groups, size_t n_groups, real *param,
+                       const real *grad);
+stet_status optim_norm(const optim *o, double *norm); /* waits for the device */
+
+/* ---- what a device has to bring ----------------------------------------------------------- */
+
+/* One group's step. m = beta1 m + (1 - beta1) g and so on, g = scale grad + l2 w; scale is
+ * clip / norm where that is below 1 and clip is above 0. */
+typedef struct adam_step {
+    real *param, *m, *v; /* whole blocks */
+    const real *grad;
+    size_t first, n;
+    const double *norm;
+    double clip;
+    real l2, shrink; /* coupled and decoupled decay */
+    real beta1, beta2, rate, root_correction, eps;
+} adam_step;
+
+typedef struct optim_device {
+    void (*norm)(const param_group *groups, size_t n, const real *grad, double *norm);
+    void (*adam)(const adam_step *s);
+} optim_device;
+extern const optim_device *const optim_devices[DEV_COUNT]; /* NULL: none */
+extern const optim_device optim_cpu;                       /* cpu/adam.c */
 
 /* Early stopping: larger scores are better, ties keep the earlier. */
 typedef struct early_stop {

@@ -1,4 +1,4 @@
-/* tensor/shape.c - shapes and device names. */
+/* tensor/shape.c - shapes. */
 #include "tensor/tensor.h"
 
 #include <stdio.h>
@@ -52,10 +52,4 @@ const char *shape_text(shape s, char *out, size_t size)
     if (at < size)
         snprintf(out + at, size - at, ")");
     return out;
-}
-
-const char *device_name(device dev)
-{
-    static const char *const names[DEV_COUNT] = {[DEV_CPU] = "cpu", [DEV_CUDA] = "cuda"};
-    return names[dev];
 }

@@ -7,9 +7,23 @@
 
 enum { FIRST_CAP = 64 };
 
-void tape_init(tape *t, arena *mem, bool record)
+/* A range of host memory and its copy in the store. */
+struct tape_copy {
+    const char *host, *at;
+    size_t bytes;
+    tape_copy *next;
+};
+
+void tape_init(tape *t, arena *mem, store_arena *values, bool record)
 {
-    *t = (tape){.mem = mem, .record = record, .dev = DEV_CPU};
+    *t = (tape){.mem = mem, .store = values ? values->store : &host_store, .record = record};
+    t->values = t->store->desc->host ? NULL : values;
+}
+
+/* Memory of the store for this pass. */
+static void *take(const tape *t, size_t count, size_t size)
+{
+    return t->values ? store_arena_alloc(t->values, count, size) : arena_alloc(t->mem, count, size);
 }
 
 stet_status tape_status(const tape *t)
@@ -64,6 +78,73 @@ node *tape_constant(tape *t, shape s, const real *value)
     return tape_input(t, s, (real *)value, NULL); /* no kernel writes to the value of an input */
 }
 
+node *tape_numbers(tape *t, shape s, const real *host)
+{
+    return tape_constant(t, s, tape_twin(t, host, shape_count(s) * sizeof *host));
+}
+
+/* ---- copies of host memory ---------------------------------------------------------------- */
+
+const void *tape_twin(tape *t, const void *host, size_t bytes)
+{
+    if (t->status != STET_OK)
+        return NULL;
+    if (t->store->desc->host)
+        return host;
+    const char *from = host;
+    for (const tape_copy *c = t->copies; c; c = c->next)
+        if (from >= c->host && bytes <= c->bytes && (size_t)(from - c->host) <= c->bytes - bytes)
+            return c->at + (from - c->host);
+    tape_copy *c = arena_new(t->mem, tape_copy, 1);
+    void *at = c ? take(t, bytes, 1) : NULL;
+    if (!at) {
+        tape_fail(t, STET_ENOMEM);
+        return NULL;
+    }
+    store_upload(t->store, at, host, bytes);
+    *c = (tape_copy){from, at, bytes, t->copies};
+    t->copies = c;
+    return at;
+}
+
+const seq_index *tape_seq(tape *t, const seq_index *seq)
+{
+    if (t->store->desc->host || t->status != STET_OK)
+        return seq;
+    seq_index *twin = arena_new(t->mem, seq_index, 1);
+    if (!twin) {
+        tape_fail(t, STET_ENOMEM);
+        return seq;
+    }
+    *twin = *seq;
+    twin->start = tape_twin(t, seq->start, (seq->n_texts + 1) * sizeof *seq->start);
+    twin->row = tape_twin(t, seq->row, seq->n_tokens * sizeof *seq->row);
+    return twin;
+}
+
+/* ---- numbers for the host ----------------------------------------------------------------- */
+
+stet_status tape_read(tape *t, node *const *n, size_t count, double *out)
+{
+    TRY(t->status);
+    const void **from = arena_new(t->mem, const void *, count);
+    real *x = arena_new(t->mem, real, count);
+    if (!from || !x)
+        return tape_fail(t, STET_ENOMEM);
+    for (size_t i = 0; i < count; i++)
+        from[i] = n[i]->value;
+    TRY(store_gather(t->store, x, from, count, sizeof *x));
+    for (size_t i = 0; i < count; i++)
+        out[i] = (double)x[i];
+    return STET_OK;
+}
+
+stet_status tape_download(tape *t, const node *n, real *host)
+{
+    TRY(t->status);
+    return store_download(t->store, host, n->value, shape_count(n->shape) * sizeof *host);
+}
+
 static bool shape_fits(shape s)
 {
     size_t count = sizeof(real);
@@ -76,7 +157,15 @@ static bool shape_fits(shape s)
 static stet_status missing_kernel(const tape *t, const op_desc *op, const char *pass)
 {
     return error_set(STET_ENOTSUP, "op %s has no %s kernel on %s", op->name, pass,
-                     device_name(t->dev));
+                     t->store->desc->name);
+}
+
+static stet_status run_kernel(tape *t, op_kernel *kernel, node *n)
+{
+    store_enter(t->store);
+    const stet_status st = kernel(t, n);
+    store_leave(t->store);
+    return st;
 }
 
 static stet_status run_forward(tape *t, node *n)
@@ -85,10 +174,11 @@ static stet_status run_forward(tape *t, node *n)
     TRY(d->infer(n, &n->shape));
     if (!shape_fits(n->shape))
         return error_set(STET_ENOMEM, "%s: result too large", d->name);
-    n->value = arena_new(t->mem, real, shape_count(n->shape));
-    if (!n->value)
-        return STET_ENOMEM;
-    return d->forward[t->dev] ? d->forward[t->dev](t, n) : missing_kernel(t, n->op, "forward");
+    op_kernel *kernel = d->forward[t->store->desc->kernels];
+    if (!kernel)
+        return missing_kernel(t, d, "forward");
+    n->value = take(t, shape_count(n->shape), sizeof *n->value);
+    return n->value ? run_kernel(t, kernel, n) : STET_ENOMEM;
 }
 
 node *tape_push(tape *t, const op_desc *op, node *const *in, int n_in, const void *args,
@@ -114,7 +204,11 @@ node *tape_push(tape *t, const op_desc *op, node *const *in, int n_in, const voi
     memcpy(ins, in, (size_t)n_in * sizeof *ins);
     if (args_size)
         memcpy(own_args, args, args_size);
-    *n = (node){.op = op, .n_in = n_in, .in = ins, .needs_grad = needs_grad, .args = own_args};
+    *n = (node){.op = op,
+                .n_in = n_in,
+                .in = ins,
+                .needs_grad = needs_grad && !op->constant,
+                .args = own_args};
 
     stet_status st = run_forward(t, n);
     if (st == STET_OK && !append(t, n))
@@ -134,13 +228,13 @@ static stet_status prepare_gradients(tape *t, node *n, bool fills)
             continue;
         const size_t count = shape_count(x->shape);
         if (!x->grad) {
-            x->grad = arena_new(t->mem, real, count);
+            x->grad = take(t, count, sizeof *x->grad);
             if (!x->grad)
                 return STET_ENOMEM;
             x->grad_fresh = true;
         }
         if (!fills && grad_is_fresh(x))
-            memset(x->grad, 0, count * sizeof *x->grad);
+            store_clear(t->store, x->grad, count * sizeof *x->grad);
     }
     return STET_OK;
 }
@@ -148,10 +242,26 @@ static stet_status prepare_gradients(tape *t, node *n, bool fills)
 static stet_status run_backward(tape *t, node *n)
 {
     const op_desc *d = n->op;
-    if (!d->backward[t->dev])
-        return missing_kernel(t, n->op, "backward");
+    op_kernel *kernel = d->backward[t->store->desc->kernels];
+    if (!kernel)
+        return missing_kernel(t, d, "backward");
     TRY(prepare_gradients(t, n, d->fills));
-    return d->backward[t->dev](t, n);
+    return run_kernel(t, kernel, n);
+}
+
+/* The derivative of the loss by itself; an input's block may hold something already. */
+static stet_status seed(tape *t, node *loss)
+{
+    real one = 0;
+    if (loss->grad)
+        TRY(store_download(t->store, &one, loss->grad, sizeof one));
+    else
+        loss->grad = take(t, 1, sizeof *loss->grad);
+    if (!loss->grad)
+        return STET_ENOMEM;
+    one += 1;
+    store_upload(t->store, loss->grad, &one, sizeof one);
+    return STET_OK;
 }
 
 stet_status tape_backward(tape *t, node *loss)
@@ -167,11 +277,9 @@ stet_status tape_backward(tape *t, node *loss)
     for (size_t i = 0; i < t->n; i++) /* so that a tape may be walked from several losses */
         if (t->nodes[i]->op)
             t->nodes[i]->grad = NULL;
-    if (!loss->grad)
-        loss->grad = arena_znew(t->mem, real, 1);
-    if (!loss->grad)
-        return tape_fail(t, STET_ENOMEM);
-    loss->grad[0] += 1;
+    const stet_status seeded = seed(t, loss);
+    if (seeded != STET_OK)
+        return tape_fail(t, seeded);
 
     for (size_t i = t->n; i-- > 0;) {
         node *n = t->nodes[i];

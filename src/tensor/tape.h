@@ -1,21 +1,25 @@
 /* tensor/tape.h - a define-by-run reverse-mode tape.
  *
  *     tape t;
- *     tape_init(&t, &step_arena, true);
- *     node *x = tape_input(&t, shape2(64, 300), batch_values, NULL);
+ *     tape_init(&t, &step_arena, NULL, true);
+ *     node *x = tape_numbers(&t, shape2(64, 300), batch_values);
  *     node *w = tape_input(&t, w_shape, w_values, w_grad);     // gradients are ADDED to w_grad
  *     node *loss = op_cross_entropy(&t, op_matmul(&t, x, false, w, true), labels);
  *     TRY(tape_backward(&t, loss));                            // also reports any earlier failure
  *
  * A failing op returns NULL and leaves its status in the tape; ops on NULL inputs do nothing and
  * return NULL, so a forward pass reads like the paper and is checked once (tape_status or
- * tape_backward). Nodes, values and gradients live in the arena. Forward kernels run at once. */
+ * tape_backward). Forward kernels run at once.
+ *
+ * Values and gradients are addresses in the tape's store (store.h): kernels follow them, other code
+ * does not, and reads numbers with tape_read. Nodes, arguments and index arrays are the host's. */
 #ifndef TENSOR_TAPE_H
 #define TENSOR_TAPE_H
 
 #include "base/arena.h"
 #include "base/rng.h"
 #include "tensor/op_list.h"
+#include "tensor/store.h"
 #include "tensor/tensor.h"
 
 typedef struct op_desc op_desc;
@@ -25,28 +29,49 @@ struct node {
     int n_in;
     node **in;
     shape shape;
-    real *value;
-    real *grad; /* NULL where no gradient is wanted; zeroed before the backward walk reaches it */
+    real *value; /* in the store */
+    real *
+        grad; /* in the store; NULL where no gradient is wanted; zeroed before the backward walk reaches it */
     bool needs_grad;
     bool grad_fresh; /* the block was just allocated and holds nothing yet: see op_desc.fills */
     void *args;      /* the op's typed parameters, a copy in the arena */
     void *saved;     /* what forward keeps for backward, in the arena */
 };
 
+typedef struct tape_copy tape_copy;
 typedef struct tape {
-    arena *mem;
-    node **nodes; /* in order of creation */
+    arena *mem; /* the host's: nodes, arguments, scratch of CPU kernels */
+    store *store;
+    store_arena *values; /* of the store; NULL: the store is the host's, and its memory is `mem` */
+    node **nodes;        /* in order of creation */
     size_t n, cap;
     bool record; /* false: inference, no gradients will be asked for */
-    device dev;
+    tape_copy *copies;
     stet_status status;
 } tape;
 
-void tape_init(tape *t, arena *mem, bool record);
+/* `values` is memory of the store in which the tape computes; NULL: the host's. */
+void tape_init(tape *t, arena *mem, store_arena *values, bool record);
 stet_status tape_status(const tape *t);
-node *tape_input(tape *t, shape s, real *value,
-                 real *grad); /* both borrowed; grad NULL: constant */
+/* Both borrowed, both in the store; grad NULL: constant. */
+node *tape_input(tape *t, shape s, real *value, real *grad);
 node *tape_constant(tape *t, shape s, const real *value);
+/* A constant from host memory, which stays as it is until the backward pass. */
+node *tape_numbers(tape *t, shape s, const real *host);
+
+/* What kernels read of host memory (indices, labels): the address in the store of a copy of `bytes`
+ * bytes at `host`, which stay as they are until the backward pass; `host` itself where the store is
+ * the host's. A range inside one that was copied before is found there: copy a batch's block once,
+ * then ask for its parts. NULL on a failed tape. */
+const void *tape_twin(tape *t, const void *host, size_t bytes);
+/* The same for a seq_index: the index with its arrays in the store. */
+const seq_index *tape_seq(tape *t, const seq_index *seq);
+
+/* The numbers of nodes with one element each, with one wait for the device. */
+stet_status tape_read(tape *t, node *const *n, size_t count, double *out);
+/* All numbers of a node, as float or whatever `real` is. */
+stet_status tape_download(tape *t, const node *n, real *host);
+
 /* d loss / d every input that has a gradient block, added to it. `loss` has one element; its seed is
  * 1. Gradients of results are scratch: ops hand their blocks on. */
 stet_status tape_backward(tape *t, node *loss);
@@ -68,6 +93,7 @@ struct op_desc {
     const char *name;
     int n_in; /* -1: any */
     bool fills;
+    bool constant; /* its result is never differentiated: no backward kernels */
     stet_status (*infer)(const node *n, shape *out); /* operands are checked here, once */
     op_kernel *forward[DEV_COUNT], *backward[DEV_COUNT];
 };

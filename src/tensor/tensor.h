@@ -34,10 +34,10 @@ bool shape_equal(shape a, shape b);
 const char *shape_text(shape s, char *out, size_t size); /* "(64, 300)" */
 
 typedef enum device { DEV_CPU, DEV_CUDA, DEV_COUNT } device;
-const char *device_name(device dev); /* "cpu", "cuda" */
 
 /* Where the words of each text are: position p of text b reads input row row[start[b] + p].
- * Texts are sorted by falling length, none is empty; nothing is padded. Borrowed by ops. */
+ * Texts are sorted by falling length, none is empty; nothing is padded. Borrowed by ops. The arrays
+ * are the host's, except in a twin that the tape made for kernels (tape_seq). */
 typedef struct seq_index {
     size_t n_texts;        /* B */
     size_t n_tokens;       /* T = start[B] */

@@ -69,11 +69,9 @@ static stet_status timed_steps(run_state *r, size_t steps, double *loss, size_t 
         const uint32_t *pick;
         const size_t n = batch_of(r, s, &pick);
         double l;
-        const arena_mark mark = arena_save(&r->step_mem);
-        const stet_status st = run_forward_backward(r, pick, n, &l);
-        arena_restore(&r->step_mem, mark);
-        TRY(st);
-        optim_step(&r->opt, r->groups, r->n_groups, r->p.m->value, r->grad);
+        step_metrics metrics;
+        TRY(run_forward_backward(r, pick, n, &l, &metrics));
+        TRY(optim_step(&r->opt, r->groups, r->n_groups, r->w.value, r->grad));
         r->at.step++;
         if (s < n_loss)
             loss[s] = l;

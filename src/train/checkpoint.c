@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/mem.h"
 #include "tensor/safetensors.h"
 #include "train/run_state.h"
 
-enum { N_INT = 7, N_REAL = 4, N_TENSORS = 5 };
+enum { N_INT = 7, N_REAL = 4 };
 
 static void fingerprint_text(const run_state *r, char out[17])
 {
@@ -23,28 +24,39 @@ static real *own_state(const run_state *r, size_t i, char name[64], size_t *n)
     return d->saved ? d->saved(r->defenses.d[i].state, n) : NULL;
 }
 
-stet_status checkpoint_save(run_state *r)
+/* The blocks that live in the run's store, and their names in the file. */
+enum { N_BLOCKS = 3 };
+static const char *const block_name[N_BLOCKS] = {"params", "adam.m", "adam.v"};
+
+static real *block_at(const run_state *r, int i)
 {
-    const model *m = r->p.m;
+    return i == 0 ? r->w.value : i == 1 ? r->opt.m : r->opt.v;
+}
+
+/* `host` (N_BLOCKS, n_values) has room for the blocks. */
+static stet_status write_all(run_state *r, real *host)
+{
+    const size_t count = r->p.m->n_values;
     const int64_t ints[N_INT] = {(int64_t)r->at.epoch,       (int64_t)r->at.step_in_epoch,
                                  (int64_t)r->at.step,        (int64_t)r->at.log_size,
                                  (int64_t)r->opt.step,       (int64_t)r->stop.epoch,
                                  (int64_t)r->stop.best_epoch};
     const double reals[N_REAL] = {r->at.loss_sum, r->at.train_loss, r->at.valid_loss, r->stop.best};
-    st_tensor t[N_TENSORS + MAX_DEFENSES] = {
-        {"params", ST_REAL, shape1(m->n_values), m->value},
-        {"adam.m", ST_REAL, shape1(m->n_values), r->opt.m},
-        {"adam.v", ST_REAL, shape1(m->n_values), r->opt.v},
-        {"position", ST_I64, shape1(N_INT), ints},
-        {"scores", ST_F64, shape1(N_REAL), reals},
-    };
+    st_tensor t[N_BLOCKS + 2 + MAX_DEFENSES];
     char name[MAX_DEFENSES][64];
-    size_t n = N_TENSORS;
+    size_t n = 0;
+    for (int i = 0; i < N_BLOCKS; i++) {
+        real *block = host + (size_t)i * count;
+        TRY(store_download(r->store, block, block_at(r, i), count * sizeof *block));
+        t[n++] = (st_tensor){block_name[i], ST_REAL, shape1(count), block};
+    }
+    t[n++] = (st_tensor){"position", ST_I64, shape1(N_INT), ints};
+    t[n++] = (st_tensor){"scores", ST_F64, shape1(N_REAL), reals};
     for (size_t i = 0; i < r->defenses.n; i++) {
-        size_t count;
-        const real *own = own_state(r, i, name[i], &count);
+        size_t own_count;
+        const real *own = own_state(r, i, name[i], &own_count);
         if (own)
-            t[n++] = (st_tensor){name[i], ST_REAL, shape1(count), own};
+            t[n++] = (st_tensor){name[i], ST_REAL, shape1(own_count), own};
     }
     char print[17];
     fingerprint_text(r, print);
@@ -52,7 +64,15 @@ stet_status checkpoint_save(run_state *r)
     return st_write(r->checkpoint_path, t, n, metadata);
 }
 
-static stet_status read_all(run_state *r, const st_file *f)
+stet_status checkpoint_save(run_state *r)
+{
+    real *host = mem_aligned(N_BLOCKS * r->p.m->n_values, sizeof *host);
+    const stet_status st = host ? write_all(r, host) : STET_ENOMEM;
+    mem_free_aligned(host);
+    return st;
+}
+
+static stet_status read_all(run_state *r, const st_file *f, real *host)
 {
     char print[17];
     fingerprint_text(r, print);
@@ -65,9 +85,10 @@ static stet_status read_all(run_state *r, const st_file *f)
     const shape all = shape1(r->p.m->n_values);
     int64_t ints[N_INT];
     double reals[N_REAL];
-    TRY(st_read(f, "params", all, r->p.m->value));
-    TRY(st_read(f, "adam.m", all, r->opt.m));
-    TRY(st_read(f, "adam.v", all, r->opt.v));
+    for (int i = 0; i < N_BLOCKS; i++) {
+        TRY(st_read(f, block_name[i], all, host));
+        store_upload(r->store, block_at(r, i), host, shape_count(all) * sizeof *host);
+    }
     TRY(st_read_bytes(f, "position", ST_I64, N_INT, ints));
     TRY(st_read_bytes(f, "scores", ST_F64, N_REAL, reals));
     for (size_t i = 0; i < r->defenses.n; i++) {
@@ -100,7 +121,9 @@ stet_status checkpoint_load(run_state *r)
         return error_set(STET_EIO, "%s: no checkpoint to resume from", r->checkpoint_path);
     st_file f;
     TRY(st_open(&f, r->checkpoint_path));
-    const stet_status st = read_all(r, &f);
+    real *host = mem_aligned(r->p.m->n_values, sizeof *host);
+    const stet_status st = host ? read_all(r, &f, host) : STET_ENOMEM;
+    mem_free_aligned(host);
     st_close(&f);
     return st;
 }

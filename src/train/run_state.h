@@ -25,7 +25,10 @@ typedef struct run_state {
     prepared p;
     defense_list defenses;
 
-    real *grad; /* (n_values) */
+    store *store;       /* where the steps compute */
+    model_weights w;    /* the model's numbers there */
+    real *grad;         /* (n_values) there */
+    store_arena values; /* of one step, there */
     optim opt;
     param_group *groups; /* (n_groups) */
     size_t n_groups;
@@ -47,8 +50,9 @@ typedef struct run_state {
 /* train.c */
 stet_status run_set_up(run_state *r);
 stet_status run_order(run_state *r); /* draws the order of the current epoch */
-stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n,
-                                 double *loss); /* gradients in r->grad */
+/* Gradients in r->grad; the loss and the defences' numbers. */
+stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n, double *loss,
+                                 step_metrics *metrics);
 void run_tear_down(run_state *r);
 
 /* folder.c */

@@ -61,23 +61,20 @@ stet_status run_order(run_state *r)
 
 /* ---- one step ----------------------------------------------------------------------------- */
 
-stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n, double *loss)
+static stet_status forward_backward(run_state *r, const uint32_t *pick, size_t n, double *loss,
+                                    step_metrics *metrics)
 {
     const model *m = r->p.m;
     batch x;
     TRY(batch_make(&r->batches, m, &r->p.train, pick, n, &r->step_mem, &x));
     tape t;
-    tape_init(&t, &r->step_mem, true);
-    node **params;
-    memset(r->grad, 0, m->n_values * sizeof *r->grad);
-    TRY(model_nodes(m, &t, r->grad, &params));
+    pass p;
+    tape_init(&t, &r->step_mem, &r->values, true);
+    store_clear(r->store, r->grad, m->n_values * sizeof *r->grad);
+    TRY(pass_init(&p, m, &t, &r->w, r->grad, &x));
     rng drops = rng_stream(r->a->seed, STREAM_DROPOUT, r->at.step);
-    pass p = {.t = &t,
-              .param = params,
-              .rows = tape_constant(&t, shape2(x.seq.n_rows, m->dim), x.rows),
-              .seq = &x.seq,
-              .dropout = r->dropout,
-              .stream = &drops};
+    p.dropout = r->dropout;
+    p.stream = &drops;
     step_view v = {.m = m,
                    .p = &p,
                    .x = &x,
@@ -86,21 +83,30 @@ stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n, d
                    .seed = r->a->seed};
     node *y = defense_list_loss(&r->defenses, &v);
     TRY(tape_backward(&t, y));
-    *loss = (double)y->value[0];
-    return STET_OK;
+    return defense_list_metrics(&r->defenses, &t, y, loss, metrics);
+}
+
+stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n, double *loss,
+                                 step_metrics *metrics)
+{
+    const arena_mark start = arena_save(&r->step_mem);
+    const store_mark held = store_arena_save(&r->values);
+    const stet_status st = forward_backward(r, pick, n, loss, metrics);
+    store_arena_restore(&r->values, held);
+    arena_restore(&r->step_mem, start);
+    return st;
 }
 
 static stet_status train_step(run_state *r)
 {
     const size_t first = (size_t)r->at.step_in_epoch * r->a->batch,
                  left = r->p.train.n_texts - first;
-    double loss = 0;
-    const arena_mark start = arena_save(&r->step_mem);
-    const stet_status st =
-        run_forward_backward(r, r->order + first, left < r->a->batch ? left : r->a->batch, &loss);
-    arena_restore(&r->step_mem, start);
-    TRY(st);
-    const double norm = optim_step(&r->opt, r->groups, r->n_groups, r->p.m->value, r->grad);
+    double loss, norm;
+    step_metrics metrics;
+    TRY(run_forward_backward(r, r->order + first, left < r->a->batch ? left : r->a->batch, &loss,
+                             &metrics));
+    TRY(optim_step(&r->opt, r->groups, r->n_groups, r->w.value, r->grad));
+    TRY(optim_norm(&r->opt, &norm));
     r->at.step++;
     if (!isfinite(loss) || !isfinite(norm))
         return error_set(STET_EFORMAT,
@@ -109,8 +115,6 @@ static stet_status train_step(run_state *r)
                          loss, norm, (unsigned long long)r->at.step);
     r->at.step_in_epoch++;
     r->at.loss_sum += loss;
-    step_metrics metrics;
-    defense_list_metrics(&r->defenses, &metrics);
     return journal_step(r, loss, norm, &metrics);
 }
 
@@ -120,7 +124,7 @@ static stet_status validate(run_state *r, stet_scores *out)
 {
     const stet_corpus *c = &r->p.valid;
     float *logits = mem_alloc(c->n_texts * r->p.m->n_classes, sizeof *logits);
-    stet_status st = logits ? stet_model_logits(r->p.m, c, logits) : STET_ENOMEM;
+    stet_status st = logits ? model_eval(r->p.m, &r->w, &r->values, c, logits) : STET_ENOMEM;
     if (st == STET_OK)
         st = stet_scores_of(logits, c->label, c->n_texts, r->p.m->n_classes, out);
     mem_free(logits);
@@ -134,6 +138,7 @@ static stet_status save_best(run_state *r)
     r->p.m->extra = training ? json_pack("{s:o}", "training", training) : NULL;
     if (!r->p.m->extra)
         return error_set(STET_ENOMEM, "out of memory for the configuration");
+    TRY(weights_fetch(&r->w, r->p.m));
     return stet_model_save(r->p.m, r->a->out);
 }
 
@@ -240,8 +245,9 @@ static stet_status check_args(const stet_train_args *a)
 stet_status run_set_up(run_state *r)
 {
     const stet_train_args *a = r->a;
-    TRY(defense_list_init(&r->defenses, a->defense,
-                          a->defense_settings)); /* before the long reading */
+    /* before the long reading */
+    TRY(store_open(a->device, &r->store));
+    TRY(defense_list_init(&r->defenses, a->defense, a->defense_settings));
     TRY(prepare(a, &r->p));
     TRY(defense_list_start(&r->defenses, r->p.m, r->p.subst));
     TRY(make_groups(r));
@@ -255,8 +261,10 @@ stet_status run_set_up(run_state *r)
     how.schedule = (schedule_kind)a->schedule;
     how.total_steps = r->steps_per_epoch * a->epochs;
     how.step_every = how.total_steps / 3 + 1;
-    TRY(optim_init(&r->opt, &how, n));
-    r->grad = mem_aligned(n, sizeof *r->grad);
+    TRY(weights_init(&r->w, r->p.m, r->store));
+    TRY(optim_init(&r->opt, &how, r->store, n));
+    r->values.store = r->store;
+    r->grad = store_alloc(r->store, n, sizeof *r->grad);
     r->order = mem_alloc(r->p.train.n_texts, sizeof *r->order);
     if (!r->grad || !r->order)
         return STET_ENOMEM;
@@ -339,8 +347,12 @@ void run_tear_down(run_state *r)
     mem_free(r->checkpoint_path);
     mem_free(r->order);
     mem_free(r->groups);
-    mem_free_aligned(r->grad);
     optim_deinit(&r->opt);
+    weights_deinit(&r->w);
+    if (r->store)
+        store_release(r->store, r->grad);
+    store_arena_deinit(&r->values);
+    store_close(r->store);
     batcher_deinit(&r->batches);
     arena_deinit(&r->step_mem);
     prepared_deinit(&r->p);

@@ -36,7 +36,7 @@ TEST(reading_a_text_gives_the_states_of_the_model)
     node **params;
     const uint32_t start[2] = {0, N};
     const seq_index seq = {1, N, m->n_words, N, start, x.index};
-    tape_init(&t, &mem, false);
+    tape_init(&t, &mem, NULL, false);
     CHECK_OK(model_nodes(m, &t, NULL, &params));
     pass p = {.t = &t,
               .param = params,
@@ -56,16 +56,16 @@ TEST(reading_a_text_gives_the_states_of_the_model)
     stet_model_free(m);
 }
 
-static void own_box(state_box *b, real store[4][H])
+static void own_box(state_box *b, real ends[4][H])
 {
-    *b = (state_box){store[0], store[1], store[2], store[3]};
+    *b = (state_box){ends[0], ends[1], ends[2], ends[3]};
 }
 
 TEST(observed_boxes_hold_what_was_seen_and_forget_slowly)
 {
-    real store[4][H] = {{0}}, h[2 * H], c[2 * H];
+    real ends[4][H] = {{0}}, h[2 * H], c[2 * H];
     state_box b;
-    own_box(&b, store);
+    own_box(&b, ends);
     for (size_t i = 0; i < 2 * H; i++) {
         h[i] = (real)i / 100;
         c[i] = -(real)i;
@@ -84,10 +84,10 @@ TEST(observed_boxes_hold_what_was_seen_and_forget_slowly)
 
 TEST(local_boxes_stay_within_what_h_can_be)
 {
-    real store[4][H];
+    real ends[4][H];
     const real h[H] = {0, 0.99f, -0.99f, 0.5f}, c[H] = {0, 3};
     state_box b;
-    own_box(&b, store);
+    own_box(&b, ends);
     box_around(&b, H, h, c, 0.05);
     CHECK_NEAR(b.h_lo[0], -0.05, 1e-6);
     CHECK(b.h_hi[1] == 1 && b.h_lo[2] == -1);
@@ -98,9 +98,9 @@ TEST(local_boxes_stay_within_what_h_can_be)
 TEST(no_text_leaves_the_invariant)
 {
     static text x;
-    real store[4][H];
+    real ends[4][H];
     state_box b;
-    own_box(&b, store);
+    own_box(&b, ends);
     double used = 0;
     for (uint64_t seed = 0; seed < 20; seed++) {
         rng r = rng_stream(32, STREAM_TEST, seed);
@@ -177,7 +177,7 @@ TEST(hulls_hold_a_word_and_its_substitutes)
     table_hull(m, all_lo, all_hi);
     mean_deviation(&sets, m, eta);
     for (size_t j = 0; j < SMALL_DIM; j++) {
-        const float *t = m->table + j;
+        const real *t = m->table + j;
         double least = t[w1 * SMALL_DIM], most = least, far = 0;
         for (int k = 0; k < 3; k++) {
             least = fmin(least, t[others[k] * SMALL_DIM]);

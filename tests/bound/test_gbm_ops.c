@@ -4,12 +4,11 @@
 #include "model/small_model.h"
 #include "test.h"
 
-enum { MAX_H = 8 };
+enum { H = 7 }; /* of the small bilstm */
 
 /* Boxes for both directions of the small bilstm; other models do not look. */
 typedef struct boxes {
-    real v[2][SMALL_DIM], h[2][MAX_H], c[2][MAX_H], eta[SMALL_DIM];
-    lstm_boxes both[2];
+    real v[2][SMALL_DIM], state[4][H], eta[SMALL_DIM];
 } boxes;
 
 static void make_boxes(boxes *b, rng *r)
@@ -19,25 +18,33 @@ static void make_boxes(boxes *b, rng *r)
         b->v[0][i] = (real)(at - half), b->v[1][i] = (real)(at + half);
         b->eta[i] = (real)(0.2 * rng_double(r));
     }
-    for (size_t i = 0; i < MAX_H; i++) {
-        b->h[0][i] = (real)-rng_double(r), b->h[1][i] = (real)rng_double(r);
-        b->c[0][i] = (real)(-2 * rng_double(r)), b->c[1][i] = (real)(2 * rng_double(r));
+    for (size_t i = 0; i < H; i++) {
+        b->state[0][i] = (real)-rng_double(r), b->state[1][i] = (real)rng_double(r);
+        b->state[2][i] = (real)(-2 * rng_double(r)), b->state[3][i] = (real)(2 * rng_double(r));
     }
-    b->both[0] = b->both[1] = (lstm_boxes){b->v[0], b->v[1], b->h[0], b->h[1], b->c[0], b->c[1]};
 }
 
-static double term_of(const model *m, const gbm_term_args *a, real *grad, gbm_report *report)
+/* The term and, where `part` is given, its parts. */
+static double term_of(const model *m, gbm_term_args a, const boxes *b, real *grad, double *part)
 {
     arena mem = {0};
     tape t;
     node **params;
-    tape_init(&t, &mem, grad != NULL);
+    gbm_report report;
+    tape_init(&t, &mem, NULL, grad != NULL);
     CHECK_OK(model_nodes(m, &t, grad, &params));
-    node *y = gbm_term(m, &t, params, a, report);
+    if (b) {
+        a.words = tape_numbers(&t, shape2(2, SMALL_DIM), b->v[0]);
+        a.state[0] = a.state[1] = tape_numbers(&t, shape2(4, H), b->state[0]);
+        a.eta = tape_numbers(&t, shape1(SMALL_DIM), b->eta);
+    }
+    node *y = gbm_term(m, &t, params, &a, &report);
     CHECK_OK(tape_status(&t));
     CHECK_EQ(shape_count(y->shape), 1);
     if (grad)
         CHECK_OK(tape_backward(&t, y));
+    for (int p = 0; part && p < GBM_PARTS; p++)
+        part[p] = report.part[p] ? (double)report.part[p]->value[0] : 0;
     const double v = (double)y->value[0];
     arena_deinit(&mem);
     return v;
@@ -60,13 +67,11 @@ TEST(gradients_of_every_term_equal_finite_differences)
         model *m = small_model(kind, classes, 3);
         static boxes b;
         make_boxes(&b, &r);
-        const gbm_term_args a = {
-            .of = of, .k = {1, 0.6, 0.3}, .boxes = b.both, .eta = b.eta, .steps = 6, .rho0 = 0.1};
-        gbm_report report;
+        const gbm_term_args a = {.of = of, .k = {1, 0.6, 0.3}, .steps = 6, .rho0 = 0.1};
         real *grad = mem_zalloc(m->n_values, sizeof *grad),
              *step = mem_zalloc(m->n_values, sizeof *step);
         CHECK(grad && step);
-        term_of(m, &a, grad, &report);
+        term_of(m, a, &b, grad, NULL);
         double slope = 0, size = 0, error = INFINITY;
         for (size_t i = 0; i < m->n_values; i++) {
             slope += grad[i] * (step[i] = rng_normal(&r) / 10);
@@ -78,7 +83,7 @@ TEST(gradients_of_every_term_equal_finite_differences)
             for (int s = 0; s < 2; s++) {
                 for (size_t i = 0; i < m->n_values; i++)
                     m->value[i] += (s ? 2 * e : -e) * step[i];
-                side[s] = term_of(m, &a, NULL, &report);
+                side[s] = term_of(m, a, &b, NULL, NULL);
             }
             for (size_t i = 0; i < m->n_values; i++)
                 m->value[i] -= e * step[i];
@@ -108,7 +113,7 @@ static void logits_of(const model *m, real *rows, size_t n, double out[2])
     for (size_t i = 0; i < n; i++)
         index[i] = (uint32_t)i;
     const seq_index seq = {1, n, n, n, start, index};
-    tape_init(&t, &mem, false);
+    tape_init(&t, &mem, NULL, false);
     CHECK_OK(model_nodes(m, &t, NULL, &params));
     pass p = {
         .t = &t, .param = params, .rows = tape_constant(&t, shape2(n, m->dim), rows), .seq = &seq};
@@ -131,9 +136,8 @@ static double column(const model *m, size_t c)
             for (size_t i = 0; i < shape_count(m->params[p].shape); i++)
                 if (i / m->params[p].shape.dim[2] % m->dim != c)
                     m->value[m->params[p].first + i] = 0;
-    gbm_report report;
-    const double v =
-        term_of(m, &(gbm_term_args){.of = GBM_OF_LOGITS, .k = {1, 1, 1}}, NULL, &report);
+    const gbm_term_args a = {.of = GBM_OF_LOGITS, .k = {1, 1, 1}};
+    const double v = term_of(m, a, NULL, NULL, NULL);
     memcpy(m->value, keep, m->n_values * sizeof *keep);
     mem_free(keep);
     return v;
@@ -184,16 +188,15 @@ TEST(parts_add_up_to_the_layer_term)
         model *m = small_model(kind, classes, 4);
         static boxes b;
         make_boxes(&b, &r);
-        gbm_term_args a = {.of = of, .k = {1, 1, 1}, .boxes = b.both};
-        gbm_report report;
-        const double all = term_of(m, &a, NULL, &report);
-        CHECK(report.parts_known);
-        CHECK_NEAR(report.part[GBM_V] + report.part[GBM_H] + report.part[GBM_C], all, 1e-4 * all);
+        gbm_term_args a = {.of = of, .k = {1, 1, 1}};
+        double sum[GBM_PARTS];
+        const double all = term_of(m, a, &b, NULL, sum);
+        CHECK_NEAR(sum[GBM_V] + sum[GBM_H] + sum[GBM_C], all, 1e-4 * all);
         for (int part = 0; part < GBM_PARTS; part++) {
             gbm_term_args one = a;
             memset(one.k, 0, sizeof one.k);
             one.k[part] = 2;
-            CHECK_NEAR(term_of(m, &one, NULL, &report), 2 * report.part[part], 1e-4 * all);
+            CHECK_NEAR(term_of(m, one, &b, NULL, NULL), 2 * sum[part], 1e-4 * all);
         }
         CHECK(gbm_entries(m, GBM_OF_LAYER) >= 24 && gbm_entries(m, GBM_OF_LOGITS) >= SMALL_DIM);
         stet_model_free(m);
@@ -206,7 +209,7 @@ TEST(the_head_is_averaged_over_pairs_of_classes)
     arena mem = {0};
     tape t;
     node **params;
-    tape_init(&t, &mem, false);
+    tape_init(&t, &mem, NULL, false);
     CHECK_OK(model_nodes(m, &t, NULL, &params));
     const node *omega = gbm_head(m, &t, params);
     const size_t F = m->desc->n_features(m);
@@ -228,7 +231,7 @@ TEST(gain_and_contraction_are_for_recurrent_models)
             tape t;
             node **params;
             gbm_report report;
-            tape_init(&t, &mem, true);
+            tape_init(&t, &mem, NULL, true);
             CHECK_OK(model_nodes(m, &t, NULL, &params));
             CHECK(!gbm_term(m, &t, params, &(gbm_term_args){.of = of}, &report));
             CHECK_FAILS(tape_status(&t), STET_EUSAGE, small_kinds[kind].name);
@@ -246,16 +249,14 @@ TEST(threads_do_not_change_a_bit)
         model *m = small_model(kind, classes, 6);
         static boxes b;
         make_boxes(&b, &r);
-        const gbm_term_args a = {
-            .of = of, .k = {1, 1, 1}, .boxes = b.both, .eta = b.eta, .steps = 5};
+        const gbm_term_args a = {.of = of, .k = {1, 1, 1}, .steps = 5};
         real *grad[2];
         double v[2];
-        gbm_report report;
         for (int i = 0; i < 2; i++) {
             stet_set_threads(i + 1);
             grad[i] = mem_zalloc(m->n_values, sizeof(real));
             CHECK(grad[i]);
-            v[i] = term_of(m, &a, grad[i], &report);
+            v[i] = term_of(m, a, &b, grad[i], NULL);
         }
         CHECK(v[0] == v[1] && memcmp(grad[0], grad[1], m->n_values * sizeof(real)) == 0);
         mem_free(grad[0]);

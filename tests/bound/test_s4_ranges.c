@@ -38,7 +38,7 @@ TEST(ranges_of_gelu_are_exact)
         arena mem = {0};
         tape t;
         draw(&v, &r, width);
-        tape_init(&t, &mem, false);
+        tape_init(&t, &mem, NULL, false);
         const node *y = op_gelu_box(&t, tape_constant(&t, shape2(ROWS, H), v.centre),
                                     tape_constant(&t, shape2(ROWS, H), v.radius));
         CHECK_OK(tape_status(&t));
@@ -86,7 +86,7 @@ TEST(gate_and_norm_stay_in_their_range)
         draw(&u, &r, width);
         for (size_t j = 0; j < H; j++)
             gamma[j] = (real)rng_normal(&r), beta[j] = (real)rng_normal(&r);
-        tape_init(&t, &mem, false);
+        tape_init(&t, &mem, NULL, false);
         const node *y = op_s4_gate_norm(&t, tape_constant(&t, shape2(ROWS, 2 * H), x.centre),
                                         tape_constant(&t, shape2(ROWS, 2 * H), x.radius),
                                         tape_constant(&t, shape2(ROWS, H), u.centre),

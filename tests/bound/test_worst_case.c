@@ -82,14 +82,10 @@ static void plain_pass(world *w, const uint32_t *ids, double *features, double *
     arena mem = {0};
     batch x;
     tape t;
-    node **params;
+    pass p;
     CHECK_OK(batch_make(&w->batches, w->m, &c, pick, TEXTS, &mem, &x));
-    tape_init(&t, &mem, false);
-    CHECK_OK(model_nodes(w->m, &t, NULL, &params));
-    pass p = {.t = &t,
-              .param = params,
-              .rows = tape_constant(&t, shape2(x.seq.n_rows, w->m->dim), x.rows),
-              .seq = &x.seq};
+    tape_init(&t, &mem, NULL, false);
+    CHECK_OK(pass_init(&p, w->m, &t, NULL, NULL, &x));
     const node *f = w->m->desc->features(w->m, &p), *z = model_forward(w->m, &p);
     CHECK_OK(tape_status(&t));
     for (size_t b = 0; b < TEXTS; b++) {
@@ -118,17 +114,13 @@ static void bounds_pass(world *w, double eps, real *grad, said *out)
     arena mem = {0};
     batch x;
     tape t;
-    node **params, *side[RANGE_SIDES];
+    pass p;
+    node *side[RANGE_SIDES], *logits, *worst;
     batch_sets sets;
     CHECK_OK(batch_make(&w->batches, w->m, &c, pick, TEXTS, &mem, &x));
-    CHECK_OK(batch_sets_make(&w->sets, w->m, &x, w->slot, &mem, &sets));
-    tape_init(&t, &mem, grad != NULL);
-    CHECK_OK(model_nodes(w->m, &t, grad, &params));
-    pass p = {.t = &t,
-              .param = params,
-              .rows = tape_constant(&t, shape2(x.seq.n_rows, w->m->dim), x.rows),
-              .seq = &x.seq};
-    node *logits, *worst;
+    tape_init(&t, &mem, NULL, grad != NULL);
+    CHECK_OK(pass_init(&p, w->m, &t, NULL, grad, &x));
+    CHECK_OK(batch_sets_make(&w->sets, &p, &x, w->slot, &sets));
     const worst_args a = {.s = &sets, .label = x.label, .eps = eps, .joint = w->joint};
     range_features(w->m, &p, &sets, eps, side);
     worst_forward(w->m, &p, &a, &logits, &worst);
@@ -145,7 +137,7 @@ static void bounds_pass(world *w, double eps, real *grad, said *out)
         }
     }
     out->loss = (double)loss->value[0];
-    out->share = worst_share(worst, x.label);
+    out->share = (double)worst_share(&t, worst, x.label)->value[0];
     if (grad)
         CHECK_OK(tape_backward(&t, loss));
     for (size_t i = 0; i < N_WORDS; i++)
@@ -296,8 +288,13 @@ TEST(the_share_counts_texts_whose_rivals_stay_below)
 {
     real value[] = {0, -1, 2, 0, -0.5, 0, -3, 0};
     const int32_t label[] = {0, 1, 1, 1};
-    const node worst = {.shape = shape2(4, 2), .value = value};
-    CHECK_NEAR(worst_share(&worst, label), 0.75, 1e-12);
+    arena mem = {0};
+    tape t;
+    tape_init(&t, &mem, NULL, true);
+    node *share = worst_share(&t, tape_constant(&t, shape2(4, 2), value), label);
+    CHECK_OK(tape_status(&t));
+    CHECK_NEAR(share->value[0], 0.75, 1e-12);
+    arena_deinit(&mem);
 }
 
 TEST(threads_do_not_change_a_bit)

@@ -20,7 +20,6 @@ static void text_make(text *x, const json_t *E, size_t dim)
 {
     static uint32_t start[N * MAX_SET + 1], word[N * MAX_SET], slot[N * MAX_SET], row[N], id[N];
     static uint32_t text_start[] = {0, N};
-    static float zeros[N * MAX_SET * MAX_DIM];
     *x = (text){.mem = {0}};
     size_t n = N;
     memset(start, 0, sizeof start);
@@ -33,25 +32,20 @@ static void text_make(text *x, const json_t *E, size_t dim)
     for (size_t i = N; i <= n; i++)
         start[i] = (uint32_t)n - N;
     const word_sets sets = {n, start, word};
-    const model m = {.dim = dim, .table = zeros};
-    const batch b = {.seq = {1, N, N, N, text_start, row},
-                     .word = id,
-                     .rows = arena_znew(&x->mem, real, N * dim)};
-    seq_index *seq = arena_new(&x->mem, seq_index, 1);
-    CHECK(b.rows && seq);
-    CHECK_OK(batch_sets_make(&sets, &m, &b, slot, &x->mem, &x->sets));
-    *seq = b.seq;
-    x->sets.seq = seq;
+    batch *b = arena_znew(&x->mem, batch, 1);
     real *rows = arena_new(&x->mem, real, n * dim), *next = rows + N * dim;
-    CHECK(rows && x->sets.n_rows == n);
+    CHECK(b && rows);
     for (size_t p = 0; p < N; p++) {
         const json_t *words = json_array_get(E, p);
         CHECK_EQ(numbers(json_array_get(words, 0), rows + p * dim), dim);
         for (size_t s = 1; s < json_array_size(words); s++)
             next += numbers(json_array_get(words, s), next);
     }
-    x->sets.rows = rows;
-    tape_init(&x->t, &x->mem, false);
+    *b = (batch){.seq = {1, N, N, N, text_start, row}, .word = id};
+    tape_init(&x->t, &x->mem, NULL, false);
+    const pass p = {.t = &x->t, .table = tape_constant(&x->t, shape2(n, dim), rows)};
+    CHECK_OK(batch_sets_make(&sets, &p, b, slot, &x->sets));
+    CHECK_EQ(x->sets.n_rows, n);
 }
 
 static node *constant(text *x, shape s, const json_t *v)
@@ -154,7 +148,7 @@ TEST(ranges_of_a_layer_norm_are_the_golden_ones)
     const json_t *boxes = json_object_get(o, "boxes");
     arena mem = {0};
     tape t;
-    tape_init(&t, &mem, false);
+    tape_init(&t, &mem, NULL, false);
     real lo[2][T * H], hi[2][T * H], centre[T * H], radius[T * H];
     static const char *const names[] = {"r", "n"};
     for (int b = 0; b < 2; b++) {

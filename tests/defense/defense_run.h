@@ -50,6 +50,7 @@ typedef struct run {
     real *grad;
     uint64_t step, total_steps;
     double dropout;
+    step_metrics metrics; /* of the last step */
 } run;
 
 /* Settings are "name=value", NULL at the end. */
@@ -81,26 +82,22 @@ static inline stet_status run_loss(run *x, batcher *batches, defense_list *l, ar
     const stet_corpus c = small_corpus(2, x->m->n_classes);
     batch b;
     tape t;
-    node **params;
+    pass p;
     memset(x->grad, 0, x->m->n_values * sizeof *x->grad);
     if (batch_make(batches, x->m, &c, all_texts, TEXTS, mem, &b) != STET_OK)
         return STET_ENOMEM;
-    tape_init(&t, mem, true);
-    if (model_nodes(x->m, &t, x->grad, &params) != STET_OK)
+    tape_init(&t, mem, NULL, true);
+    if (pass_init(&p, x->m, &t, NULL, x->grad, &b) != STET_OK)
         return STET_ENOMEM;
     rng drops = rng_stream(5, STREAM_DROPOUT, x->step);
-    pass p = {.t = &t,
-              .param = params,
-              .rows = tape_constant(&t, shape2(b.seq.n_rows, x->m->dim), b.rows),
-              .seq = &b.seq,
-              .dropout = x->dropout,
-              .stream = &drops};
+    p.dropout = x->dropout;
+    p.stream = &drops;
     step_view v = {
         .m = x->m, .p = &p, .x = &b, .step = x->step, .total_steps = x->total_steps, .seed = 5};
     node *y = defense_list_loss(l, &v);
-    const stet_status st = tape_backward(&t, y);
-    *loss = st == STET_OK ? (double)y->value[0] : NAN;
-    return st;
+    *loss = NAN;
+    TRY(tape_backward(&t, y));
+    return defense_list_metrics(l, &t, y, loss, &x->metrics);
 }
 
 /* One step: the loss; parameters are moved by -rate times its gradient. */
@@ -118,11 +115,9 @@ static inline double run_step(run *x, double rate)
 
 static inline double metric(const run *x, const char *name)
 {
-    step_metrics m;
-    defense_list_metrics(&x->l, &m);
-    for (size_t i = 0; i < m.n; i++)
-        if (strcmp(m.v[i].name, name) == 0)
-            return m.v[i].value;
+    for (size_t i = 0; i < x->metrics.n; i++)
+        if (strcmp(x->metrics.v[i].name, name) == 0)
+            return x->metrics.v[i].value;
     return NAN;
 }
 

@@ -90,7 +90,7 @@ static void train(reference *r, const optim_options *how, const double rate[PARA
 {
     model *m = r->m;
     optim o;
-    CHECK_OK(optim_init(&o, how, m->n_values));
+    CHECK_OK(optim_init(&o, how, &host_store, m->n_values));
     real *grad = mem_alloc(m->n_values, sizeof *grad);
     param_group *groups = mem_alloc(m->n_params, sizeof *groups);
     for (size_t i = 0; i < m->n_params; i++)
@@ -108,17 +108,13 @@ static void train(reference *r, const optim_options *how, const double rate[PARA
         batch x;
         CHECK_OK(batch_make(&b, m, &r->c, all, TEXTS, &a, &x));
         tape t;
-        tape_init(&t, &a, true);
-        node **params;
-        CHECK_OK(model_nodes(m, &t, grad, &params));
-        pass p = {.t = &t,
-                  .param = params,
-                  .rows = tape_constant(&t, shape2(x.seq.n_rows, DIM), x.rows),
-                  .seq = &x.seq};
+        tape_init(&t, &a, NULL, true);
+        pass p;
+        CHECK_OK(pass_init(&p, m, &t, NULL, grad, &x));
         node *loss = op_cross_entropy(&t, model_forward(m, &p), x.label);
         CHECK_OK(tape_backward(&t, loss));
         CHECK_NEAR(loss->value[0], want[step], (step + 1) * tolerance * (1 + want[step]));
-        optim_step(&o, groups, m->n_params, m->value, grad);
+        CHECK_OK(optim_step(&o, groups, m->n_params, m->value, grad));
         arena_restore(&a, mark);
     }
     arena_deinit(&a);

@@ -92,7 +92,7 @@ static stet_status problem_run(problem *p, bool record, int walks)
 {
     arena mem = {0};
     tape t;
-    tape_init(&t, &mem, record);
+    tape_init(&t, &mem, NULL, record);
     node *in[MAX_INPUTS];
     for (int i = 0; i < p->n_inputs; i++) {
         memset(p->grad[i], 0, shape_count(p->shape[i]) * sizeof(real));

@@ -49,21 +49,21 @@ static outcome learn(uint64_t seed, int threads)
     const optim_options how = OPTIM_DEFAULTS;
     const param_group all = {0, PARAMS, 0.02, 0};
     outcome out = {0};
-    CHECK_OK(optim_init(&o, &how, PARAMS));
+    CHECK_OK(optim_init(&o, &how, &host_store, PARAMS));
     const arena_mark start = arena_save(&mem);
     for (int step = 0; step < STEPS; step++) {
         tape t;
-        tape_init(&t, &mem, true);
+        tape_init(&t, &mem, NULL, true);
         memset(g, 0, sizeof g);
         node *loss = op_cross_entropy(&t, network(&t, x, p, g, &dropout), label);
         CHECK_OK(tape_backward(&t, loss));
         out.last_loss = (double)loss->value[0];
         out.first_loss = step ? out.first_loss : out.last_loss;
-        optim_step(&o, &all, 1, p, g);
+        CHECK_OK(optim_step(&o, &all, 1, p, g));
         arena_restore(&mem, start);
     }
     tape t;
-    tape_init(&t, &mem, false);
+    tape_init(&t, &mem, NULL, false);
     const node *logits = network(&t, x, p, g, NULL);
     CHECK_OK(tape_status(&t));
     for (size_t i = 0; i < N; i++)

@@ -48,7 +48,7 @@ static void instance_make(instance *s, op_id op, int variant, arena *mem)
         CHECK(s->grad[i]);
     }
     tape t;
-    tape_init(&t, mem, false);
+    tape_init(&t, mem, NULL, false);
     node *in[CASE_INPUTS];
     for (int i = 0; i < s->c.n_in; i++)
         in[i] = tape_constant(&t, s->c.in[i], s->value[i]);
@@ -69,7 +69,7 @@ static node *weighted_sum(tape *t, node *y, const real *w)
 static void backward(instance *s, wiring how, unsigned wanted, const real *const *extra, arena *mem)
 {
     tape t;
-    tape_init(&t, mem, true);
+    tape_init(&t, mem, NULL, true);
     node *in[CASE_INPUTS], *loss = NULL;
     for (int i = 0; i < s->c.n_in; i++) {
         in[i] = tape_input(&t, s->c.in[i], s->value[i], wanted >> i & 1 ? s->grad[i] : NULL);
@@ -116,7 +116,7 @@ static long double objective(const instance *s, arena *mem)
 {
     const arena_mark mark = arena_save(mem);
     tape t;
-    tape_init(&t, mem, false);
+    tape_init(&t, mem, NULL, false);
     node *in[CASE_INPUTS];
     for (int i = 0; i < s->c.n_in; i++)
         in[i] = tape_constant(&t, s->c.in[i], s->value[i]);

@@ -24,7 +24,7 @@ static void compare(optim_kind kind)
     optim_options how = OPTIM_DEFAULTS;
     how.kind = kind;
     optim o;
-    CHECK_OK(optim_init(&o, &how, N));
+    CHECK_OK(optim_init(&o, &how, &host_store, N));
     static float w[N], g[N];
     static double rw[N], rm[N], rv[N];
     for (int i = 0; i < N; i++)
@@ -33,7 +33,7 @@ static void compare(optim_kind kind)
     for (int t = 1; t <= STEPS; t++) {
         for (int i = 0; i < N; i++)
             g[i] = (float)cos(i * t);
-        optim_step(&o, groups, 2, w, g);
+        CHECK_OK(optim_step(&o, groups, 2, w, g));
         for (int i = 0; i < N; i++)
             reference(&how, groups[i >= 100].rate, groups[i >= 100].decay, &rw[i], &rm[i], &rv[i],
                       g[i], t);
@@ -58,10 +58,13 @@ TEST(clipping_scales_the_whole_gradient)
     optim_options how = OPTIM_DEFAULTS;
     how.clip = 1;
     optim o;
-    CHECK_OK(optim_init(&o, &how, 2));
+    CHECK_OK(optim_init(&o, &how, &host_store, 2));
     float w[2] = {0, 0}, g[2] = {3, 4};
     const param_group all = {0, 2, 0.1, 0};
-    CHECK_NEAR(optim_step(&o, &all, 1, w, g), 5, 1e-12);
+    double norm;
+    CHECK_OK(optim_step(&o, &all, 1, w, g));
+    CHECK_OK(optim_norm(&o, &norm));
+    CHECK_NEAR(norm, 5, 1e-12);
     CHECK_NEAR(o.m[0], 0.1 * 3 / 5, 1e-7);
     CHECK_NEAR(o.m[1], 0.1 * 4 / 5, 1e-7);
     optim_deinit(&o);
@@ -87,18 +90,18 @@ TEST(state_restored_means_the_same_steps)
 {
     optim_options how = OPTIM_DEFAULTS;
     optim a, b;
-    CHECK_OK(optim_init(&a, &how, 3));
-    CHECK_OK(optim_init(&b, &how, 3));
+    CHECK_OK(optim_init(&a, &how, &host_store, 3));
+    CHECK_OK(optim_init(&b, &how, &host_store, 3));
     float w[3] = {1, 2, 3}, g[3] = {0.1f, -0.2f, 0.3f}, copy[3];
     const param_group all = {0, 3, 0.1, 0.01};
     for (int i = 0; i < 5; i++)
-        optim_step(&a, &all, 1, w, g);
+        CHECK_OK(optim_step(&a, &all, 1, w, g));
     memcpy(copy, w, sizeof w);
     memcpy(b.m, a.m, sizeof w);
     memcpy(b.v, a.v, sizeof w);
     b.step = a.step;
-    optim_step(&a, &all, 1, w, g);
-    optim_step(&b, &all, 1, copy, g);
+    CHECK_OK(optim_step(&a, &all, 1, w, g));
+    CHECK_OK(optim_step(&b, &all, 1, copy, g));
     CHECK(memcmp(w, copy, sizeof w) == 0);
     optim_deinit(&a);
     optim_deinit(&b);

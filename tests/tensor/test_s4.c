@@ -104,7 +104,7 @@ static node *input(layer *l, tape *t, int i, bool with_grad)
 static stet_status layer_run(layer *l, arena *mem, unsigned wanted, real *y, double *loss)
 {
     tape t;
-    tape_init(&t, mem, true);
+    tape_init(&t, mem, NULL, true);
     node *in[N_INPUTS];
     for (int i = 0; i < N_INPUTS; i++)
         in[i] = input(l, &t, i, wanted >> i & 1);
@@ -254,7 +254,7 @@ static void check_golden_case(const json_t *c)
     real value[D][256], grad[D][256] = {{0}}, weight[256];
     arena mem = {0};
     tape t;
-    tape_init(&t, &mem, true);
+    tape_init(&t, &mem, NULL, true);
     node *in[D];
     for (int i = 0; i < D; i++) {
         CHECK_EQ(flatten(json_object_get(params, input_name[i]), x, 0), shape_count(shapes[i]));
@@ -350,7 +350,7 @@ static void check_convolution(layer *l, size_t direct_max)
 
     arena mem = {0};
     tape t;
-    tape_init(&t, &mem, true);
+    tape_init(&t, &mem, NULL, true);
     node *kernel = tape_input(&t, shape2(h, l->len), k, dk);
     node *y = op_s4_conv(&t, input(l, &t, U, true), kernel, input(l, &t, D, true), &l->seq);
     CHECK_OK(tape_status(&t));
@@ -493,7 +493,7 @@ TEST(a_shorter_kernel_is_the_start_of_a_longer_one)
     layer_init(&l, 9, 8, lengths);
     arena mem = {0};
     tape t;
-    tape_init(&t, &mem, false);
+    tape_init(&t, &mem, NULL, false);
     node *in[N_INPUTS];
     for (int i = 0; i < N_INPUTS; i++)
         in[i] = input(&l, &t, i, false);

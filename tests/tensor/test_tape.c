@@ -10,7 +10,7 @@ static real numbers[4096], numbers_grad[4096];
 static tape new_tape(arena *mem, bool record)
 {
     tape t;
-    tape_init(&t, mem, record);
+    tape_init(&t, mem, NULL, record);
     return t;
 }
 
@@ -159,7 +159,8 @@ TEST(a_missing_kernel_is_named_with_its_device)
 {
     arena mem = {0};
     tape t = new_tape(&mem, true);
-    t.dev = DEV_CUDA;
+    const store_desc desc = {.name = "cuda", .kernels = DEV_CUDA, .host = true};
+    t.store = &(store){.desc = &desc};
     if (op_table[OP_scale].forward[DEV_CUDA])
         SKIP("this build has a CUDA backend");
     node *x = tape_input(&t, shape1(4), numbers, numbers_grad);
@@ -256,7 +257,7 @@ static stet_status training_step(arena *mem)
         x[i] = (real)rng_range(&r, -1, 1);
     const arena_mark mark = arena_save(mem);
     tape t;
-    tape_init(&t, mem, true);
+    tape_init(&t, mem, NULL, true);
     node *h = op_linear(&t, tape_constant(&t, shape2(B, D), x), tape_input(&t, shape2(H, D), w, dw),
                         tape_input(&t, shape1(H), b, db));
     h = op_layer_norm(&t, op_gelu(&t, h), tape_input(&t, shape1(H), gamma, dgamma),

@@ -25,7 +25,7 @@ typedef struct conv {
 static conv conv_of(const node *n)
 {
     const node *w = n->in[1];
-    conv c = {.seq = ((const conv_pool_args *)n->args)->seq};
+    conv c = {.seq = ((const seq_args *)n->args)->at};
     c.filters = (conv_filters){w->shape.dim[0], w->shape.dim[1], w->shape.dim[2], w->value};
     c.cols = conv_cols(&c.filters);
     c.b = n->in[2]->value;

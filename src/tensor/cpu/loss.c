@@ -56,7 +56,7 @@ stet_status cpu_cross_entropy_fwd(tape *t, node *n)
 {
     (void)t;
     const node *x = n->in[0];
-    const int32_t *label = ((const label_args *)n->args)->label;
+    const int32_t *label = ((const label_args *)n->args)->at;
     const size_t rows = shape_rows(x->shape), c = shape_cols(x->shape);
     double loss = 0;
     for (size_t i = 0; i < rows; i++) {
@@ -71,7 +71,7 @@ stet_status cpu_cross_entropy_bwd(tape *t, node *n)
 {
     (void)t;
     node *x = n->in[0];
-    const int32_t *label = ((const label_args *)n->args)->label;
+    const int32_t *label = ((const label_args *)n->args)->at;
     const size_t rows = shape_rows(x->shape), c = shape_cols(x->shape);
     const bool fresh = grad_is_fresh(x);
     const double g = (double)n->grad[0] / (double)rows;
@@ -91,7 +91,7 @@ stet_status cpu_bce_logits_fwd(tape *t, node *n)
 {
     (void)t;
     const node *x = n->in[0];
-    const int32_t *label = ((const label_args *)n->args)->label;
+    const int32_t *label = ((const label_args *)n->args)->at;
     const size_t rows = shape_rows(x->shape);
     double loss = 0;
     for (size_t i = 0; i < rows; i++) {
@@ -106,7 +106,7 @@ stet_status cpu_bce_logits_bwd(tape *t, node *n)
 {
     (void)t;
     node *x = n->in[0];
-    const int32_t *label = ((const label_args *)n->args)->label;
+    const int32_t *label = ((const label_args *)n->args)->at;
     const size_t rows = shape_rows(x->shape);
     const bool fresh = grad_is_fresh(x);
     const double g = (double)n->grad[0] / (double)rows;

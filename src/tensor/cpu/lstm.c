@@ -70,7 +70,7 @@ static size_t smaller(size_t a, size_t b)
 
 static lstm lstm_of(const node *n)
 {
-    lstm s = {.seq = ((const bilstm_args *)n->args)->seq, .rows = n->in[0], .w = n->in + 1};
+    lstm s = {.seq = ((const seq_args *)n->args)->at, .rows = n->in[0], .w = n->in + 1};
     s.D = shape_cols(s.rows->shape);
     s.H = shape_cols(s.w[1]->shape);
     s.G = lstm_padded(4 * s.H);

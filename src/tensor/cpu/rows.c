@@ -107,7 +107,7 @@ static void gather_rows(void *ctx, size_t piece, size_t begin, size_t end)
     (void)piece;
     const gather_job *job = ctx;
     for (size_t i = begin; i < end; i++)
-        memcpy(job->to + i * job->c, job->from + job->args->index[i] * job->c,
+        memcpy(job->to + i * job->c, job->from + job->args->at[i] * job->c,
                job->c * sizeof *job->to);
 }
 
@@ -120,7 +120,7 @@ static SIMD_CLONES void scatter_strip(void *ctx, size_t piece, size_t begin, siz
     const size_t width = end - begin;
     for (size_t i = 0; i < job->args->n; i++) {
         const real *RESTRICT from = job->from + i * job->c + begin;
-        real *RESTRICT to = job->to + job->args->index[i] * job->c + begin;
+        real *RESTRICT to = job->to + job->args->at[i] * job->c + begin;
         for (size_t j = 0; j < width; j++)
             to[j] += from[j];
     }
@@ -195,7 +195,7 @@ static SIMD_CLONES void spread_texts(void *ctx, size_t piece, size_t begin, size
 stet_status cpu_seq_mean_fwd(tape *t, node *n)
 {
     (void)t;
-    mean_job job = {n, ((const seq_mean_args *)n->args)->seq, false};
+    mean_job job = {n, ((const seq_args *)n->args)->at, false};
     ranges_run(job.seq->n_texts, 1, mean_texts, &job);
     return STET_OK;
 }
@@ -203,7 +203,7 @@ stet_status cpu_seq_mean_fwd(tape *t, node *n)
 stet_status cpu_seq_mean_bwd(tape *t, node *n)
 {
     (void)t;
-    mean_job job = {n, ((const seq_mean_args *)n->args)->seq, grad_is_fresh(n->in[0])};
+    mean_job job = {n, ((const seq_args *)n->args)->at, grad_is_fresh(n->in[0])};
     ranges_run(job.seq->n_texts, 1, spread_texts, &job);
     return STET_OK;
 }

@@ -76,7 +76,7 @@ static stet_status run(tape *t, node *n, size_t direct_max, bool backward)
 {
     const conv_fns fns = FOR_MACHINE(conv_fns);
     conv_job job = {.n = n,
-                    .seq = ((const s4_conv_args *)n->args)->seq,
+                    .seq = ((const seq_args *)n->args)->at,
                     .channels = shape_cols(n->shape),
                     .len = shape_cols(n->in[IN_K]->shape),
                     .lanes = fns.lanes,

@@ -1,0 +1,59 @@
+/* tensor/cpu/adam.c - the optimiser's loops on the CPU: see optim.h. */
+#include <math.h>
+
+#include "base/pool.h"
+#include "base/simd.h"
+#include "tensor/kernels.h"
+#include "tensor/optim.h"
+
+enum { PIECE = 1 << 16 }; /* elements a pool piece: fixed, so that bits do not depend on threads */
+
+static void cpu_norm(const param_group *groups, size_t n, const real *grad, double *norm)
+{
+    double sumsq = 0;
+    for (size_t k = 0; k < n; k++)
+        sumsq += vec_sumsq(grad + groups[k].first, groups[k].n);
+    *norm = sqrt(sumsq);
+}
+
+typedef struct adam_job {
+    adam_step s;
+    real scale; /* of the gradient, from clipping */
+} adam_job;
+
+SIMD_CLONES
+static void adam_range(const adam_job *j, size_t from, size_t to)
+{
+    real *RESTRICT w = j->s.param, *RESTRICT m = j->s.m, *RESTRICT v = j->s.v;
+    const real *RESTRICT grad = j->s.grad;
+    const adam_step s = j->s;
+    const real scale = j->scale;
+    for (size_t i = from; i < to; i++) {
+        const real g = grad[i] * scale + s.l2 * w[i];
+        m[i] = s.beta1 * m[i] + (1 - s.beta1) * g;
+        v[i] = s.beta2 * v[i] + (1 - s.beta2) * g * g;
+#ifdef STET_DOUBLE
+        const real root = sqrt(v[i]);
+#else
+        const real root = sqrtf(v[i]);
+#endif
+        w[i] = w[i] * s.shrink - s.rate * m[i] / (root * s.root_correction + s.eps);
+    }
+}
+
+static void adam_piece(void *ctx, size_t i, int worker)
+{
+    (void)worker;
+    const adam_job *j = ctx;
+    const size_t end = j->s.first + j->s.n, from = j->s.first + i * PIECE;
+    adam_range(j, from, from + PIECE < end ? from + PIECE : end);
+}
+
+static void cpu_adam(const adam_step *s)
+{
+    const double norm = *s->norm;
+    adam_job j = {.s = *s, .scale = (real)(s->clip > 0 && norm > s->clip ? s->clip / norm : 1)};
+    pool_run((s->n + PIECE - 1) / PIECE, adam_piece, &j);
+}
+
+const optim_device optim_cpu = {.norm = cpu_norm, .adam = cpu_adam};

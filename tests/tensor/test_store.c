@@ -1,0 +1,156 @@
+/* Stores, their arenas, and the whole op matrix on a device whose memory nobody but a kernel may
+ * touch (locked_store.h). */
+#include "test.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/strmap.h"
+#include "locked_store.h"
+#include "op_cases.h"
+
+static store *locked(void)
+{
+    store *s;
+    CHECK_OK(store_register(&locked_desc));
+    CHECK_OK(store_open("locked", &s));
+    return s;
+}
+
+TEST(memory_of_a_store_is_cleared_copied_and_read_back)
+{
+    store *const stores[] = {&host_store, locked()};
+    for (int i = 0; i < 2; i++) {
+        store *s = stores[i];
+        real *x = store_alloc(s, 8, sizeof *x), *y = store_alloc(s, 8, sizeof *y), host[8];
+        CHECK(x && y);
+        store_clear(s, x, 8 * sizeof *x);
+        store_upload(s, x + 2, (const real[]){1, 2, 3}, 3 * sizeof *x);
+        store_copy(s, y, x, 8 * sizeof *x);
+        CHECK_OK(store_download(s, host, y, sizeof host));
+        for (int k = 0; k < 8; k++)
+            CHECK_EQ(host[k], k >= 2 && k < 5 ? k - 1 : 0);
+        CHECK_OK(store_gather(s, host, (const void *const[]){y + 4, y + 2}, 2, sizeof *y));
+        CHECK_EQ(host[0], 3);
+        CHECK_EQ(host[1], 1);
+        store_release(s, x);
+        store_release(s, y);
+        store_close(s);
+    }
+}
+
+TEST(locked_memory_cannot_be_touched)
+{
+    store *s = locked();
+    volatile real *x = store_alloc(s, 1, sizeof *x);
+    const pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        x[0] = 1;
+        _exit(0);
+    }
+    int status;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(!WIFEXITED(status) ||
+          WEXITSTATUS(status) != 0); /* a sanitizer exits, others are killed */
+}
+
+TEST(an_unknown_device_is_named)
+{
+    store *s;
+    CHECK_FAILS(store_open("lokced", &s), STET_ENOTSUP, "no device 'lokced'");
+    CHECK(!s);
+}
+
+TEST(an_arena_of_a_store_grows_once)
+{
+    store_arena a = {.store = locked()};
+    size_t grown = 0;
+    for (int turn = 0; turn < 3; turn++) {
+        const store_mark start = store_arena_save(&a);
+        for (int i = 0; i < 10; i++) {
+            char *p = store_arena_alloc(&a, (size_t)300000 + (size_t)i, 1);
+            CHECK(p && (uintptr_t)p % 64 == 0);
+            store_clear(a.store, p, 300000);
+        }
+        store_arena_restore(&a, start);
+        CHECK(turn == 0 || a.grown == grown);
+        grown = a.grown;
+    }
+    CHECK(!store_arena_alloc(&a, SIZE_MAX, 2));
+    store_arena_deinit(&a);
+    store_close(a.store);
+}
+
+/* ---- the op matrix ------------------------------------------------------------------------ */
+
+/* Result and gradients of a case: the bytes, wherever they were computed. */
+static uint64_t results(op_id op, int variant, store_arena *values)
+{
+    arena mem = {0};
+    store *s = values ? values->store : &host_store;
+    rng r = rng_stream(11, STREAM_TEST, (uint64_t)op * OP_VARIANTS + (uint64_t)variant);
+    op_case c = {0};
+    op_tests[op].setup(&c, variant, &r, &mem);
+    real *value[CASE_INPUTS], *at[CASE_INPUTS], *grad[CASE_INPUTS];
+    node *in[CASE_INPUTS];
+    tape t;
+    tape_init(&t, &mem, values, true);
+    for (int i = 0; i < c.n_in; i++) {
+        const size_t n = shape_count(c.in[i]);
+        value[i] = op_case_values(&op_tests[op], &c, i, value, &r, &mem);
+        at[i] = store_alloc(s, n, sizeof(real));
+        grad[i] = store_alloc(s, n, sizeof(real));
+        CHECK(at[i] && grad[i]);
+        store_upload(s, at[i], value[i], n * sizeof(real));
+        store_clear(s, grad[i], n * sizeof(real));
+        in[i] = tape_input(&t, c.in[i], at[i], grad[i]);
+    }
+    node *y = op_tests[op].apply(&t, in, &c);
+    CHECK_OK(tape_status(&t));
+    CHECK_OK(tape_backward(&t, op_sum(&t, op_tanh(&t, y))));
+    real *host = arena_new(&mem, real, shape_count(y->shape));
+    CHECK_OK(tape_download(&t, y, host));
+    uint64_t h = hash_bytes(host, shape_count(y->shape) * sizeof *host, 0);
+    for (int i = 0; i < c.n_in; i++) {
+        const size_t bytes = shape_count(c.in[i]) * sizeof(real);
+        CHECK_OK(store_download(s, value[i], grad[i], bytes));
+        h = hash_bytes(value[i], bytes, h);
+        store_release(s, at[i]);
+        store_release(s, grad[i]);
+    }
+    arena_deinit(&mem);
+    return h;
+}
+
+TEST(every_op_runs_on_locked_memory_with_the_same_bits)
+{
+    store_arena values = {.store = locked()};
+    for (op_id op = 0; op < OP_COUNT; op++)
+        for (int variant = 0; variant < OP_VARIANTS; variant++) {
+            const store_mark start = store_arena_save(&values);
+            if (results(op, variant, &values) != results(op, variant, NULL))
+                test_fail(__FILE__, __LINE__, "%s, variant %d: other bits on locked memory",
+                          op_table[op].name, variant);
+            store_arena_restore(&values, start);
+        }
+    store_arena_deinit(&values);
+    store_close(values.store);
+}
+
+TEST(a_part_of_what_was_copied_is_not_copied_again)
+{
+    store_arena values = {.store = locked()};
+    arena mem = {0};
+    tape t;
+    tape_init(&t, &mem, &values, false);
+    static const uint32_t block[16] = {0};
+    const char *whole = tape_twin(&t, block, sizeof block);
+    CHECK((const void *)whole != block);
+    CHECK(tape_twin(&t, block + 3, 4 * sizeof *block) == whole + 3 * sizeof *block);
+    CHECK(tape_twin(&t, block + 16, 0) == whole + sizeof block);
+    CHECK(tape_twin(&t, block + 8, sizeof block) != whole + 8 * sizeof *block); /* reaches beyond */
+    arena_deinit(&mem);
+    store_arena_deinit(&values);
+    store_close(values.store);
+}
