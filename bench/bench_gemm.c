@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "bench.h"
-#include "tensor/cpu/lstm_step.h"
+#include "tensor/host/lstm_step.h"
 #include "tensor/kernels.h"
 
 typedef struct product {

@@ -5,7 +5,7 @@
 #define BASE_SIMD_H
 
 /* clang 14 gives the resolvers of static functions global names, which collide between files, and does not know the
- * x86-64 levels at run time: there only the kernels of tensor/cpu/each_width.h have variants. */
+ * x86-64 levels at run time: there only the kernels of tensor/host/each_width.h have variants. */
 #if defined(STET_MULTIVERSION) && defined(__x86_64__) && !defined(__clang__)
 #define SIMD_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else

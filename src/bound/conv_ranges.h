@@ -3,7 +3,7 @@
 #define BOUND_CONV_RANGES_H
 
 #include "bound/batch_sets.h"
-#include "tensor/cpu/conv_taps.h"
+#include "tensor/host/conv_taps.h"
 
 enum { RANGE_VALUE, RANGE_LOWER, RANGE_UPPER, RANGE_SIDES };
 

@@ -17,8 +17,8 @@
 #include "bound/bound_ops.h"
 #include "bound/interval.h"
 #include "model/bilstm.h"
-#include "tensor/cpu/lstm_walk.h"
-#include "tensor/cpu/panel.h"
+#include "tensor/host/lstm_walk.h"
+#include "tensor/host/panel.h"
 #include "tensor/kernels.h"
 
 /* Texts of a piece; columns of a piece of the input's gradient. */

@@ -15,7 +15,7 @@
 #include "bound/bound_ops.h"
 #include "bound/s4_gate_norm.h"
 #include "model/s4.h"
-#include "tensor/cpu/panel.h"
+#include "tensor/host/panel.h"
 #include "tensor/kernels.h"
 
 /* Columns of a piece of the encoder's gradient; rows of a piece of GELU. */

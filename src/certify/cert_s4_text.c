@@ -6,7 +6,7 @@
 #include "certify/cert_activation.h"
 #include "certify/cert_lstm_rows.h"
 #include "certify/cert_s4.h"
-#include "tensor/cpu/s4_conv.h"
+#include "tensor/ops.h"
 
 /* Activations are within 2 ulp (tensor/vmath.h), relatively 2^-22; twice that leaves room. */
 const s4_rounding s4_float32 = {.unit = 0x1p-24, .act = 0x1p-21, .conv = 2e-6};

@@ -11,7 +11,7 @@
 #include "base/pool.h"
 #include "base/simd.h"
 #include "model/bilstm.h"
-#include "tensor/cpu/lstm_step.h"
+#include "tensor/host/lstm_step.h"
 #include "tensor/kernels.h"
 
 enum { PIECE = 96 };

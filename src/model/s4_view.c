@@ -13,7 +13,7 @@
 #include "base/simd.h"
 #include "model/s4.h"
 #include "model/variants.h"
-#include "tensor/cpu/panel.h"
+#include "tensor/host/panel.h"
 #include "tensor/kernels.h"
 
 enum { PIECE = 16, ROWS = 192 };

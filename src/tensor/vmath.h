@@ -1,6 +1,6 @@
 /* tensor/vmath.h - exp, log, tanh, sigmoid and the GELU without branches or calls, so that a loop
  * over them vectorises when it is inlined into a SIMD_CLONES function: the fused sequence kernels
- * use them in place, cpu/vec_math.c makes the vec_ functions of kernels.h from them.
+ * use them in place, host/vec_math.c makes the vec_ functions of kernels.h from them.
  *
  * Each is within 2 ulp of the true value over the whole range of float, with fused multiply-add and
  * without (tests/tensor/test_vec_math.c looks at every float). NaN gives NaN; overflow, infinities,

@@ -3,10 +3,10 @@
 #include "test.h"
 
 #include "base/rng.h"
-#include "tensor/cpu/panel.h"
+#include "tensor/host/panel.h"
 
-#define KERNEL_FILE "tensor/cpu/panel_kernel.h"
-#include "tensor/cpu/each_width.h"
+#define KERNEL_FILE "tensor/host/panel_kernel.h"
+#include "tensor/host/each_width.h"
 
 enum { MOST_ROWS = 13, MOST_K = 64, LDC = PANEL + 5 };
 static const double TOL = sizeof(real) == 4 ? 1e-5 : 1e-13;

@@ -5,7 +5,7 @@
  * The gradient of a maximum reaches one window: for each text and filter with a positive response,
  * k rows of the input. Nothing else is touched. */
 #include "base/pool.h"
-#include "tensor/cpu/conv_taps.h"
+#include "tensor/host/conv_taps.h"
 #include "tensor/op_args.h"
 #include "tensor/tape.h"
 

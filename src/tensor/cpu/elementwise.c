@@ -5,7 +5,7 @@
  * operands' entries, y the result's, and p and q the op's parameters. */
 #include "base/simd.h"
 #include "tensor/cpu/grads.h"
-#include "tensor/cpu/ranges.h"
+#include "tensor/host/ranges.h"
 #include "tensor/kernels.h"
 #include "tensor/op_args.h"
 

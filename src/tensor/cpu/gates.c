@@ -5,7 +5,7 @@
 #include "base/rng.h"
 #include "base/simd.h"
 #include "tensor/cpu/grads.h"
-#include "tensor/cpu/ranges.h"
+#include "tensor/host/ranges.h"
 #include "tensor/kernels.h"
 #include "tensor/op_args.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/simd.h"
-#include "tensor/cpu/ranges.h"
+#include "tensor/host/ranges.h"
 
 typedef struct copy_job {
     const real *from;

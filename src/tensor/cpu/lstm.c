@@ -13,9 +13,9 @@
 
 #include "base/pool.h"
 #include "base/simd.h"
-#include "tensor/cpu/lstm_step.h"
-#include "tensor/cpu/lstm_walk.h"
-#include "tensor/cpu/panel.h"
+#include "tensor/host/lstm_step.h"
+#include "tensor/host/lstm_walk.h"
+#include "tensor/host/panel.h"
 #include "tensor/kernels.h"
 #include "tensor/op_args.h"
 #include "tensor/tape.h"

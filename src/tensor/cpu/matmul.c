@@ -3,7 +3,7 @@
 
 #include "base/simd.h"
 #include "tensor/cpu/grads.h"
-#include "tensor/cpu/ranges.h"
+#include "tensor/host/ranges.h"
 #include "tensor/kernels.h"
 #include "tensor/op_args.h"
 #include "tensor/tape.h"

@@ -9,8 +9,8 @@
 
 #include "base/simd.h"
 #include "tensor/cpu/grads.h"
-#include "tensor/cpu/lanes.h"
-#include "tensor/cpu/ranges.h"
+#include "tensor/host/lanes.h"
+#include "tensor/host/ranges.h"
 #include "tensor/op_args.h"
 
 typedef struct row_stats {

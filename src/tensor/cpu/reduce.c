@@ -1,7 +1,7 @@
 /* tensor/cpu/reduce.c - sums in double, whatever `real` is. */
 #include "base/simd.h"
-#include "tensor/cpu/lanes.h"
-#include "tensor/cpu/ranges.h"
+#include "tensor/host/lanes.h"
+#include "tensor/host/ranges.h"
 #include "tensor/tape.h"
 
 typedef struct sum_job {

@@ -70,7 +70,7 @@ static size_t block_len(size_t len, size_t b) /* of block b */
 }
 
 #define KERNEL_FILE "tensor/cpu/s4_conv_kernel.h"
-#include "tensor/cpu/each_width.h"
+#include "tensor/host/each_width.h"
 
 static stet_status run(tape *t, node *n, size_t direct_max, bool backward)
 {

@@ -2,9 +2,7 @@
 #ifndef TENSOR_CPU_S4_CONV_H
 #define TENSOR_CPU_S4_CONV_H
 
-#include "tensor/tape.h"
-
-enum { S4_DIRECT_MAX = 96 }; /* longer texts go by spectra: measured by bench_s4 */
+#include "tensor/ops.h"
 
 /* The op with another limit: 0 takes the spectra for every text, SIZE_MAX for none. */
 stet_status s4_conv_forward(tape *t, node *n, size_t direct_max);

@@ -56,7 +56,7 @@ static void add_one(const node *x, size_t at, double v)
 }
 
 #define KERNEL_FILE "tensor/cpu/s4_recurrence_kernel.h"
-#include "tensor/cpu/each_width.h"
+#include "tensor/host/each_width.h"
 
 static stet_status run(tape *t, node *n, bool backward)
 {

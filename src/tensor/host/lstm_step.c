@@ -1,9 +1,9 @@
-/* tensor/cpu/lstm_step.c - see lstm_step.h. */
-#include "tensor/cpu/lstm_step.h"
+/* tensor/host/lstm_step.c - see lstm_step.h. */
+#include "tensor/host/lstm_step.h"
 
 #include <string.h>
 
-#include "tensor/cpu/panel.h"
+#include "tensor/host/panel.h"
 #include "tensor/vmath.h"
 
 size_t lstm_padded(size_t n)

@@ -1,7 +1,7 @@
-/* tensor/cpu/each_width.h - compile a kernel once for each width of vector registers.
+/* tensor/host/each_width.h - compile a kernel once for each width of vector registers.
  *
- *     #define KERNEL_FILE "tensor/cpu/panel_kernel.h"
- *     #include "tensor/cpu/each_width.h"
+ *     #define KERNEL_FILE "tensor/host/panel_kernel.h"
+ *     #include "tensor/host/each_width.h"
  *     ...
  *     panel_fn *fn = FOR_MACHINE(rows);      the rows_... that suits this machine
  *
@@ -19,8 +19,8 @@
 #include "base/simd.h"
 #include "tensor/tensor.h"
 
-#ifndef TENSOR_CPU_EACH_WIDTH_H
-#define TENSOR_CPU_EACH_WIDTH_H
+#ifndef TENSOR_HOST_EACH_WIDTH_H
+#define TENSOR_HOST_EACH_WIDTH_H
 
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")

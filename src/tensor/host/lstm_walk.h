@@ -1,8 +1,8 @@
-/* tensor/cpu/lstm_walk.h - the way of a piece of work through time. A piece is one direction of one
+/* tensor/host/lstm_walk.h - the way of a piece of work through time. A piece is one direction of one
  * group of texts; these are sorted by falling length, so those still running at a step are the
  * first few. The reverse direction starts at each text's own end. */
-#ifndef TENSOR_CPU_LSTM_WALK_H
-#define TENSOR_CPU_LSTM_WALK_H
+#ifndef TENSOR_HOST_LSTM_WALK_H
+#define TENSOR_HOST_LSTM_WALK_H
 
 #include "tensor/tensor.h"
 

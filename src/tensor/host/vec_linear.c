@@ -1,6 +1,6 @@
-/* tensor/cpu/vec_linear.c - sums of vectors, and which instructions they run on. */
+/* tensor/host/vec_linear.c - sums of vectors, and which instructions they run on. */
 #include "base/simd.h"
-#include "tensor/cpu/lanes.h"
+#include "tensor/host/lanes.h"
 #include "tensor/kernels.h"
 
 /* Clones are static behind plain functions: see vec_math.c. */

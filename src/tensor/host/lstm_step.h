@@ -1,10 +1,10 @@
-/* tensor/cpu/lstm_step.h - one time step of an LSTM for a few texts at once, forward and backward.
+/* tensor/host/lstm_step.h - one time step of an LSTM for a few texts at once, forward and backward.
  *
  * The recurrent products are small (some texts x 4H x H) and many; they run on the kernel of
  * panel.h, for which the weights are packed once a pass. Row widths are rounded up to whole panels:
  * 4H to G, H to P. What is beyond 4H or H has no meaning. */
-#ifndef TENSOR_CPU_LSTM_STEP_H
-#define TENSOR_CPU_LSTM_STEP_H
+#ifndef TENSOR_HOST_LSTM_STEP_H
+#define TENSOR_HOST_LSTM_STEP_H
 
 #include "tensor/tensor.h"
 

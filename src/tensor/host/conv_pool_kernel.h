@@ -1,4 +1,4 @@
-/* tensor/cpu/conv_pool_kernel.h - max-pooling of conv_taps.c, included by each_width.h: the maxima
+/* tensor/host/conv_pool_kernel.h - max-pooling of conv_taps.c, included by each_width.h: the maxima
  * of some vectors of filters, and where they are, stay in registers while the windows of a text
  * pass. */
 

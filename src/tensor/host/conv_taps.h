@@ -1,14 +1,14 @@
-/* tensor/cpu/conv_taps.h - what convolutions over words share.
+/* tensor/host/conv_taps.h - what convolutions over words share.
  *
  * A window's response is the sum over its taps l of w[:, :, l] x, x being the row of the word under
  * the tap. Words repeat, so every row is projected on all taps once, and a window is a sum of k
  * gathered stretches. After max-pooling a gradient reaches few windows: for each filter and tap it
  * is a short list of rows with their factors. */
-#ifndef TENSOR_CPU_CONV_TAPS_H
-#define TENSOR_CPU_CONV_TAPS_H
+#ifndef TENSOR_HOST_CONV_TAPS_H
+#define TENSOR_HOST_CONV_TAPS_H
 
 #include "base/arena.h"
-#include "tensor/cpu/panel.h"
+#include "tensor/host/panel.h"
 
 typedef struct conv_filters {
     size_t F, D, k;

@@ -1,8 +1,8 @@
-/* tensor/cpu/ranges.h - large loops in fixed pieces on the pool. The cuts depend on the sizes
+/* tensor/host/ranges.h - large loops in fixed pieces on the pool. The cuts depend on the sizes
  * alone, so that sums combined in the order of the pieces have the same bits for any number of
  * threads. */
-#ifndef TENSOR_CPU_RANGES_H
-#define TENSOR_CPU_RANGES_H
+#ifndef TENSOR_HOST_RANGES_H
+#define TENSOR_HOST_RANGES_H
 
 #include <stddef.h>
 

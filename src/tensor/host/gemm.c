@@ -1,4 +1,4 @@
-/* tensor/cpu/gemm.c - matrix products: OpenBLAS on one thread for a block, our pool for the blocks.
+/* tensor/host/gemm.c - matrix products: OpenBLAS on one thread for a block, our pool for the blocks.
  *
  * OpenBLAS's own threads would cut by their number, and with it change the order of sums. Here the
  * cut depends on the sizes alone. */
@@ -8,7 +8,7 @@
 
 #include "base/pool.h"
 #include "base/simd.h"
-#include "tensor/cpu/ranges.h"
+#include "tensor/host/ranges.h"
 #include "tensor/kernels.h"
 
 #ifdef STET_DOUBLE

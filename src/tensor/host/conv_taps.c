@@ -1,5 +1,5 @@
-/* tensor/cpu/conv_taps.c - see conv_taps.h. */
-#include "tensor/cpu/conv_taps.h"
+/* tensor/host/conv_taps.c - see conv_taps.h. */
+#include "tensor/host/conv_taps.h"
 
 #include <math.h>
 
@@ -9,8 +9,8 @@
 /* Filters and columns of the input in a piece. */
 enum { FILTERS = 16, COLUMNS = 64 };
 
-#define KERNEL_FILE "tensor/cpu/conv_pool_kernel.h"
-#include "tensor/cpu/each_width.h"
+#define KERNEL_FILE "tensor/host/conv_pool_kernel.h"
+#include "tensor/host/each_width.h"
 
 pool_kernel *conv_pool_kernel(void)
 {

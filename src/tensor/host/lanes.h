@@ -1,8 +1,8 @@
-/* tensor/cpu/lanes.h - sums along a row in a fixed order. The compiler may not reorder additions,
+/* tensor/host/lanes.h - sums along a row in a fixed order. The compiler may not reorder additions,
  * so the order that vectors want is written down: entry i goes to lane i mod LANES, the lanes are
  * added pairwise at the end. For use inside SIMD_CLONES functions. */
-#ifndef TENSOR_CPU_LANES_H
-#define TENSOR_CPU_LANES_H
+#ifndef TENSOR_HOST_LANES_H
+#define TENSOR_HOST_LANES_H
 
 #include "base/simd.h"
 #include "tensor/tensor.h"

@@ -1,10 +1,10 @@
-/* tensor/cpu/panel.c - see panel.h. */
-#include "tensor/cpu/panel.h"
+/* tensor/host/panel.c - see panel.h. */
+#include "tensor/host/panel.h"
 
 #include "base/pool.h"
 
-#define KERNEL_FILE "tensor/cpu/panel_kernel.h"
-#include "tensor/cpu/each_width.h"
+#define KERNEL_FILE "tensor/host/panel_kernel.h"
+#include "tensor/host/each_width.h"
 
 enum { PIECE_ROWS = 96 }; /* with a layer's weights they fit the second cache */
 

@@ -1,4 +1,4 @@
-/* tensor/cpu/panel.h - products with weights that many rows meet: the weights are packed once, the
+/* tensor/host/panel.h - products with weights that many rows meet: the weights are packed once, the
  * rows are read as they lie.
  *
  * A matrix b (k, n) is packed as panels of PANEL columns: (n / PANEL, k, PANEL), n padded. The
@@ -8,8 +8,8 @@
  *
  * Each element is a sum over k in order, however the rows are cut: a row's result has the same bits
  * in any company. */
-#ifndef TENSOR_CPU_PANEL_H
-#define TENSOR_CPU_PANEL_H
+#ifndef TENSOR_HOST_PANEL_H
+#define TENSOR_HOST_PANEL_H
 
 #include "tensor/tensor.h"
 

@@ -1,5 +1,5 @@
-/* tensor/cpu/ranges.c - see ranges.h. */
-#include "tensor/cpu/ranges.h"
+/* tensor/host/ranges.c - see ranges.h. */
+#include "tensor/host/ranges.h"
 
 #include "base/pool.h"
 

@@ -1,4 +1,4 @@
-/* tensor/cpu/vec_math.c - the vector functions of kernels.h: loops over the forms of vmath.h. */
+/* tensor/host/vec_math.c - the vector functions of kernels.h: loops over the forms of vmath.h. */
 #include "tensor/kernels.h"
 
 #include "tensor/vmath.h"

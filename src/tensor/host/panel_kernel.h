@@ -1,4 +1,4 @@
-/* tensor/cpu/panel_kernel.h - the kernel of panel.h, included by each_width.h.
+/* tensor/host/panel_kernel.h - the kernel of panel.h, included by each_width.h.
  *
  * A block of up to 6 rows of the result stays in registers, 4 vectors wide where there are 32 (24
  * of them, and 10 loads for 24 multiply-adds), 2 where there are 16. */
