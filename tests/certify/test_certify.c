@@ -224,6 +224,13 @@ TEST(a_family_that_lies_is_caught_by_trying_everything)
 
 /* ---- the families that ship --------------------------------------------------------------- */
 
+TEST(a_kind_without_a_family_has_no_certificates)
+{
+    const cert_family *f;
+    CHECK_FAILS(cert_family_of("toy", &f), STET_ENOTSUP, "no certificates for models of kind 'toy'");
+    CHECK(!f && !stet_certify_methods("toy") && stet_certify_methods("cnn"));
+}
+
 TEST(complete_is_right_for_every_kind_of_model)
 {
     for (const cert_family *const *f = cert_families; *f; f++) {
