@@ -122,7 +122,6 @@ STET_API void stet_certify_result_deinit(stet_certify_result *r);
 
 /* Methods for a kind of model ("cnn", ...), cheapest first, NULL at the end; NULL: it has none. */
 STET_API const char *const *stet_certify_methods(const char *kind);
-STET_API const char *stet_certify_method_summary(const char *method);
 
 #ifdef __cplusplus
 }

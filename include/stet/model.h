@@ -29,7 +29,7 @@ STET_API stet_status stet_model_load(const char *dir, stet_model **out);
 STET_API stet_status stet_model_save(const stet_model *m, const char *dir);
 STET_API void stet_model_free(stet_model *m);
 
-/* A new, randomly initialised model of the kind `name` ("cnn", "bilstm", "s4") with its options at default or as set by
+/* A new, randomly initialised model of the kind `name` (stet_model_kind_name) with its options at default or as set by
  * `settings`, NULL or "name=value" strings with a NULL at the end. Takes copies of vocabulary and vectors. */
 typedef struct stet_model_new_args {
     const char *name;
@@ -47,6 +47,13 @@ STET_API const char *stet_model_kind(const stet_model *m);
 STET_API size_t stet_model_kinds(void); /* how many kinds there are */
 STET_API const char *stet_model_kind_name(size_t i);
 STET_API const stet_opt *stet_model_kind_options(size_t i);
+/* What training takes for a kind where nothing is set. */
+typedef struct stet_model_training {
+    double rate, state_rate; /* state_rate: of a state space's parameters; -1: it has none */
+    double decay, dropout;
+    bool decoupled; /* the decay: AdamW instead of Adam */
+} stet_model_training;
+STET_API stet_model_training stet_model_kind_training(size_t i);
 STET_API size_t stet_model_classes(const stet_model *m);
 STET_API const char *stet_model_class_name(const stet_model *m, size_t c);
 STET_API const stet_vocab *stet_model_vocab(const stet_model *m);

@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "base/simd.h"
 #include "certify/cert_cnn_joint.h"
-#include "model/kinds.h"
 #include "tensor/kernels.h"
 
 static const char *const methods[] = {"ibp", "joint", "gbm", "gbm-window", NULL};
@@ -302,7 +301,6 @@ static struct json_t *witness(const void *p, size_t method, int other)
 }
 
 const cert_family cert_cnn = {
-    .model = &model_cnn,
     .methods = methods,
     .n_auto = GBM, /* the growth bounds are never better than intervals */
     .prepare = prepare,

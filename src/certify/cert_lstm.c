@@ -7,7 +7,6 @@
 #include "certify/cert_lstm.h"
 #include "certify/certify_impl.h"
 #include "model/bilstm.h"
-#include "model/kinds.h"
 
 enum { IBP, SLOPE, ADJOINT, LINEAR, GBM, AFFINE, METHODS };
 static const char *const methods[] = {
@@ -212,7 +211,6 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
 }
 
 const cert_family cert_bilstm = {
-    .model = &model_bilstm,
     .methods = methods,
     .n_auto = GBM, /* adjoint and linear are better than what follows */
     .prepare = prepare,

@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "certify/certify_impl.h"
-#include "model/kinds.h"
 #include "model/s4.h"
 
 enum { IBP, ADJOINT };
@@ -243,7 +242,6 @@ static struct json_t *witness(const void *p, size_t method, int other)
 }
 
 const cert_family cert_s4 = {
-    .model = &model_s4,
     .methods = methods,
     .prepare = prepare,
     .shared_free = shared_free,

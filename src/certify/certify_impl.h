@@ -1,5 +1,5 @@
 /* certify/certify_impl.h - what a family of bounds is: one for each kind of model. Adding one: a
- * file that defines a cert_family, a line in families.c, a test, a page section.
+ * file that defines cert_X for kind X of model/kind_list.h, a test, a page section.
  *
  * A task is a text of which each position holds one word of a set. A bound is a number that the
  * margin logit[label] - logit[other] of the float32 program never goes below, whatever combination
@@ -8,7 +8,7 @@
 #ifndef CERTIFY_CERTIFY_IMPL_H
 #define CERTIFY_CERTIFY_IMPL_H
 
-#include "model/model_impl.h"
+#include "model/kind_list.h"
 #include "stet/certify.h"
 
 /* Position p holds one of word[start[p]] .. word[start[p + 1] - 1]; the first is the reference: the
@@ -34,8 +34,8 @@ typedef struct cert_bound {
     uint32_t *worst; /* (n) that word: index into the position's set, 0 for the reference */
 } cert_bound;
 
+/* An empty one is that of a kind without certificates. */
 typedef struct cert_family {
-    const model_desc *model;
     const char *const *methods; /* names, cheapest first, NULL at the end */
     size_t n_auto; /* "auto" tries the first so many, the others are for comparison; 0: all */
     /* What all threads share, read-only: weights in double, norms, projections. `m` is compiled. */
@@ -55,8 +55,10 @@ typedef struct cert_family {
     struct json_t *(*witness)(const void *work, size_t method, int other);
 } cert_family;
 
-extern const cert_family cert_cnn, cert_bilstm, cert_s4;
-extern const cert_family *const cert_families[]; /* families.c, NULL at the end */
+#define CERT_DECLARE(kind) extern const cert_family cert_##kind;
+MODEL_KINDS(CERT_DECLARE)
+#undef CERT_DECLARE
+extern const cert_family *const cert_families[]; /* in the order of model_descs, NULL at the end */
 
 /* Parameter `id` in double, in memory of `a`; NULL: out of memory. */
 double *cert_param(const model *m, int id, arena *a);

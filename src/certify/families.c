@@ -1,18 +1,18 @@
-/* Every family of bounds, one a kind of model. The registry is a plain array: a static link would
- * drop a file that nobody refers to, and its family would silently vanish. */
+/* certify/families.c - the family of bounds of every kind of model, in the order of model_descs. */
 #include <string.h>
 
 #include "base/error.h"
 #include "certify/certifier.h"
 
-const cert_family *const cert_families[] = {&cert_cnn, &cert_bilstm, &cert_s4, NULL};
+#define ROW(kind) &cert_##kind,
+const cert_family *const cert_families[] = {MODEL_KINDS(ROW) NULL};
 
 stet_status cert_family_of(const char *kind, const cert_family **out)
 {
     *out = NULL;
-    for (const cert_family *const *f = cert_families; *f; f++)
-        if (strcmp((*f)->model->name, kind) == 0) {
-            *out = *f;
+    for (size_t i = 0; cert_families[i]; i++)
+        if (cert_families[i]->methods && strcmp(model_descs[i]->name, kind) == 0) {
+            *out = cert_families[i];
             return STET_OK;
         }
     return error_set(STET_ENOTSUP, "no certificates for models of kind '%s'", kind);
@@ -22,25 +22,4 @@ const char *const *stet_certify_methods(const char *kind)
 {
     const cert_family *f;
     return cert_family_of(kind, &f) == STET_OK ? f->methods : NULL;
-}
-
-const char *stet_certify_method_summary(const char *method)
-{
-    static const char *const about[][2] = {
-        {"auto", "from the cheapest to the most expensive, up to the first proof"},
-        {"gbm", "growth bounds times the distance to each substitute; for comparison"},
-        {"gbm-window", "the same for each window by itself; for comparison"},
-        {"gbm-window", "the same, one window of words at a time"},
-        {"ibp", "intervals of every layer, over the words of each set"},
-        {"joint", "one linear bound of the whole network, each position at its worst word"},
-        {"slope", "intervals around the clean run, with slopes in place of derivatives"},
-        {"linear", "lines through every activation, errors as symbols, the margin taken backwards"},
-        {"affine", "deviations as sums over positions, and a small box of what is not linear"},
-        {"linear", "the same with the best line through each activation, carried backwards"},
-        {"adjoint", "slopes carried backwards from the margin, each position at its worst word"},
-    };
-    for (size_t i = 0; i < sizeof about / sizeof *about; i++)
-        if (strcmp(about[i][0], method) == 0)
-            return about[i][1];
-    return NULL;
 }

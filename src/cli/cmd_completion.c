@@ -20,7 +20,7 @@ static bool is_option(const stet_opt *o)
     return o->type != STET_T_TOPIC && o->type != STET_T_END;
 }
 
-/* "cnn|bilstm|s4" with spaces between. */
+/* "word|keras" with spaces between. */
 static void choices(const char *list)
 {
     for (; *list; list++)

@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/demo.h"
+#include "cli/kinds.h"
 #include "cli/measured.h"
 #include "cli/numbers.h"
 #include "cli/proofs.h"
@@ -19,7 +20,7 @@
 static const stet_opt opts[] = {
     STET_OPT_TOPIC("Demonstration"),
     STET_OPT_OUT(demo_cfg, out, "demo", "folder for everything that is made"),
-    STET_OPT_CHOICE("model", demo_cfg, model, "cnn", "cnn|bilstm|s4", "kind of classifier"),
+    STET_OPT_CHOICE("model", demo_cfg, model, "cnn", cli_model_choices, "kind of classifier"),
     STET_OPT_INT("texts", demo_cfg, texts, "4000", 200, 1e6, "N", "training texts to generate"),
     STET_OPT_INT("epochs", demo_cfg, epochs, "15", 1, 1e6, "N", "passes over the training texts"),
     STET_OPT_INT("limit", demo_cfg, limit, "0", 0, 1e9, "N",

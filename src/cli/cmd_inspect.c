@@ -19,7 +19,7 @@ typedef struct inspect_cfg {
 } inspect_cfg;
 
 static const stet_opt opts[] = {
-    STET_OPT_TOPIC("What the bounds of a bilstm hold over"),
+    STET_OPT_TOPIC("What the bounds of a recurrent model hold over"),
     STET_OPT_STR("data", inspect_cfg, data, NULL, "FILE",
                  "states that these texts have; without it, states that no text leaves"),
     STET_OPT_INT("limit", inspect_cfg, limit, "200", 1, 1e9, "N",

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/kinds.h"
 #include "stet/train.h"
 
 enum { MAX_SETTINGS = 96 };
@@ -47,7 +48,7 @@ static const stet_opt own_opts[] = {
                  "largest vocabulary; 0: no limit"),
     STET_OPT_INT("min-count", train_cfg, min_count, "1", 1, 1e9, "N", "rarer words are unknown"),
     STET_OPT_TOPIC("Model"),
-    STET_OPT_CHOICE("model", train_cfg, model, "cnn", "cnn|bilstm|s4", "kind of classifier"),
+    STET_OPT_CHOICE("model", train_cfg, model, "cnn", cli_model_choices, "kind of classifier"),
     STET_OPT_TOPIC("Training"),
     STET_OPT_OUT(train_cfg, out, NULL, "run folder"),
     STET_OPT_FLAG("resume", train_cfg, resume,
@@ -58,14 +59,10 @@ static const stet_opt own_opts[] = {
     STET_OPT_INT("batch", train_cfg, batch, "64", 1, 65536, "N", "texts a step"),
     STET_OPT_INT("length-pool", train_cfg, length_pool, "16", 1, 1e6, "N",
                  "texts of so many batches are sorted by length; 1: plain shuffling"),
-    STET_OPT_REAL("lr", train_cfg, rate, "-1", -1, 100, "RATE",
-                  "learning rate; -1: the model's (cnn 1e-4, bilstm 1e-3, s4 5e-4)"),
-    STET_OPT_REAL("state-lr", train_cfg, state_rate, "-1", -1, 100, "RATE",
-                  "s4: rate of A, B, C and the step; -1: 5e-3"),
-    STET_OPT_REAL("weight-decay", train_cfg, decay, "-1", -1, 100, "X",
-                  "-1: the model's (1e-4 coupled; s4 1e-2 decoupled)"),
-    STET_OPT_REAL("dropout", train_cfg, dropout, "-1", -1, 0.99, "P",
-                  "before the last layer; -1: the model's"),
+    STET_OPT_REAL("lr", train_cfg, rate, "-1", -1, 100, "RATE", cli_rate_help),
+    STET_OPT_REAL("state-lr", train_cfg, state_rate, "-1", -1, 100, "RATE", cli_state_rate_help),
+    STET_OPT_REAL("weight-decay", train_cfg, decay, "-1", -1, 100, "X", cli_decay_help),
+    STET_OPT_REAL("dropout", train_cfg, dropout, "-1", -1, 0.99, "P", cli_dropout_help),
     STET_OPT_REAL("clip", train_cfg, clip, "0", 0, 1e9, "NORM", "largest gradient norm; 0: none"),
     STET_OPT_CHOICE("schedule", train_cfg, schedule, "constant", "constant|cosine|step",
                     "learning rate over time"),

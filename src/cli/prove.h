@@ -2,6 +2,7 @@
 #ifndef CLI_PROVE_H
 #define CLI_PROVE_H
 
+#include "cli/kinds.h"
 #include "cli/source.h"
 #include "stet/certify.h"
 
@@ -14,9 +15,7 @@ typedef struct cli_prove {
 
 #define CLI_PROVE_OPTS(T)                                                                          \
     STET_OPT_TOPIC("Proof"),                                                                       \
-        STET_OPT_STR("method", T, prove.method, "auto", "NAME",                                    \
-                     "auto: from cheap to expensive; or one of cnn ibp, joint, gbm, gbm-window; "  \
-                     "bilstm ibp, slope, adjoint, linear, gbm, affine; s4 ibp, adjoint"),          \
+        STET_OPT_STR("method", T, prove.method, "auto", "NAME", cli_method_help),                  \
         STET_OPT_INT("budget", T, prove.budget, "0", 0, 1e9, "R",                                  \
                      "at most R words are substituted; 0: any number"),                            \
         STET_OPT_FLAG("largest", T, prove.largest,                                                 \

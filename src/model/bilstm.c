@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "model/kinds.h"
+#include "model/kind_list.h"
 
 static const stet_opt opts[] = {
     STET_OPT_INT("hidden", bilstm_cfg, hidden, "64", 1, 8192, "N",

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "model/kinds.h"
+#include "model/kind_list.h"
 
 static const stet_opt opts[] = {
     STET_OPT_STR("kernels", cnn_cfg, kernels, "3,4,5", "K,K,...",

@@ -1,5 +1,5 @@
 /* model/model_impl.h - what a model kind is. Adding one: a file that defines a model_desc, a line in
- * models.c, a test, a page section.
+ * kind_list.h, a test, a page section.
  *
  * A kind lists its parameters (layout), initialises them, and writes its forward pass once, on the tape, from a
  * batch: a table of input rows (V, D) and an index. Plain training has one row per distinct word; with

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/option_impl.h"
-#include "model/kinds.h"
+#include "model/kind_list.h"
 
 #define ROW(kind) &model_##kind,
 const model_desc *const model_descs[] = {MODEL_KINDS(ROW) NULL};
@@ -34,4 +34,15 @@ const char *stet_model_kind_name(size_t i)
 const stet_opt *stet_model_kind_options(size_t i)
 {
     return model_descs[i]->opts;
+}
+
+stet_model_training stet_model_kind_training(size_t i)
+{
+    const model_desc *d = model_descs[i];
+    const double rate = d->train.rate[PARAM_PLAIN], state_rate = d->train.rate[PARAM_STATE];
+    return (stet_model_training){.rate = rate,
+                                 .state_rate = state_rate == rate ? -1 : state_rate,
+                                 .decay = d->train.decay[PARAM_PLAIN],
+                                 .dropout = d->train.dropout,
+                                 .decoupled = d->train.decoupled};
 }

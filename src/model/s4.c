@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "model/hippo.h"
-#include "model/kinds.h"
+#include "model/kind_list.h"
 
 static const stet_opt opts[] = {
     STET_OPT_INT("channels", s4_cfg, channels, "256", 1, 8192, "N", "s4: width of the layers"),

@@ -1,7 +1,6 @@
 /* The growth bounds of whole models on the tape: gradients of the term, and what it bounds. */
-#include "bound/gbm_ops.h"
+#include "bound/bounded_kinds.h"
 
-#include "model/small_model.h"
 #include "test.h"
 
 enum { H = 7 }; /* of the small bilstm */
@@ -51,9 +50,9 @@ static double term_of(const model *m, gbm_term_args a, const boxes *b, real *gra
 }
 
 #define FOR_EACH_TERM(kind, of, classes)                                                           \
-    for (int kind = 0; kind < SMALL_KINDS; kind++)                                                 \
-        for (gbm_of of = GBM_OF_LAYER; of <= (kind == 1 ? GBM_OF_RHO : GBM_OF_LOGITS); of++)       \
-            for (size_t classes = 2; classes <= 3; classes++)
+    FOR_EACH_BOUNDED(kind)                                                                         \
+    for (gbm_of of = GBM_OF_LAYER; of < terms_end(kind); of++)                                     \
+        for (size_t classes = 2; classes <= 3; classes++)
 
 #ifdef STET_DOUBLE
 static const char *const of_names[] = {"layer", "logits", "gain", "rho"};
@@ -224,9 +223,10 @@ TEST(the_head_is_averaged_over_pairs_of_classes)
 
 TEST(gain_and_contraction_are_for_recurrent_models)
 {
-    for (int kind = 0; kind < SMALL_KINDS; kind++) {
+    FOR_EACH_BOUNDED(kind)
+    {
         model *m = small_model(kind, 2, 5);
-        for (gbm_of of = GBM_OF_GAIN; kind != 1 && of <= GBM_OF_RHO; of++) {
+        for (gbm_of of = terms_end(kind); of <= GBM_OF_RHO; of++) {
             arena mem = {0};
             tape t;
             node **params;

@@ -2,8 +2,7 @@
 #include "stet/bound.h"
 
 #include "alloc_fail.h"
-#include "bound/gbm_ops.h"
-#include "model/small_model.h"
+#include "bound/bounded_kinds.h"
 #include "test.h"
 
 enum { N = 9 };
@@ -34,7 +33,8 @@ static stet_subst *small_subst(void)
 
 TEST(sums_are_those_of_the_training_term)
 {
-    for (int kind = 0; kind < SMALL_KINDS; kind++) {
+    FOR_EACH_BOUNDED(kind)
+    {
         model *m = small_model(kind, 2, 1);
         stet_gbm g;
         CHECK_OK(stet_gbm_of(m, &(stet_gbm_options)STET_GBM_DEFAULTS, &g));
@@ -187,7 +187,8 @@ TEST(want_of_memory_is_reported_and_nothing_leaks)
 {
     const stet_corpus c = small_corpus();
     stet_subst *s = small_subst();
-    for (int kind = 0; kind < SMALL_KINDS; kind++) {
+    FOR_EACH_BOUNDED(kind)
+    {
         model *m = small_model(kind, 2, 1);
         use u = {m, {.texts = &c, .synonyms = s, .words = 2}};
         CHECK_LE(5, ALLOC_FAIL_LOOP(look, &u));

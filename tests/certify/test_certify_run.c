@@ -197,8 +197,10 @@ static void note_line(void *user, const char *line)
 TEST(certified_texts_stand_every_attack)
 {
     for (const cert_family *const *f = cert_families; *f; f++) {
+        if (!(*f)->methods)
+            continue;
         int kind = 0;
-        while (strcmp(small_kinds[kind].name, (*f)->model->name) != 0)
+        while (strcmp(small_kinds[kind].name, model_descs[f - cert_families]->name) != 0)
             kind++;
         world w;
         make(&w, kind, 7, 2);
