@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/option_impl.h"
 #include "defense/defense_impl.h"
 
 /* ---- names and settings ------------------------------------------------------------------- */
@@ -41,34 +42,21 @@ static stet_status append_all(defense_list *l, const char *names)
     }
 }
 
-static bool has_option(const defense_desc *d, const char *name)
+static stet_status apply(const defense_list *l, const char *names, const char *const *settings)
 {
-    for (const stet_opt *o = d->opts; o->type != STET_T_END; o++)
-        if (o->name && strcmp(o->name, name) == 0)
-            return true;
-    return false;
-}
-
-static stet_status apply(const defense_list *l, const char *setting)
-{
-    const char *eq = strchr(setting, '=');
-    char name[64];
-    if (!eq || (size_t)(eq - setting) >= sizeof name)
-        return error_set(STET_EUSAGE, "defence setting '%s': expected name=value", setting);
-    snprintf(name, sizeof name, "%.*s", (int)(eq - setting), setting);
-    size_t i = 0;
-    while (i + 1 < l->n && !has_option(l->d[i].desc, name))
-        i++;
-    return stet_opt_set(l->d[i].desc->opts, l->d[i].cfg, name, eq + 1);
+    opt_table tables[MAX_DEFENSES];
+    for (size_t i = 0; i < l->n; i++)
+        tables[i] = (opt_table){l->d[i].desc->opts, l->d[i].cfg};
+    char owner[128];
+    snprintf(owner, sizeof owner, "defence '%s'", names);
+    return opt_settings(tables, l->n, settings, owner);
 }
 
 stet_status defense_list_init(defense_list *l, const char *names, const char *const *settings)
 {
     *l = (defense_list){.n = 0};
     TRY(append_all(l, names));
-    for (; settings && *settings; settings++)
-        TRY(apply(l, *settings));
-    return STET_OK;
+    return apply(l, names, settings);
 }
 
 /* ---- a run -------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/option_impl.h"
 #include "model/model_impl.h"
 #include "tensor/kernels.h"
 
@@ -54,16 +55,15 @@ void init_constant(const model *m, int id, double c)
 
 static stet_status apply_settings(model *m, const char *const *settings)
 {
+    const opt_table table = {m->desc->opts, m->cfg};
+    char owner[64];
+    snprintf(owner, sizeof owner, "model '%s'", m->desc->name);
     TRY(stet_opt_defaults(m->desc->opts, m->cfg));
     for (; settings && *settings; settings++) {
-        const char *eq = strchr(*settings, '=');
-        if (!eq)
-            return error_set(STET_EUSAGE, "model setting '%s': expected name=value", *settings);
-        char *name = arena_strndup(&m->strings, *settings, (size_t)(eq - *settings));
-        char *value = arena_strndup(&m->strings, eq + 1, strlen(eq + 1));
-        if (!name || !value)
+        const char *kept = arena_strndup(&m->strings, *settings, strlen(*settings));
+        if (!kept)
             return STET_ENOMEM;
-        TRY(stet_opt_set(m->desc->opts, m->cfg, name, value));
+        TRY(opt_settings(&table, 1, (const char *const[]){kept, NULL}, owner));
     }
     return STET_OK;
 }
