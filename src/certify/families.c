@@ -30,13 +30,11 @@ const char *stet_certify_method_summary(const char *method)
         {"auto", "from the cheapest to the most expensive, up to the first proof"},
         {"gbm", "growth bounds times the distance to each substitute; for comparison"},
         {"gbm-window", "the same for each window by itself; for comparison"},
-        {"gbm-window", "the same, one window of words at a time"},
         {"ibp", "intervals of every layer, over the words of each set"},
         {"joint", "one linear bound of the whole network, each position at its worst word"},
         {"slope", "intervals around the clean run, with slopes in place of derivatives"},
         {"linear", "lines through every activation, errors as symbols, the margin taken backwards"},
         {"affine", "deviations as sums over positions, and a small box of what is not linear"},
-        {"linear", "the same with the best line through each activation, carried backwards"},
         {"adjoint", "slopes carried backwards from the margin, each position at its worst word"},
     };
     for (size_t i = 0; i < sizeof about / sizeof *about; i++)
