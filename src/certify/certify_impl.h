@@ -8,7 +8,7 @@
 #ifndef CERTIFY_CERTIFY_IMPL_H
 #define CERTIFY_CERTIFY_IMPL_H
 
-#include "model/model_impl.h"
+#include "model/rule.h"
 #include "stet/certify.h"
 
 /* Position p holds one of word[start[p]] .. word[start[p + 1] - 1]; the first is the reference: the

@@ -6,16 +6,17 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/option_impl.h"
-#include "model/model_impl.h"
+#include "model/rule.h"
 #include "tensor/kernels.h"
 
 /* ---- parameters --------------------------------------------------------------------------- */
 
-stet_status model_param(model *m, const char *name, shape s, param_kind kind)
+static stet_status lay_param(model *m, const char *name, shape s, param_kind kind)
 {
-    if (m->n_params == MAX_PARAMS)
+    const size_t n = m->n_params + m->n_added;
+    if (n == MAX_PARAMS)
         return error_set(STET_ENOTSUP, "a model of more than %d parameter tensors", MAX_PARAMS);
-    param *p = &m->params[m->n_params++];
+    param *p = &m->params[n];
     snprintf(p->name, sizeof p->name, "%s", name);
     p->shape = s;
     p->kind = kind;
@@ -24,9 +25,31 @@ stet_status model_param(model *m, const char *name, shape s, param_kind kind)
     return STET_OK;
 }
 
+stet_status model_param(model *m, const char *name, shape s, param_kind kind)
+{
+    TRY(lay_param(m, name, s, kind));
+    m->n_params++;
+    return STET_OK;
+}
+
+stet_status model_add_param(model *m, const char *name, shape s, param_kind kind)
+{
+    const size_t before = m->n_values;
+    TRY(lay_param(m, name, s, kind));
+    m->n_added++;
+    real *old = m->value;
+    if (!old)
+        return STET_OK;
+    const stet_status st = model_zeros(m);
+    if (st == STET_OK)
+        memcpy(m->value, old, before * sizeof *old);
+    mem_free_aligned(old);
+    return st;
+}
+
 int model_param_id(const model *m, const char *name)
 {
-    for (size_t i = 0; i < m->n_params; i++)
+    for (size_t i = 0; i < m->n_params + m->n_added; i++)
         if (strcmp(m->params[i].name, name) == 0)
             return (int)i;
     return -1;
@@ -127,6 +150,7 @@ void stet_model_free(stet_model *m)
 {
     if (!m)
         return;
+    rule_free(m->rule);
     if (m->compiled)
         m->desc->compiled_free(m->compiled);
     for (size_t c = 0; m->class_names && c < m->n_classes; c++)
@@ -201,9 +225,10 @@ stet_status stet_model_new(const stet_model_new_args *a, stet_model **out)
 
 stet_status model_nodes(const model *m, tape *t, real *grad, node **out)
 {
-    for (size_t i = 0; i < m->n_params; i++) {
+    for (size_t i = 0; i < m->n_params + m->n_added; i++) {
         const param *p = &m->params[i];
-        out[i] = tape_input(t, p->shape, m->value + p->first, grad ? grad + p->first : NULL);
+        out[i] = tape_input(t, p->shape, m->value + p->first,
+                            grad && !p->frozen ? grad + p->first : NULL);
     }
     return tape_status(t);
 }

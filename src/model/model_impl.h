@@ -26,6 +26,8 @@ typedef struct param {
     shape shape;
     param_kind kind;
     size_t first; /* offset in the flat block */
+    bool frozen;  /* keeps its values: no gradient, no step */
+    bool aside;   /* of the training alone: not saved with the model */
 } param;
 
 typedef struct model_desc model_desc;
@@ -43,9 +45,11 @@ struct stet_model {
     float *table;   /* (vocabulary, D): the frozen vectors */
     size_t n_words; /* rows of table */
     param params[MAX_PARAMS];
-    size_t n_params, n_values;
-    real *value;    /* (n_values): all parameters */
-    void *compiled; /* desc->compile's, or NULL */
+    size_t n_params, n_added; /* the network's, then those of model_add_param */
+    size_t n_values;
+    real *value;       /* (n_values): all parameters */
+    struct rule *rule; /* how a defence answers (rule.h); NULL: the network's logits stand */
+    void *compiled;    /* desc->compile's, or NULL */
     struct json_t
         *extra; /* config.json keys that are not ours: training settings, defence; kept on save */
 };
@@ -53,7 +57,7 @@ struct stet_model {
 /* Inputs of one forward pass. */
 typedef struct pass {
     tape *t;
-    node **param; /* (n_params) */
+    node **param; /* (n_params + n_added) */
     node *rows;   /* (V, D) */
     const seq_index *seq;
     double dropout; /* 0 outside training */
@@ -99,6 +103,9 @@ const model_desc *model_find(const char *name); /* NULL: unknown, message set */
 
 /* layout: add a parameter; ids are handed out 0, 1, 2, ... */
 stet_status model_param(model *m, const char *name, shape s, param_kind kind);
+/* A parameter beside the network's, behind its last layer; zeros where there are values already. Its
+ * id is n_params + n_added - 1. */
+stet_status model_add_param(model *m, const char *name, shape s, param_kind kind);
 int model_param_id(const model *m, const char *name); /* -1: none */
 real *model_value(const model *m, int id);
 void init_uniform(const model *m, int id, double bound, rng *r); /* U(-bound, bound) */

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
-#include "model/model_impl.h"
+#include "model/rule.h"
 
 enum { EVAL_BATCH = 64 };
 
@@ -95,7 +95,7 @@ static uint32_t *length_order(const stet_corpus *c)
     return order;
 }
 
-stet_status stet_model_logits(const stet_model *m, const stet_corpus *c, float *logits)
+static stet_status network_logits(const model *m, const stet_corpus *c, float *logits, bool told)
 {
     uint32_t *order = length_order(c);
     batcher b;
@@ -110,7 +110,8 @@ stet_status stet_model_logits(const stet_model *m, const stet_corpus *c, float *
         const arena_mark start = arena_save(&a);
         st = eval_batch(m, &b, c, order + i, n, &a, logits);
         arena_restore(&a, start);
-        progress("evaluating", i + n, c->n_texts, NULL);
+        if (told)
+            progress("evaluating", i + n, c->n_texts, NULL);
         if (st == STET_OK)
             st = interrupt_status();
     }
@@ -120,8 +121,33 @@ stet_status stet_model_logits(const stet_model *m, const stet_corpus *c, float *
     return st;
 }
 
+stet_status model_network_logits(const model *m, const stet_corpus *c, float *logits)
+{
+    return network_logits(m, c, logits, false);
+}
+
+stet_status stet_model_logits(const stet_model *m, const stet_corpus *c, float *logits)
+{
+    static const uint32_t unknown = STET_UNK;
+    if (!m->rule)
+        return network_logits(m, c, logits, true);
+    for (size_t i = 0; i < c->n_texts; i++) {
+        const size_t n = (size_t)(c->start[i + 1] - c->start[i]);
+        TRY(rule_logits(m, n ? c->ids + c->start[i] : &unknown,
+                        n == 0           ? 1
+                        : n < m->max_len ? n
+                                         : m->max_len,
+                        logits + i * m->n_classes));
+        progress("evaluating", i + 1, c->n_texts, NULL);
+        TRY(interrupt_status());
+    }
+    return STET_OK;
+}
+
 stet_status model_logits_of(const model *m, const uint32_t *ids, size_t n, float *logits)
 {
+    if (m->rule)
+        return rule_logits(m, ids, n, logits);
     static const uint32_t first = 0;
     uint32_t *copy = mem_alloc(n, sizeof *copy); /* a corpus is not const */
     batcher b = {0};
@@ -177,7 +203,7 @@ stet_status stet_view_open(const stet_model *m, const uint32_t *ids, size_t n, s
     *out = NULL;
     if (!m->compiled)
         return error_set(STET_EUSAGE, "stet_model_compile() comes before stet_view_open()");
-    stet_view *v = m->desc->view_new();
+    stet_view *v = m->rule ? mem_zalloc(1, sizeof *v) : m->desc->view_new();
     if (!v)
         return STET_ENOMEM;
     v->m = m;
@@ -206,7 +232,7 @@ stet_status stet_view_reopen(stet_view *v, const uint32_t *ids, size_t n)
     if (!v->ids)
         return STET_ENOMEM;
     memcpy(v->ids, ids, n * sizeof *ids);
-    return v->m->desc->view_open(v);
+    return v->m->rule ? rule_view_open(v) : v->m->desc->view_open(v);
 }
 
 const float *stet_view_logits(const stet_view *v)
@@ -224,6 +250,8 @@ stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *
                 return error_set(STET_EUSAGE,
                                  "variant %zu: edit (%u, %u) is out of range or out of order", i,
                                  edits[e].pos, edits[e].word);
+    if (v->m->rule)
+        return rule_view_edits(v, edits, start, n, logits);
     return n ? v->m->desc->view_edits(v, edits, start, n, logits) : STET_OK;
 }
 
