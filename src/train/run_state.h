@@ -49,6 +49,7 @@ stet_status run_set_up(run_state *r);
 stet_status run_order(run_state *r); /* draws the order of the current epoch */
 stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n,
                                  double *loss); /* gradients in r->grad */
+stet_status run_update(run_state *r, double *norm); /* the optimiser's step, and what follows it */
 void run_tear_down(run_state *r);
 
 /* folder.c */
