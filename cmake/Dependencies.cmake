@@ -22,7 +22,6 @@ pkg_check_modules(LZMA REQUIRED IMPORTED_TARGET liblzma)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
 pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
-pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
 
 set(STET_HAVE_CUDA OFF)
 if(NOT STET_CUDA STREQUAL "OFF")

@@ -29,6 +29,7 @@ typedef enum stet_verdict {
     STET_CERTIFIED, /* proved: the label stands */
     STET_BROKEN,    /* a counter-example is known */
     STET_UNDECIDED,
+    STET_LIKELY, /* a model that votes: holds with the stated confidence, which is not a proof */
     STET_VERDICTS
 } stet_verdict;
 STET_API const char *stet_verdict_name(stet_verdict v); /* "wrong", "certified", ... */
@@ -58,6 +59,7 @@ typedef struct stet_harm {
 typedef struct stet_certificate {
     stet_verdict verdict;
     int label, answer;  /* the class to be kept, the classifier's answer */
+    double confidence;  /* of STET_LIKELY: the share of such verdicts that are right, at least */
     double clean;       /* margin of the text as it stands: label against the best other class */
     double margin;      /* best proved lower bound of the worst margin; -INFINITY: none */
     double slack;       /* share of rounding in it */
@@ -106,7 +108,7 @@ typedef struct stet_certify_args {
 enum { STET_MARGIN_BINS = 20 };
 typedef struct stet_certify_result {
     size_t n, correct, verdicts[STET_VERDICTS];
-    double clean, certified, broken, undecided; /* shares of n */
+    double clean, certified, broken, undecided, likely; /* shares of n */
     double margin_lo, margin_hi; /* range of the histogram: proved margins of correct texts */
     size_t margin_bins[STET_MARGIN_BINS];
     double slack_mean, candidates_mean, attackable_mean;

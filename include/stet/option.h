@@ -82,9 +82,6 @@ STET_API stet_status stet_opt_defaults(const stet_opt *opts, void *cfg);
  * names the option, what is wrong with it, and the nearest known name. */
 STET_API stet_status stet_opt_parse(const stet_opt *opts, void *cfg, int argc, char *const *argv,
                                     stet_rest *rest);
-/* Set one option from text, as a configuration file or a test would. */
-STET_API stet_status stet_opt_set(const stet_opt *opts, void *cfg, const char *name,
-                                  const char *value);
 /* The options part of --help, aligned and grouped by topic, as a new string for stet_free(). */
 STET_API stet_status stet_opt_help(const stet_opt *opts, char **out);
 /* {"epochs":10,...} of the values in `cfg`, as a new string for stet_free(). */

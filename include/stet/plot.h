@@ -1,9 +1,10 @@
-/* stet/plot.h - plots as SVG and PNG: lines, histograms, heat maps.
+/* stet/plot.h - plots as SVG: lines, histograms, heat maps.
  *
  *     stet_plot *p;
- *     stet_plot_new(&(stet_plot_options){ .title = "accuracy", .x_label = "beta", .y_label = "%" },
- * &p); stet_plot_line(p, "clean", beta, accuracy, n); stet_status st = stet_plot_save(p,
- * "accuracy.svg");      // or .png stet_plot_free(p);
+ *     stet_plot_new(&(stet_plot_options){.title = "accuracy", .x_label = "beta"}, &p);
+ *     stet_plot_line(p, "clean", beta, accuracy, NULL, n);
+ *     stet_status st = stet_plot_save(p, "accuracy.svg");
+ *     stet_plot_free(p);
  *
  * SVG files follow the reader's light or dark theme and name a point when the mouse is over it.
  * Everything given is copied. A failed addition is remembered: it is enough to look at the status
@@ -49,7 +50,7 @@ STET_API stet_status stet_plot_heat(stet_plot *p, const float *m, size_t rows, s
 /* A thin line across the plot at x, with a word at its upper end. */
 STET_API stet_status stet_plot_mark(stet_plot *p, double x, const char *name);
 
-/* By the name's ending, .svg or .png; atomic. */
+/* The name ends in .svg; atomic. */
 STET_API stet_status stet_plot_save(const stet_plot *p, const char *path);
 
 #ifdef __cplusplus

@@ -30,7 +30,9 @@ typedef struct stet_train_args {
     const char *const *vectors;
     size_t n_vectors;
     const char *synonyms; /* substitution sets: their words join the vocabulary; NULL: none */
-    double smooth;        /* lambda of synonym-smoothed vectors; 0: as loaded */
+    /* Lambda of synonym-smoothed vectors; 0: as loaded; -1: as the defence `smooth` has it, if that
+     * is listed. */
+    double smooth;
     /* Frequent words hold on to their vectors: weight (count / geometric mean) to this power. */
     double smooth_frequency;
     stet_tokenizer tokenizer;
@@ -54,9 +56,9 @@ typedef struct stet_train_args {
 #define STET_TRAIN_DEFAULTS                                                                        \
     {                                                                                              \
         .format = STET_DATA_DEFAULTS, .valid_fraction = 0.1, .max_len = 512, .min_count = 1,       \
-        .model = "cnn", .defense = "standard", .batch = 64, .length_pool = 16, .epochs = 20,       \
-        .patience = 3, .rate = -1, .state_rate = -1, .decay = -1, .dropout = -1, .seed = 1,        \
-        .save_every = 500                                                                          \
+        .model = "cnn", .smooth = -1, .defense = "standard", .batch = 64, .length_pool = 16,       \
+        .epochs = 20, .patience = 3, .rate = -1, .state_rate = -1, .decay = -1, .dropout = -1,     \
+        .seed = 1, .save_every = 500                                                               \
     }
 
 typedef struct stet_train_result {

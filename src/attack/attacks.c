@@ -1,6 +1,7 @@
 /* attack/attacks.c - the attacks, and how profile and settings make up one configuration. */
 #include "attack/attacks.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -48,38 +49,12 @@ const attack_desc *attack_find(const char *name)
 
 /* ---- settings ----------------------------------------------------------------------------- */
 
-static bool has(const stet_opt *opts, const char *name)
-{
-    for (; opts->type != STET_T_END; opts++)
-        if (opts->name && strcmp(opts->name, name) == 0)
-            return true;
-    return false;
-}
-
-static stet_status set(const attack_desc *d, attack_settings *s, const char *setting)
-{
-    const char *equal = strchr(setting, '=');
-    if (!equal)
-        return error_set(STET_EUSAGE, "setting '%s': expected name=value", setting);
-    char *name = mem_strndup(setting, (size_t)(equal - setting));
-    if (!name)
-        return STET_ENOMEM;
-    stet_status st;
-    if (has(common_opts, name))
-        st = stet_opt_set(common_opts, &s->common, name, equal + 1);
-    else if (has(d->opts, name))
-        st = stet_opt_set(d->opts, s->cfg, name, equal + 1);
-    else
-        st = error_set(STET_EUSAGE, "attack '%s' has no setting '%s'", d->name, name);
-    mem_free(name);
-    return st;
-}
-
 static stet_status set_all(const attack_desc *d, attack_settings *s, const char *const *settings)
 {
-    for (; settings && *settings; settings++)
-        TRY(set(d, s, *settings));
-    return STET_OK;
+    const opt_table tables[] = {{common_opts, &s->common}, {d->opts, s->cfg}};
+    char owner[64];
+    snprintf(owner, sizeof owner, "attack '%s'", d->name);
+    return opt_settings(tables, 2, settings, owner);
 }
 
 static stet_status fill(const attack_desc *d, const char *profile, const char *const *settings,

@@ -272,8 +272,36 @@ stet_status stet_opt_parse(const stet_opt *opts, void *cfg, int argc, char *cons
     return STET_OK;
 }
 
-stet_status stet_opt_set(const stet_opt *opts, void *cfg, const char *name, const char *value)
+static stet_status no_setting(const opt_table *t, size_t n, const char *owner, const char *name,
+                              size_t len)
 {
-    const stet_opt *o = find_name(opts, name, strlen(name));
-    return o ? set_value(o, cfg, value) : unknown(opts, name, strlen(name));
+    char word[64];
+    snprintf(word, sizeof word, "%.*s", (int)(len < sizeof word ? len : sizeof word - 1), name);
+    opt_nearest best = opt_nearest_start(word);
+    for (size_t i = 0; i < n; i++)
+        for (const stet_opt *o = t[i].opts; o->type != STET_T_END; o++)
+            if (o->name)
+                opt_nearest_offer(&best, o->name);
+    return best.name ? error_set(STET_EUSAGE, "%s has no setting '%s'; did you mean '%s'?", owner,
+                                 word, best.name)
+                     : error_set(STET_EUSAGE, "%s has no setting '%s'", owner, word);
+}
+
+stet_status opt_settings(const opt_table *t, size_t n, const char *const *settings,
+                         const char *owner)
+{
+    for (; settings && *settings; settings++) {
+        const size_t len = strcspn(*settings, "=");
+        if ((*settings)[len] == '\0')
+            return error_set(STET_EUSAGE, "%s: setting '%s': expected name=value", owner,
+                             *settings);
+        const stet_opt *o = NULL;
+        size_t i = 0;
+        while (i < n && !(o = find_name(t[i].opts, *settings, len)))
+            i++;
+        if (!o)
+            return no_setting(t, n, owner, *settings, len);
+        TRY(set_value(o, t[i].cfg, *settings + len + 1));
+    }
+    return STET_OK;
 }

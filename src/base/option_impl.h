@@ -16,6 +16,17 @@ typedef struct opt_nearest {
 opt_nearest opt_nearest_start(const char *word);
 void opt_nearest_offer(opt_nearest *best, const char *name);
 
+/* Settings "name=value" with a NULL at the end (or NULL), each into the first of `n` tables that has
+ * the option. Options of text point into the setting. `owner` is whose they are: STET_EUSAGE is
+ * "model 'cnn': setting 'x': expected name=value" or "model 'cnn' has no setting 'filtres'; did you
+ * mean 'filters'?". */
+typedef struct opt_table {
+    const stet_opt *opts;
+    void *cfg;
+} opt_table;
+stet_status opt_settings(const opt_table *t, size_t n, const char *const *settings,
+                         const char *owner);
+
 /* STET_EUSAGE: "no attack 'pwsw', did you mean 'pwws'?"; `names` ends with NULL. */
 stet_status opt_no_such(const char *what, const char *name, const char *const *names);
 

@@ -9,7 +9,8 @@
 
 const char *stet_verdict_name(stet_verdict v)
 {
-    static const char *const names[STET_VERDICTS] = {"wrong", "certified", "broken", "undecided"};
+    static const char *const names[STET_VERDICTS] = {"wrong", "certified", "broken", "undecided",
+                                                     "likely"};
     return (unsigned)v < STET_VERDICTS ? names[v] : "unknown";
 }
 
@@ -30,8 +31,13 @@ bool cert_out_of_time(const stet_certifier *c)
 stet_status cert_shared_init(cert_shared *s, model *m, const cert_family *f)
 {
     *s = (cert_shared){.m = m, .family = f};
+    if (m->rule && !m->rule->desc->certify)
+        return error_set(STET_ENOTSUP,
+                         "the model answers by the prediction rule '%s', for which there are no "
+                         "certificates",
+                         m->rule->desc->name);
     TRY(stet_model_compile(m));
-    return f->prepare(m, &s->impl);
+    return m->rule ? STET_OK : f->prepare(m, &s->impl);
 }
 
 void cert_shared_deinit(cert_shared *s)
@@ -53,6 +59,13 @@ static size_t auto_methods(const cert_family *f)
 static stet_status choose_methods(stet_certifier *c)
 {
     const char *const *names = c->shared->family->methods, *method = c->how.method;
+    if (c->shared->m->rule) /* its own method, and no other: bounds are of the network */
+        return !method || strcmp(method, "auto") == 0
+                   ? STET_OK
+                   : error_set(STET_EUSAGE,
+                               "no method '%s' for a model that answers by the prediction rule "
+                               "'%s'; it has auto",
+                               method, c->shared->m->rule->desc->name);
     if (!method || strcmp(method, "auto") == 0) {
         c->end_method = auto_methods(c->shared->family);
         return STET_OK;
@@ -86,7 +99,7 @@ stet_status certifier_new(const cert_shared *s, const stet_certify_how *how, ste
     c->shared = s;
     c->how = *how;
     stet_status st = choose_methods(c);
-    if (st == STET_OK)
+    if (st == STET_OK && !s->m->rule)
         st = s->family->work_new(s->impl, &c->work);
     if (st == STET_OK)
         *out = c;
@@ -234,6 +247,19 @@ static stet_status judge(stet_certifier *c, uint32_t *choice, stet_certificate *
     return STET_OK;
 }
 
+/* The rule's own certificate; no rule proves anything by drawing. */
+static stet_status judge_by_rule(stet_certifier *c, const uint32_t *ids,
+                                 const stet_choices *choices, stet_certificate *out)
+{
+    const model *m = c->shared->m;
+    out->method = m->rule->desc->name;
+    TRY(m->rule->desc->certify(m->rule, m, ids, choices, &c->how, out->label, out));
+    return out->verdict == STET_CERTIFIED && out->confidence > 0 && out->confidence < 1
+               ? error_set(STET_EINTERNAL, "rule '%s': a proof with a confidence of %g",
+                           out->method, out->confidence)
+               : STET_OK;
+}
+
 static stet_status certify(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
                            int label, stet_certificate *out)
 {
@@ -243,7 +269,9 @@ static stet_status certify(stet_certifier *c, const uint32_t *ids, const stet_ch
         return STET_ENOMEM;
     TRY(cert_margin_at(c, choice, &out->clean));
     out->answer = stet_argmax(stet_view_logits(c->view), c->shared->m->n_classes);
-    return out->answer == label ? judge(c, choice, out) : STET_OK;
+    if (out->answer != label)
+        return STET_OK;
+    return c->shared->m->rule ? judge_by_rule(c, ids, choices, out) : judge(c, choice, out);
 }
 
 stet_status certifier_text(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
@@ -313,7 +341,8 @@ stet_status stet_certify_text(stet_certifier *c, const uint32_t *ids, const stet
                               int label, stet_certificate *out)
 {
     TRY(certifier_text(c, ids, choices, label, out));
-    const stet_status st = out->verdict == STET_WRONG ? STET_OK : take_harm(c, out);
+    const stet_status st =
+        out->verdict == STET_WRONG || c->shared->m->rule ? STET_OK : take_harm(c, out);
     if (st != STET_OK)
         stet_certificate_deinit(out);
     return st;

@@ -9,6 +9,7 @@
 #define CERTIFY_CERTIFY_IMPL_H
 
 #include "model/kind_list.h"
+#include "model/rule.h"
 #include "stet/certify.h"
 
 /* Position p holds one of word[start[p]] .. word[start[p + 1] - 1]; the first is the reference: the

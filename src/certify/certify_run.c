@@ -49,6 +49,11 @@ static stet_status check_args(const stet_certify_args *a)
     if (stet_dataset_classes(a->data) != stet_model_classes(a->model))
         return error_set(STET_EUSAGE, "the data has %zu classes, the model %zu",
                          stet_dataset_classes(a->data), stet_model_classes(a->model));
+    if (a->model->rule && a->file)
+        return error_set(STET_ENOTSUP,
+                         "%s: the verdicts of a model that answers by the prediction rule '%s' are "
+                         "no proofs, and a file of certificates holds nothing else",
+                         a->file, a->model->rule->desc->name);
     return STET_OK;
 }
 
@@ -134,12 +139,18 @@ static void piece(void *ctx, size_t i, int worker)
 
 /* ---- the summary -------------------------------------------------------------------------- */
 
+/* What draws make likely is not counted with what is proved. */
+static double proved_margin(const run_record *r)
+{
+    return r->r.verdict == STET_LIKELY ? -INFINITY : r->r.margin;
+}
+
 static void count_margins(const run_job *j, stet_certify_result *out)
 {
     out->margin_lo = INFINITY;
     out->margin_hi = -INFINITY;
     for (size_t i = 0; i < j->n; i++) {
-        const double m = j->record[i].r.margin;
+        const double m = proved_margin(&j->record[i]);
         if (isfinite(m)) {
             out->margin_lo = fmin(out->margin_lo, m);
             out->margin_hi = fmax(out->margin_hi, m);
@@ -149,7 +160,7 @@ static void count_margins(const run_job *j, stet_certify_result *out)
         out->margin_lo = out->margin_hi = 0;
     const double width = out->margin_hi - out->margin_lo;
     for (size_t i = 0; i < j->n; i++) {
-        const double m = j->record[i].r.margin;
+        const double m = proved_margin(&j->record[i]);
         if (!isfinite(m))
             continue;
         const double at = width > 0 ? (m - out->margin_lo) / width * STET_MARGIN_BINS : 0;
@@ -169,7 +180,8 @@ static stet_status count_budgets(const run_job *j, stet_certify_result *out)
     out->n_budget = largest + 1;
     for (size_t i = 0; i < j->n; i++) {
         const stet_certificate *r = &j->record[i].r;
-        for (size_t b = 0; r->verdict != STET_WRONG && b <= largest && b <= r->budget; b++)
+        const bool counts = r->verdict != STET_WRONG && r->verdict != STET_LIKELY;
+        for (size_t b = 0; counts && b <= largest && b <= r->budget; b++)
             out->budget_at_least[b]++;
     }
     return STET_OK;
@@ -206,7 +218,7 @@ static void count_verdicts(const run_job *j, stet_certify_result *out)
         out->verdicts[r->r.verdict]++;
         candidates += (double)r->candidates;
         changeable += (double)r->changeable;
-        if (isfinite(r->r.margin)) {
+        if (isfinite(proved_margin(r))) {
             slack += r->r.slack;
             with_bound++;
         }
@@ -218,6 +230,7 @@ static void count_verdicts(const run_job *j, stet_certify_result *out)
     out->certified = (double)out->verdicts[STET_CERTIFIED] / all;
     out->broken = (double)out->verdicts[STET_BROKEN] / all;
     out->undecided = (double)out->verdicts[STET_UNDECIDED] / all;
+    out->likely = (double)out->verdicts[STET_LIKELY] / all;
     out->slack_mean = with_bound ? slack / (double)with_bound : 0;
     out->candidates_mean = changeable > 0 ? candidates / changeable : 0;
     out->attackable_mean = changeable / all;

@@ -41,11 +41,14 @@ static void print_text(const certify_cfg *cfg, const stet_certify_result *r)
     } rows[] = {{STET_CERTIFIED, "proved: no combination changes the answer"},
                 {STET_BROKEN, "a combination that changes it is known"},
                 {STET_UNDECIDED, "neither proved nor refuted"},
-                {STET_WRONG, "wrong before any change"}};
+                {STET_WRONG, "wrong before any change"},
+                {STET_LIKELY, "holds with the rule's confidence: no proof"}};
     cli_table t = {0};
     cli_row(&t, "verdict", "texts", "share", "", NULL);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const size_t n = r->verdicts[rows[i].v];
+        if (rows[i].v == STET_LIKELY && n == 0)
+            continue;
         cli_row(&t, stet_verdict_name(rows[i].v), cli_fmt("%zu", n),
                 cli_fmt("%.1f %%", r->n ? 100.0 * (double)n / (double)r->n : 0.0), rows[i].what,
                 NULL);

@@ -31,7 +31,7 @@ static const stet_opt opts[] = {
     STET_OPT_INT("words", inspect_cfg, words, "32", 1, 1e6, "N", "words drawn for --synonyms"),
     STET_OPT_TOPIC("Output"),
     STET_OPT_OUT(inspect_cfg, out, NULL,
-                 "folder for plots: heat map of M, distribution of its entries; SVG and PNG"),
+                 "folder for plots: heat map of M, distribution of its entries"),
     STET_OPT_INT("top", inspect_cfg, top, "5", 0, 1000, "N",
                  "most sensitive units and inputs to list"),
     CLI_RECORD_OPT(inspect_cfg),
@@ -232,15 +232,11 @@ static void keep(const inspect_cfg *cfg, const setting *s, const stet_gbm *g,
 
 /* ---- plots -------------------------------------------------------------------------------- */
 
-static stet_status save_both(stet_plot *p, const char *dir, const char *name)
+static stet_status save_plot(stet_plot *p, const char *dir, const char *name)
 {
-    static const char *const ending[] = {"svg", "png"};
-    stet_status st = STET_OK;
-    for (int k = 0; st == STET_OK && k < 2; k++) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/%s.%s", dir, name, ending[k]);
-        st = stet_plot_save(p, path);
-    }
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s.svg", dir, name);
+    const stet_status st = stet_plot_save(p, path);
     stet_plot_free(p);
     return st;
 }
@@ -283,7 +279,7 @@ static stet_status plot_heat(const inspect_cfg *cfg, const stet_gbm *g, const ch
     }
     if (g->part_end[STET_GBM_STATE] < g->cols)
         stet_plot_mark(p, (double)g->part_end[STET_GBM_STATE], "cell");
-    return save_both(p, cfg->out, names[i]);
+    return save_plot(p, cfg->out, names[i]);
 }
 
 enum { BINS = 60 };
@@ -325,7 +321,7 @@ static stet_status plot_entries(const inspect_cfg *cfg, const stet_gbm *g, const
         distribution(&g[i], lo, hi, share);
         stet_plot_histogram(p, cli_last_part(dir[i]), edge, share, BINS);
     }
-    return save_both(p, cfg->out, "entries");
+    return save_plot(p, cfg->out, "entries");
 }
 
 static stet_status plot_all(const inspect_cfg *cfg, const stet_gbm *g, const char *const *dir,

@@ -97,6 +97,8 @@ static void add_certificate(const predictor *p, const stet_certificate *c, json_
                      "clean_margin", c->clean, "margin", margin ? margin : json_null(), "method",
                      c->method, "branches", (json_int_t)c->branches, "seconds", c->seconds, "harm",
                      harm, "counter_example", edits));
+    if (c->verdict == STET_LIKELY)
+        json_object_set_new(o, "confidence", json_real(c->confidence));
 }
 
 static void print_swaps(const predictor *p, const stet_certificate *c)
@@ -132,6 +134,9 @@ static void print_certificate(const predictor *p, const stet_certificate *c)
                                    : cli_fmt("no %zu of them or fewer", c->budget);
         printf("    %scertified%s: %s changes the answer (margin >= %.3f, %s)\n",
                cli_style("green"), reset, how_many, c->margin, c->method);
+    } else if (c->verdict == STET_LIKELY) {
+        printf("    %slikely%s, no proof: the answer stands with a confidence of %g (%s)\n",
+               cli_style("yellow"), reset, c->confidence, c->method);
     } else if (c->budget > 0) {
         printf("    %s%s%s; proved: no %zu of them or fewer change the answer\n",
                cli_style("yellow"), stet_verdict_name(c->verdict), reset, c->budget);

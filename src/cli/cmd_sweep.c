@@ -311,12 +311,9 @@ static stet_status plot(const sweep_cfg *cfg, const grid *g, const char *name, c
     if (st != STET_OK)
         return st;
     add_lines(p, g, over, from, to);
-    static const char *const ending[] = {"svg", "png"};
-    for (int k = 0; st == STET_OK && k < 2; k++) {
-        char path[1100];
-        snprintf(path, sizeof path, "%s/%s.%s", cfg->out, name, ending[k]);
-        st = stet_plot_save(p, path);
-    }
+    char path[1100];
+    snprintf(path, sizeof path, "%s/%s.svg", cfg->out, name);
+    st = stet_plot_save(p, path);
     stet_plot_free(p);
     return st;
 }

@@ -32,8 +32,8 @@ static const stet_opt own_opts[] = {
                   "word vectors (GloVe, word2vec, fastText); repeat for several files"),
     STET_OPT_STR("synonyms", train_cfg, synonyms, NULL, "SET",
                  "substitution sets: their words join the vocabulary"),
-    STET_OPT_REAL("smooth", train_cfg, smooth, "0", 0, 1e9, "LAMBDA",
-                  "smooth the vectors over the substitution graph"),
+    STET_OPT_REAL("smooth", train_cfg, smooth, "-1", -1, 1e9, "LAMBDA",
+                  "smooth the vectors over the substitution graph; -1: 4 with --defense smooth"),
     STET_OPT_REAL("smooth-frequency", train_cfg, smooth_frequency, "0", 0, 2, "P",
                   "frequent words hold on to their vectors: by their count to the power P"),
     STET_OPT_STR("label", train_cfg, label, NULL, "COLUMN",
@@ -95,10 +95,18 @@ static struct {
 } settings[MAX_SETTINGS];
 static size_t n_settings;
 
+static bool is_own(const char *name)
+{
+    for (size_t i = 0; i < N_OWN; i++)
+        if (own_opts[i].name && strcmp(own_opts[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 static size_t add_settings(const stet_opt *opts, bool of_model, size_t owner, size_t at)
 {
     for (; opts && opts->type != STET_T_END; opts++) {
-        if (opts->type == STET_T_TOPIC || n_settings == MAX_SETTINGS)
+        if (opts->type == STET_T_TOPIC || n_settings == MAX_SETTINGS || is_own(opts->name))
             continue;
         snprintf(help_text[n_settings], sizeof help_text[0], "%s%s%s%s", opts->help,
                  opts->def ? " (" : "", opts->def ? opts->def : "", opts->def ? ")" : "");
@@ -210,7 +218,8 @@ static stet_status check_own_values(const train_cfg *cfg)
     } own[] = {{"lr", cfg->rate},
                {"state-lr", cfg->state_rate},
                {"weight-decay", cfg->decay},
-               {"dropout", cfg->dropout}};
+               {"dropout", cfg->dropout},
+               {"smooth", cfg->smooth}};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (own[i].v < 0 && own[i].v != -1)
             return cli_usage("--%s %g: expected -1 or a number of at least 0", own[i].name,

@@ -62,9 +62,6 @@ static stet_status start(const void *cfg, const model *m, const stet_subst *subs
     s->cfg = *(const certified_cfg *)cfg;
     s->m = m;
     TRY(worst_supported(m, s->cfg.bound == BOUND_JOINT));
-    if (!subst)
-        return error_set(STET_EUSAGE, "--defense certified needs --synonyms: the sets that "
-                                      "certificates are to hold for");
     TRY(word_sets_make(subst, m->vocab, &s->sets));
     s->slot = mem_zalloc(m->n_words, sizeof *s->slot);
     return s->slot ? STET_OK : STET_ENOMEM;
@@ -115,7 +112,7 @@ static stet_status prepare(const certified_state *s, const step_view *v, bounded
     return STET_OK;
 }
 
-static node *logits(void *state, const step_view *v)
+static node *forward(void *state, const step_view *v)
 {
     certified_state *s = state;
     tape *t = v->p->t;
@@ -159,8 +156,10 @@ const defense_desc defense_certified = {
     .opts = opts,
     .cfg_size = sizeof(certified_cfg),
     .keeps_last = true,
+    .needs_sets = "--defense certified needs --synonyms: the sets that certificates are to hold "
+                  "for",
     .start = start,
-    .logits = logits,
+    .forward = forward,
     .loss = loss,
     .metrics = metrics,
     .end = end,

@@ -1,25 +1,43 @@
-/* defense/defense_impl.h - what a defence is: it may change the loss, and say what it measured.
- * Adding one: a file that defines a defense_desc, a line in defenses.c, a test, a page section.
+/* defense/defense_impl.h - what a defence is. Adding one: a file that defines a defense_desc, a line
+ * in defenses.c, a test, a page section. The shortest is standard.c; tests/defense/test_hooks.c has
+ * a small one for every hook.
  *
- * Defences form a list (`--defense certified,gbm`). The first is given the cross-entropy of the
- * clean texts, each one makes a new loss of the loss it is given. */
+ *     --defense certified,gbm      a list: each defence builds on those before it
+ *
+ * A defence is a table of hooks. Each may be absent and then costs nothing. They are asked in this
+ * order, the defences of a list in theirs:
+ *
+ *     once        vectors      change the word vectors, before there is a model
+ *                 parameters   add tensors to the model, or freeze some of its own
+ *                 start        look at model and sets, take memory for the run
+ *     each step   batch        change the words of the step's texts, add copies or other texts
+ *                 forward      replace the clean forward pass: perturbed rows, bounds beside it
+ *                 loss         make a new loss of the loss so far
+ *                 after_step   look at the new weights, or change them
+ *                 metrics      numbers of the step for train.jsonl
+ *     saved       what a resumed run must have again
+ *     afterwards  rule         how the trained model answers and what certificate that has
+ *                              (predict and certify, in model/rule.h)
+ *
+ * What two defences of a list cannot both do is refused when the list is made, by their names: two
+ * forward passes, two rules. The first loss is the mean cross-entropy of the logits of `forward`, or
+ * of the clean pass, over all texts of the step.
+ *
+ * Numbers on the tape belong to the device (tensor/): a defence builds nodes and never looks into
+ * one. Where it needs gradients of its own (with respect to the rows, at other points than the
+ * step's) it asks probe_run(). Random choices derive from (seed, step), so that a resumed run
+ * repeats them. */
 #ifndef DEFENSE_DEFENSE_IMPL_H
 #define DEFENSE_DEFENSE_IMPL_H
 
-#include "model/model_impl.h"
+#include <string.h>
+
+#include "model/rule.h"
 #include "stet/lexicon.h"
 
-/* What a defence sees of one training step. */
-typedef struct step_view {
-    const model *m;
-    pass *p; /* tape, parameter nodes, rows, index, dropout */
-    const batch *x;
-    node *logits; /* (B, K) of the clean texts */
-    uint64_t step, total_steps;
-    uint64_t seed;
-} step_view;
+/* ---- what a defence sees ------------------------------------------------------------------ */
 
-/* Numbers of a step that go to train.jsonl beside the loss. */
+/* Numbers that go to train.jsonl beside the loss. */
 enum { MAX_METRICS = 16 };
 typedef struct step_metrics {
     struct {
@@ -43,30 +61,123 @@ static inline void metric_node(step_metrics *m, const char *name, node *at)
     m->v[m->n - 1].at = at;
 }
 
+/* 0 where there is no such number. */
+static inline double metric_of(const step_metrics *m, const char *name)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (strcmp(m->v[i].name, name) == 0)
+            return m->v[i].value;
+    return 0;
+}
+
+/* The vectors before there is a model. */
+typedef struct vector_view {
+    const stet_vocab *vocab;
+    stet_vectors *t;            /* one row a word of it; may be changed, but for its size */
+    const stet_counter *counts; /* how often the training texts have each word */
+    const stet_subst *subst;    /* or NULL */
+    uint64_t seed;
+    step_metrics *told; /* numbers of this stage */
+} vector_view;
+
+/* One training step. */
+typedef struct step_view {
+    const model *m;
+    const model_weights *w;  /* its numbers where the step computes; NULL: the model's own */
+    const stet_subst *subst; /* or NULL */
+    uint64_t step, total_steps, steps_per_epoch, seed;
+    arena *mem;       /* of the step: everything in it goes when the step ends */
+    batcher *batches; /* for batches beside the step's */
+    real *grad;       /* (n_values) the step's gradient, in the store: for probe_run */
+    /* from `forward` on */
+    pass *p; /* tape, parameter nodes, rows, index, dropout */
+    const batch *x;
+    size_t n_own; /* texts of the data; x->order[b] >= n_own is one that `batch` added */
+    /* from `loss` on */
+    node *logits; /* (B, K) of the step's texts */
+} step_view;
+
+/* The texts of a step, before they become a batch: first the n_own of the data, then those added.
+ * Words may be replaced by pointing `ids` to others. */
+typedef struct step_text {
+    const uint32_t *ids;
+    size_t n;
+    int32_t label;
+} step_text;
+typedef struct step_texts {
+    step_text *v;
+    size_t n, n_own, cap;
+    arena *mem;
+} step_texts;
+stet_status texts_add(step_texts *t, const uint32_t *ids, size_t n, int32_t label);
+/* The texts as a batch of their own, for passes that a defence makes before the step's. */
+stet_status texts_batch(const step_view *v, const step_texts *t, batch *out);
+
+/* The batch with one row a position instead of one a distinct word: rows that can be moved alone. */
+stet_status batch_spread(const batch *x, arena *mem, batch *out);
+
+/* A pass beside the step's, with the weights as they are and without dropout: its loss and
+ * gradients as constants of the step's tape, for more ops. */
+typedef struct probe {
+    const batch *x;
+    node *rows; /* (n_rows, D) to read instead of the words' vectors; NULL: those */
+    /* The loss from the logits (B, K); NULL: the mean cross-entropy. */
+    node *(*loss)(void *ctx, tape *t, node *logits);
+    void *ctx;
+    /* > 0: this times the loss's gradient is added to the step's, as if it were part of the step's
+     * loss; 0: the parameters are left out of it. */
+    double weight;
+    /* what comes out */
+    node *at;     /* (n_rows, D) the rows that were read */
+    node *value;  /* () the loss */
+    node *drows;  /* (n_rows, D) its gradient */
+    node *logits; /* (B, K) */
+} probe;
+stet_status probe_run(const step_view *v, probe *p);
+
+/* ---- the hooks ---------------------------------------------------------------------------- */
+
 typedef struct defense_desc {
     const char *name, *summary;
-    const stet_opt *opts;
+    const stet_opt *opts; /* its settings, which become options of `stet train` */
     size_t cfg_size;
     /* The loss changes during the run, so its epochs cannot be compared: the last one is kept. */
     bool keeps_last;
-    /* Called once, when model and sets are ready; `state` is the defence's own memory. `s` may be
-     * NULL. */
+    /* What to say where no substitution sets are given; NULL: it can do without. */
+    const char *needs_sets;
+
+    stet_status (*vectors)(const void *cfg, const vector_view *v);
+    /* model_add_param() for each tensor, first values from `r`; m->params[id].frozen for those that
+     * are not to be trained. Tensors added stay out of the saved model: what the trained model
+     * needs is the rule's. */
+    stet_status (*parameters)(const void *cfg, model *m, rng *r);
+    /* When model and sets are ready; `state` is the defence's own memory, which `end` releases, also
+     * after a failure. `s` may be NULL. */
     stet_status (*start)(const void *cfg, const model *m, const stet_subst *s, void **state);
-    /* The clean logits, from a defence that computes them together with what it needs. May be NULL;
-     * of a list's defences one at most has it. */
-    node *(*logits)(void *state, const step_view *v);
-    /* The loss of the step on the tape, from the loss so far. NULL: it stays as it is. */
-    node *(*loss)(void *state, const step_view *v, node *base);
-    void (*metrics)(void *state, step_metrics *out); /* of this step; may be NULL */
-    /* State that a resumed run must have again: one block of reals (may be NULL/0). */
-    real *(*saved)(void *state, size_t *n);
     void (*end)(void *state);
+
+    stet_status (*batch)(void *state, const step_view *v, step_texts *t);
+    node *(*forward)(void *state, const step_view *v);          /* (B, K) */
+    node *(*loss)(void *state, const step_view *v, node *base); /* () from () */
+    /* The new weights are v->p's parameters, on a tape of its own; v->w says where to store_copy
+     * others. */
+    stet_status (*after_step)(void *state, const step_view *v);
+    void (*metrics)(void *state, step_metrics *out); /* of this step, while its tape is there */
+    /* One block of host memory, up to date: read by a checkpoint, or filled from one before the
+     * first step. */
+    stet_status (*saved)(void *state, real **block, size_t *n);
+
+    const rule_desc *rule; /* with the same name, opts and cfg_size */
 } defense_desc;
 
 extern const defense_desc *const defense_descs[];   /* defenses.c, NULL at the end */
 const defense_desc *defense_find(const char *name); /* NULL: unknown, message set */
+/* One more, findable by name like those of the list; its rule joins the rules. Before main or before
+ * the first run. */
+void defense_register(const defense_desc *d);
 
-/* The defences of one run: defense_list.c. */
+/* ---- the defences of one run: defense_list.c ---------------------------------------------- */
+
 enum { MAX_DEFENSES = 8 };
 typedef struct defense_list {
     struct {
@@ -80,12 +191,25 @@ typedef struct defense_list {
 /* Names between commas; settings are "name=value" with a NULL at the end (or NULL), each an option
  * of one of them. Release with defense_list_end, also after a failure. */
 stet_status defense_list_init(defense_list *l, const char *names, const char *const *settings);
+/* Another one in front, unless it is listed, with settings for it. */
+stet_status defense_list_first(defense_list *l, const char *name, const char *const *settings);
+/* The value of a setting of kind REAL; 0 where no defence of the list has it. */
+double defense_list_real(const defense_list *l, const char *setting);
+bool defense_list_keeps_last(const defense_list *l);
+
+stet_status defense_list_check(const defense_list *l, const stet_subst *s); /* what needs sets */
+stet_status defense_list_vectors(const defense_list *l, const vector_view *v);
+stet_status defense_list_parameters(const defense_list *l, model *m, uint64_t seed);
 stet_status defense_list_start(defense_list *l, const model *m, const stet_subst *s);
+/* The texts pick[0..n) of `c` as the defences leave them: *c and *pick stay or are replaced. */
+stet_status defense_list_batch(const defense_list *l, step_view *v, const stet_corpus **c,
+                               const uint32_t **pick, size_t *n);
 node *defense_list_loss(defense_list *l, step_view *v); /* fills v->logits */
+bool defense_list_has_after_step(const defense_list *l);
+stet_status defense_list_after_step(const defense_list *l, const step_view *v);
 /* The numbers of the step, read from its tape with one wait; its loss among them, not listed. */
 stet_status defense_list_metrics(const defense_list *l, tape *t, node *loss, double *loss_value,
                                  step_metrics *out);
-bool defense_list_keeps_last(const defense_list *l);
 void defense_list_end(defense_list *l);
 
 #endif

@@ -3,25 +3,36 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/option_impl.h"
+#include "base/strmap.h"
 #include "defense/defense_impl.h"
 
 /* ---- names and settings ------------------------------------------------------------------- */
+
+/* What two defences of a list cannot both do. */
+static stet_status check_pair(const defense_desc *a, const defense_desc *b)
+{
+    if (a == b)
+        return error_set(STET_EUSAGE, "defence '%s' is listed twice", a->name);
+    const char *both = a->forward && b->forward ? "both replace the forward pass"
+                       : a->rule && b->rule     ? "both decide how the model answers"
+                                                : NULL;
+    return both ? error_set(STET_EUSAGE, "defences '%s' and '%s' cannot be combined: %s", a->name,
+                            b->name, both)
+                : STET_OK;
+}
 
 static stet_status append(defense_list *l, const char *name)
 {
     const defense_desc *d = defense_find(name);
     if (!d)
         return STET_EUSAGE;
-    for (size_t i = 0; i < l->n; i++) {
-        if (l->d[i].desc == d)
-            return error_set(STET_EUSAGE, "defence '%s' is listed twice", name);
-        if (l->d[i].desc->logits && d->logits)
-            return error_set(STET_EUSAGE, "defences '%s' and '%s' cannot be combined",
-                             l->d[i].desc->name, name);
-    }
+    for (size_t i = 0; i < l->n; i++)
+        TRY(check_pair(l->d[i].desc, d));
     if (l->n == MAX_DEFENSES)
         return error_set(STET_EUSAGE, "more than %d defences", MAX_DEFENSES);
     l->d[l->n].desc = d;
+    l->d[l->n].state = NULL;
     l->d[l->n].cfg = mem_zalloc(1, d->cfg_size + 1);
     if (!l->d[l->n++].cfg)
         return STET_ENOMEM;
@@ -41,52 +52,114 @@ static stet_status append_all(defense_list *l, const char *names)
     }
 }
 
-static bool has_option(const defense_desc *d, const char *name)
+/* Settings into defences [from, to) of the list. */
+static stet_status apply(const defense_list *l, size_t from, size_t to, const char *names,
+                         const char *const *settings)
 {
-    for (const stet_opt *o = d->opts; o->type != STET_T_END; o++)
-        if (o->name && strcmp(o->name, name) == 0)
-            return true;
-    return false;
-}
-
-static stet_status apply(const defense_list *l, const char *setting)
-{
-    const char *eq = strchr(setting, '=');
-    char name[64];
-    if (!eq || (size_t)(eq - setting) >= sizeof name)
-        return error_set(STET_EUSAGE, "defence setting '%s': expected name=value", setting);
-    snprintf(name, sizeof name, "%.*s", (int)(eq - setting), setting);
-    size_t i = 0;
-    while (i + 1 < l->n && !has_option(l->d[i].desc, name))
-        i++;
-    return stet_opt_set(l->d[i].desc->opts, l->d[i].cfg, name, eq + 1);
+    opt_table tables[MAX_DEFENSES];
+    for (size_t i = from; i < to; i++)
+        tables[i - from] = (opt_table){l->d[i].desc->opts, l->d[i].cfg};
+    char owner[128];
+    snprintf(owner, sizeof owner, "defence '%s'", names);
+    return opt_settings(tables, to - from, settings, owner);
 }
 
 stet_status defense_list_init(defense_list *l, const char *names, const char *const *settings)
 {
     *l = (defense_list){.n = 0};
     TRY(append_all(l, names));
-    for (; settings && *settings; settings++)
-        TRY(apply(l, *settings));
+    return apply(l, 0, l->n, names, settings);
+}
+
+stet_status defense_list_first(defense_list *l, const char *name, const char *const *settings)
+{
+    size_t at = 0;
+    while (at < l->n && strcmp(l->d[at].desc->name, name) != 0)
+        at++;
+    if (at == l->n) {
+        const stet_status st = append(l, name);
+        for (; at > 0 && l->n > at; at--) {
+            const defense_list before = *l;
+            l->d[at] = before.d[at - 1];
+            l->d[at - 1] = before.d[at];
+        }
+        TRY(st);
+    }
+    return apply(l, at, at + 1, name, settings);
+}
+
+double defense_list_real(const defense_list *l, const char *setting)
+{
+    for (size_t i = 0; i < l->n; i++)
+        for (const stet_opt *o = l->d[i].desc->opts; o->type != STET_T_END; o++)
+            if (o->type == STET_T_REAL && strcmp(o->name, setting) == 0)
+                return *(const double *)((const char *)l->d[i].cfg + o->offset);
+    return 0;
+}
+
+bool defense_list_keeps_last(const defense_list *l)
+{
+    bool last = false;
+    for (size_t i = 0; i < l->n; i++)
+        last |= l->d[i].desc->keeps_last;
+    return last;
+}
+
+/* ---- before the first step ---------------------------------------------------------------- */
+
+stet_status defense_list_check(const defense_list *l, const stet_subst *s)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (!s && l->d[i].desc->needs_sets)
+            return error_set(STET_EUSAGE, "%s", l->d[i].desc->needs_sets);
     return STET_OK;
 }
 
-/* ---- a run -------------------------------------------------------------------------------- */
+stet_status defense_list_vectors(const defense_list *l, const vector_view *v)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->d[i].desc->vectors)
+            TRY(l->d[i].desc->vectors(l->d[i].cfg, v));
+    return STET_OK;
+}
+
+stet_status defense_list_parameters(const defense_list *l, model *m, uint64_t seed)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const defense_desc *d = l->d[i].desc;
+        rng r = rng_stream(seed, STREAM_INIT, hash_bytes(d->name, strlen(d->name), 1));
+        if (d->rule)
+            TRY(rule_attach(m, d->rule, l->d[i].cfg, NULL, &r));
+        const size_t before = m->n_params + m->n_added;
+        if (d->parameters)
+            TRY(d->parameters(l->d[i].cfg, m, &r));
+        for (size_t k = before; k < m->n_params + m->n_added; k++)
+            m->params[k].aside = true;
+    }
+    return STET_OK;
+}
 
 stet_status defense_list_start(defense_list *l, const model *m, const stet_subst *s)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (l->d[i].desc->start)
-            TRY(l->d[i].desc->start(l->d[i].cfg, m, s, &l->d[i].state));
+    TRY(defense_list_check(l, s));
+    for (size_t i = 0; i < l->n; i++) {
+        const defense_desc *d = l->d[i].desc;
+        if (d->rule && d->rule->make)
+            TRY(d->rule->make(l->d[i].cfg, m, s, &m->rule->state));
+        if (d->start)
+            TRY(d->start(l->d[i].cfg, m, s, &l->d[i].state));
+    }
     return STET_OK;
 }
+
+/* ---- a step ------------------------------------------------------------------------------- */
 
 node *defense_list_loss(defense_list *l, step_view *v)
 {
     v->logits = NULL;
     for (size_t i = 0; i < l->n; i++)
-        if (l->d[i].desc->logits)
-            v->logits = l->d[i].desc->logits(l->d[i].state, v);
+        if (l->d[i].desc->forward)
+            v->logits = l->d[i].desc->forward(l->d[i].state, v);
     if (!v->logits)
         v->logits = model_forward(v->m, v->p); /* on a failed tape this does nothing */
     node *y = op_cross_entropy(v->p->t, v->logits, v->x->label);
@@ -95,6 +168,22 @@ node *defense_list_loss(defense_list *l, step_view *v)
         if (l->d[i].desc->loss)
             y = l->d[i].desc->loss(l->d[i].state, v, y);
     return y;
+}
+
+bool defense_list_has_after_step(const defense_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->d[i].desc->after_step)
+            return true;
+    return false;
+}
+
+stet_status defense_list_after_step(const defense_list *l, const step_view *v)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->d[i].desc->after_step)
+            TRY(l->d[i].desc->after_step(l->d[i].state, v));
+    return STET_OK;
 }
 
 stet_status defense_list_metrics(const defense_list *l, tape *t, node *loss, double *loss_value,
@@ -120,14 +209,6 @@ stet_status defense_list_metrics(const defense_list *l, tape *t, node *loss, dou
         if (out->v[i].at)
             out->v[i].value = value[k++];
     return STET_OK;
-}
-
-bool defense_list_keeps_last(const defense_list *l)
-{
-    bool last = false;
-    for (size_t i = 0; i < l->n; i++)
-        last |= l->d[i].desc->keeps_last;
-    return last;
 }
 
 void defense_list_end(defense_list *l)

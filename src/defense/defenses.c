@@ -7,12 +7,37 @@
 #include "stet/train.h"
 
 const defense_desc *const defense_descs[] = {&defense_standard, &defense_gbm, &defense_certified,
-                                             NULL};
+                                             &defense_smooth, NULL};
+
+enum { MAX_MORE = 16 };
+static const defense_desc *more[MAX_MORE + 1]; /* NULL at the end */
+
+void defense_register(const defense_desc *d)
+{
+    for (size_t i = 0; i < MAX_MORE; i++)
+        if (!more[i] || more[i] == d) {
+            more[i] = d;
+            break;
+        }
+    if (d->rule)
+        rule_register(d->rule);
+}
+
+/* A model's loader, which is below this layer, finds rules by name. */
+__attribute__((constructor)) static void register_rules(void)
+{
+    for (const defense_desc *const *d = defense_descs; *d; d++)
+        if ((*d)->rule)
+            rule_register((*d)->rule);
+}
 
 const defense_desc *defense_find(const char *name)
 {
-    const char *names[32];
+    const char *names[sizeof defense_descs / sizeof *defense_descs];
     size_t n = 0;
+    for (const defense_desc *const *d = more; *d; d++)
+        if (strcmp((*d)->name, name) == 0)
+            return *d;
     for (const defense_desc *const *d = defense_descs; *d; d++) {
         if (strcmp((*d)->name, name) == 0)
             return *d;

@@ -4,6 +4,6 @@
 
 #include "defense/defense_impl.h"
 
-extern const defense_desc defense_standard, defense_gbm, defense_certified;
+extern const defense_desc defense_standard, defense_gbm, defense_certified, defense_smooth;
 
 #endif

@@ -148,14 +148,13 @@ static size_t boxes_bytes(const gbm_state *s)
     return 2 * BOX_SIDES * s->H * sizeof(real);
 }
 
-static real *saved(void *state, size_t *n)
+static stet_status saved(void *state, real **block, size_t *n)
 {
     gbm_state *s = state;
+    *block = s->kept;
     *n = kept_count(s);
-    if (s->boxes &&
-        store_download(s->store, s->kept + KEPT_BOXES, s->boxes, boxes_bytes(s)) != STET_OK)
-        return NULL;
-    return s->kept;
+    return s->boxes ? store_download(s->store, s->kept + KEPT_BOXES, s->boxes, boxes_bytes(s))
+                    : STET_OK;
 }
 
 /* ---- boxes of a step ---------------------------------------------------------------------- */

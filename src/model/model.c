@@ -5,15 +5,18 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "model/model_impl.h"
+#include "base/option_impl.h"
+#include "model/rule.h"
 #include "tensor/kernels.h"
 
 /* ---- parameters --------------------------------------------------------------------------- */
 
-stet_status model_param(model *m, const char *name, shape s, param_kind kind)
+static stet_status lay_param(model *m, const char *name, shape s, param_kind kind)
 {
-    TRY(mem_grow(&m->params, &m->cap_params, m->n_params + 1, sizeof *m->params));
-    param *p = &m->params[m->n_params++];
+    const size_t n = m->n_params + m->n_added;
+    TRY(mem_grow(&m->params, &m->cap_params, n + 1, sizeof *m->params));
+    param *p = &m->params[n];
+    *p = (param){0};
     snprintf(p->name, sizeof p->name, "%s", name);
     p->shape = s;
     p->kind = kind;
@@ -22,9 +25,31 @@ stet_status model_param(model *m, const char *name, shape s, param_kind kind)
     return STET_OK;
 }
 
+stet_status model_param(model *m, const char *name, shape s, param_kind kind)
+{
+    TRY(lay_param(m, name, s, kind));
+    m->n_params++;
+    return STET_OK;
+}
+
+stet_status model_add_param(model *m, const char *name, shape s, param_kind kind)
+{
+    const size_t before = m->n_values;
+    TRY(lay_param(m, name, s, kind));
+    m->n_added++;
+    real *old = m->value;
+    if (!old)
+        return STET_OK;
+    const stet_status st = model_zeros(m);
+    if (st == STET_OK)
+        memcpy(m->value, old, before * sizeof *old);
+    mem_free_aligned(old);
+    return st;
+}
+
 int model_param_id(const model *m, const char *name)
 {
-    for (size_t i = 0; i < m->n_params; i++)
+    for (size_t i = 0; i < m->n_params + m->n_added; i++)
         if (strcmp(m->params[i].name, name) == 0)
             return (int)i;
     return -1;
@@ -53,16 +78,15 @@ void init_constant(const model *m, int id, double c)
 
 static stet_status apply_settings(model *m, const char *const *settings)
 {
+    const opt_table table = {m->desc->opts, m->cfg};
+    char owner[64];
+    snprintf(owner, sizeof owner, "model '%s'", m->desc->name);
     TRY(stet_opt_defaults(m->desc->opts, m->cfg));
     for (; settings && *settings; settings++) {
-        const char *eq = strchr(*settings, '=');
-        if (!eq)
-            return error_set(STET_EUSAGE, "model setting '%s': expected name=value", *settings);
-        char *name = arena_strndup(&m->strings, *settings, (size_t)(eq - *settings));
-        char *value = arena_strndup(&m->strings, eq + 1, strlen(eq + 1));
-        if (!name || !value)
+        const char *kept = arena_strndup(&m->strings, *settings, strlen(*settings));
+        if (!kept)
             return STET_ENOMEM;
-        TRY(stet_opt_set(m->desc->opts, m->cfg, name, value));
+        TRY(opt_settings(&table, 1, (const char *const[]){kept, NULL}, owner));
     }
     return STET_OK;
 }
@@ -126,6 +150,7 @@ void stet_model_free(stet_model *m)
 {
     if (!m)
         return;
+    rule_free(m->rule);
     if (m->compiled)
         m->desc->compiled_free(m->compiled);
     for (size_t c = 0; m->class_names && c < m->n_classes; c++)
@@ -236,12 +261,14 @@ stet_status weights_fetch(const model_weights *w, model *m)
 
 static stet_status param_nodes(const model *m, tape *t, real *value, real *grad, node ***out)
 {
-    *out = arena_new(t->mem, node *, m->n_params);
+    const size_t n = m->n_params + m->n_added;
+    *out = arena_new(t->mem, node *, n);
     if (!*out)
         return STET_ENOMEM;
-    for (size_t i = 0; i < m->n_params; i++) {
+    for (size_t i = 0; i < n; i++) {
         const param *p = &m->params[i];
-        (*out)[i] = tape_input(t, p->shape, value + p->first, grad ? grad + p->first : NULL);
+        (*out)[i] =
+            tape_input(t, p->shape, value + p->first, grad && !p->frozen ? grad + p->first : NULL);
     }
     return tape_status(t);
 }
@@ -251,16 +278,22 @@ stet_status model_nodes(const model *m, tape *t, real *grad, node ***out)
     return param_nodes(m, t, m->value, grad, out);
 }
 
-stet_status pass_init(pass *p, const model *m, tape *t, const model_weights *w, real *grad,
-                      const batch *x)
+stet_status pass_params(pass *p, const model *m, const model_weights *w, real *grad)
 {
     const model_weights own = {&host_store, m->value, m->table};
     if (!w)
         w = &own;
+    TRY(param_nodes(m, p->t, w->value, grad, &p->param));
+    p->table = tape_constant(p->t, shape2(m->n_words, m->dim), w->table);
+    return tape_status(p->t);
+}
+
+stet_status pass_init(pass *p, const model *m, tape *t, const model_weights *w, real *grad,
+                      const batch *x)
+{
     *p = (pass){.t = t, .seq = &x->seq};
     tape_twin(t, x->block, x->block_bytes);
-    TRY(param_nodes(m, t, w->value, grad, &p->param));
-    p->table = tape_constant(t, shape2(m->n_words, m->dim), w->table);
+    TRY(pass_params(p, m, w, grad));
     p->rows = op_gather(t, p->table, x->word, x->seq.n_rows);
     return tape_status(t);
 }

@@ -8,52 +8,74 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/strmap.h"
-#include "model/model_impl.h"
+#include "model/rule.h"
 #include "tensor/safetensors.h"
 
-enum { FORMAT = 1 };
+enum { FORMAT = 1, FORMAT_WITH_RULE = 2 }; /* who does not know rules must not load one */
 static const char embedding[] = "embedding.weight";
 
 /* ---- saving ------------------------------------------------------------------------------- */
 
 static stet_status save_weights(const model *m, const char *path)
 {
-    st_tensor *t = mem_alloc(m->n_params + 1, sizeof *t);
+    st_tensor *t = mem_alloc(m->n_params + m->n_added + 1, sizeof *t);
     if (!t)
         return STET_ENOMEM;
-    for (size_t i = 0; i < m->n_params; i++)
-        t[i] = (st_tensor){m->params[i].name, ST_REAL, m->params[i].shape,
-                           m->value + m->params[i].first};
-    t[m->n_params] = (st_tensor){embedding, ST_REAL, shape2(m->n_words, m->dim), m->table};
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_params + m->n_added; i++)
+        if (!m->params[i].aside)
+            t[n++] = (st_tensor){m->params[i].name, ST_REAL, m->params[i].shape,
+                                 m->value + m->params[i].first};
+    t[n++] = (st_tensor){embedding, ST_REAL, shape2(m->n_words, m->dim), m->table};
     const char *const metadata[] = {"format", "pt", "model", m->desc->name, NULL};
-    const stet_status st = st_write(path, t, m->n_params + 1, metadata);
+    const stet_status st = st_write(path, t, n, metadata);
     mem_free(t);
     return st;
 }
 
-static stet_status config_json(const model *m, json_t **out)
+static stet_status settings_json(const stet_opt *opts, const void *cfg, json_t **out)
 {
     char *text;
-    json_t *settings;
-    TRY(stet_opt_json(m->desc->opts, m->cfg, &text));
-    const stet_status st = json_read_text("settings", text, strlen(text), &settings);
+    TRY(stet_opt_json(opts, cfg, &text));
+    const stet_status st = json_read_text("settings", text, strlen(text), out);
     stet_free(text);
-    TRY(st);
+    return st;
+}
+
+/* {"name": "vote", "settings": {...}} */
+static stet_status add_rule(const rule *r, json_t *config)
+{
+    json_t *settings;
+    TRY(settings_json(r->desc->opts, r->cfg, &settings));
+    json_t *o = json_pack("{s:s, s:o}", "name", r->desc->name, "settings", settings);
+    return json_object_set_new(config, "rule", o) == 0
+               ? STET_OK
+               : error_set(STET_ENOMEM, "out of memory for the configuration");
+}
+
+static stet_status config_json(const model *m, json_t **out)
+{
+    json_t *settings;
+    TRY(settings_json(m->desc->opts, m->cfg, &settings));
     json_t *classes = json_array();
     bool whole = true;
     for (size_t c = 0; c < m->n_classes; c++)
         whole &= json_array_append_new(classes, json_string(m->class_names[c])) == 0;
-    json_t *o =
-        json_pack("{s:i, s:s, s:s, s:o, s:o, s:I, s:I, s:s, s:I}", "format", FORMAT, "stet",
-                  STET_VERSION, "model", m->desc->name, "settings", settings, "classes", classes,
-                  "dim", (json_int_t)m->dim, "max_len", (json_int_t)m->max_len, "tokenizer",
-                  stet_tokenizer_name(m->tokenizer), "words", (json_int_t)m->n_words);
-    if (o && whole && (!m->extra || json_object_update(o, m->extra) == 0)) {
+    json_t *o = json_pack("{s:i, s:s, s:s, s:o, s:o, s:I, s:I, s:s, s:I}", "format",
+                          m->rule ? FORMAT_WITH_RULE : FORMAT, "stet", STET_VERSION, "model",
+                          m->desc->name, "settings", settings, "classes", classes, "dim",
+                          (json_int_t)m->dim, "max_len", (json_int_t)m->max_len, "tokenizer",
+                          stet_tokenizer_name(m->tokenizer), "words", (json_int_t)m->n_words);
+    stet_status st = o && whole && (!m->extra || json_object_update(o, m->extra) == 0)
+                         ? STET_OK
+                         : error_set(STET_ENOMEM, "out of memory for the configuration");
+    if (st == STET_OK && m->rule)
+        st = add_rule(m->rule, o);
+    if (st == STET_OK)
         *out = o;
-        return STET_OK;
-    }
-    json_decref(o);
-    return error_set(STET_ENOMEM, "out of memory for the configuration");
+    else
+        json_decref(o);
+    return st;
 }
 
 static stet_status in_dir(const char *dir, const char *name, char **out)
@@ -78,6 +100,8 @@ stet_status stet_model_save(const stet_model *m, const char *dir)
         st = save_weights(m, weights);
     if (st == STET_OK)
         st = stet_vocab_save(m->vocab, vocab);
+    if (st == STET_OK && m->rule && m->rule->desc->save)
+        st = m->rule->desc->save(m->rule->state, dir);
     if (st == STET_OK)
         st = json_write_file(config, o);
     json_decref(o);
@@ -137,7 +161,7 @@ static stet_status classes_of(const json_t *o, const char *path, size_t *n)
 static stet_status keep_extra(model *m, const json_t *o)
 {
     static const char *const ours[] = {"format", "stet",    "model",     "settings", "classes",
-                                       "dim",    "max_len", "tokenizer", "words"};
+                                       "dim",    "max_len", "tokenizer", "words",    "rule"};
     m->extra = json_copy((json_t *)o); /* leaves out what it has no memory for */
     if (json_object_size(m->extra) != json_object_size(o))
         return error_set(STET_ENOMEM, "out of memory for the configuration");
@@ -146,12 +170,27 @@ static stet_status keep_extra(model *m, const json_t *o)
     return STET_OK;
 }
 
+static stet_status attach_rule(model *m, const json_t *o, const char *path)
+{
+    const char *name;
+    TRY(json_get_str(o, path, "name", &name));
+    const rule_desc *d = rule_find(name);
+    arena scratch = {0};
+    const char **settings = NULL;
+    stet_status st =
+        d ? settings_list(json_object_get(o, "settings"), path, &scratch, &settings) : STET_EUSAGE;
+    if (st == STET_OK)
+        st = rule_attach(m, d, NULL, settings, NULL);
+    arena_deinit(&scratch);
+    return st == STET_EUSAGE ? error_prefix(STET_EFORMAT, "%s", path) : st;
+}
+
 static stet_status from_config(const char *path, const json_t *o, model **out)
 {
     int64_t format, dim, max_len, words;
     const char *kind, *tokenizer;
     size_t n_classes;
-    TRY(json_get_int(o, path, "format", FORMAT, FORMAT, &format));
+    TRY(json_get_int(o, path, "format", FORMAT, FORMAT_WITH_RULE, &format));
     TRY(json_get_str(o, path, "model", &kind));
     TRY(json_get_int(o, path, "dim", 1, 1 << 20, &dim));
     TRY(json_get_int(o, path, "max_len", 1, 1 << 24, &max_len));
@@ -187,6 +226,8 @@ static stet_status from_config(const char *path, const json_t *o, model **out)
     st = model_class_names(*out, names);
     mem_free(names);
     TRY(st);
+    if (format == FORMAT_WITH_RULE)
+        TRY(attach_rule(*out, json_object_get(o, "rule"), path));
     return keep_extra(*out, o);
 }
 
@@ -210,7 +251,7 @@ static stet_status load_weights(model *m, const char *path)
                                      "%s: %zu bytes cannot hold the %zu parameters that "
                                      "config.json announces",
                                      path, f.map.size, m->n_values);
-    for (size_t i = 0; st == STET_OK && i < m->n_params; i++) {
+    for (size_t i = 0; st == STET_OK && i < m->n_params + m->n_added; i++) {
         real *v = m->value + m->params[i].first;
         st = st_read(&f, m->params[i].name, m->params[i].shape, v);
         if (st == STET_OK)
@@ -267,6 +308,8 @@ stet_status stet_model_load(const char *dir, stet_model **out)
         st = load_weights(m, weights);
     if (st == STET_OK)
         st = load_vocab(m, vocab);
+    if (st == STET_OK && m->rule && m->rule->desc->load)
+        st = m->rule->desc->load(m->rule->cfg, m, dir, &m->rule->state);
     json_decref(o);
     mem_free(weights);
     mem_free(vocab);
@@ -282,5 +325,8 @@ uint64_t stet_model_fingerprint(const stet_model *m)
 {
     uint64_t h = hash_bytes(m->value, m->n_values * sizeof *m->value, 0);
     h = hash_bytes(m->table, m->n_words * m->dim * sizeof *m->table, h);
+    if (m->rule)
+        h = hash_bytes(m->rule->cfg, m->rule->desc->cfg_size,
+                       hash_bytes(m->rule->desc->name, strlen(m->rule->desc->name), h));
     return h ^ stet_vocab_fingerprint(m->vocab);
 }

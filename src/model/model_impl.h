@@ -24,6 +24,8 @@ typedef struct param {
     shape shape;
     param_kind kind;
     size_t first; /* offset in the flat block */
+    bool frozen;  /* keeps its values: no gradient, no step */
+    bool aside;   /* of the training alone: not saved with the model */
 } param;
 
 typedef struct model_desc model_desc;
@@ -41,9 +43,11 @@ struct stet_model {
     real *table;    /* (vocabulary, D): the frozen vectors, in host memory */
     size_t n_words; /* rows of table */
     param *params;
-    size_t n_params, cap_params, n_values;
-    real *value;    /* (n_values): all parameters, in host memory */
-    void *compiled; /* desc->compile's, or NULL */
+    size_t n_params, n_added; /* the network's, then those of model_add_param */
+    size_t cap_params, n_values;
+    real *value;       /* (n_values): all parameters, in host memory */
+    struct rule *rule; /* how a defence answers (rule.h); NULL: the network's logits stand */
+    void *compiled;    /* desc->compile's, or NULL */
     struct json_t
         *extra; /* config.json keys that are not ours: training settings, defence; kept on save */
 };
@@ -51,7 +55,7 @@ struct stet_model {
 /* Inputs of one forward pass. */
 typedef struct pass {
     tape *t;
-    node **param; /* (n_params) */
+    node **param; /* (n_params + n_added) */
     node *table;  /* (vocabulary, D): what rows are taken from */
     node *rows;   /* (V, D) */
     const seq_index *seq;
@@ -98,6 +102,9 @@ const model_desc *model_find(const char *name); /* NULL: unknown, message set */
 
 /* layout: add a parameter; ids are handed out 0, 1, 2, ... */
 stet_status model_param(model *m, const char *name, shape s, param_kind kind);
+/* A parameter beside the network's, behind its last layer; zeros where there are values already. Its
+ * id is n_params + n_added - 1. */
+stet_status model_add_param(model *m, const char *name, shape s, param_kind kind);
 int model_param_id(const model *m, const char *name); /* -1: none */
 real *model_value(const model *m, int id);
 void init_uniform(const model *m, int id, double bound, rng *r); /* U(-bound, bound) */
@@ -166,6 +173,8 @@ stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const u
 
 /* A pass over a batch: parameters and rows of `w`, which are in the tape's store (NULL: the model's
  * own, in the host's). Gradients are added to grad (n_values) unless NULL. Dropout is left at 0. */
+/* The parameters alone, on p->t. */
+stet_status pass_params(pass *p, const model *m, const model_weights *w, real *grad);
 stet_status pass_init(pass *p, const model *m, tape *t, const model_weights *w, real *grad,
                       const batch *x);
 

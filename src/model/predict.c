@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
-#include "model/model_impl.h"
+#include "model/rule.h"
 
 enum { EVAL_BATCH = 64 };
 
@@ -106,8 +106,8 @@ static uint32_t *length_order(const stet_corpus *c)
     return order;
 }
 
-stet_status model_eval(const model *m, const model_weights *w, store_arena *values,
-                       const stet_corpus *c, float *logits)
+static stet_status network_logits(const model *m, const model_weights *w, store_arena *values,
+                                  const stet_corpus *c, float *logits, bool told)
 {
     uint32_t *order = length_order(c);
     evaluation e = {.m = m, .w = w, .values = values};
@@ -124,7 +124,8 @@ stet_status model_eval(const model *m, const model_weights *w, store_arena *valu
         arena_restore(&e.mem, start);
         if (values)
             store_arena_restore(values, held);
-        progress("evaluating", i + n, c->n_texts, NULL);
+        if (told)
+            progress("evaluating", i + n, c->n_texts, NULL);
         if (st == STET_OK)
             st = interrupt_status();
     }
@@ -134,6 +135,34 @@ stet_status model_eval(const model *m, const model_weights *w, store_arena *valu
     return st;
 }
 
+stet_status model_network_logits(const model *m, const stet_corpus *c, float *logits)
+{
+    return network_logits(m, NULL, NULL, c, logits, false);
+}
+
+/* A rule asks the model's own weights, on the host. */
+static stet_status logits_by_rule(const model *m, const stet_corpus *c, float *logits)
+{
+    static const uint32_t unknown = STET_UNK;
+    for (size_t i = 0; i < c->n_texts; i++) {
+        const size_t n = (size_t)(c->start[i + 1] - c->start[i]);
+        TRY(rule_logits(m, n ? c->ids + c->start[i] : &unknown,
+                        n == 0           ? 1
+                        : n < m->max_len ? n
+                                         : m->max_len,
+                        logits + i * m->n_classes));
+        progress("evaluating", i + 1, c->n_texts, NULL);
+        TRY(interrupt_status());
+    }
+    return STET_OK;
+}
+
+stet_status model_eval(const model *m, const model_weights *w, store_arena *values,
+                       const stet_corpus *c, float *logits)
+{
+    return m->rule ? logits_by_rule(m, c, logits) : network_logits(m, w, values, c, logits, true);
+}
+
 stet_status stet_model_logits(const stet_model *m, const stet_corpus *c, float *logits)
 {
     return model_eval(m, NULL, NULL, c, logits);
@@ -141,6 +170,8 @@ stet_status stet_model_logits(const stet_model *m, const stet_corpus *c, float *
 
 stet_status model_logits_of(const model *m, const uint32_t *ids, size_t n, float *logits)
 {
+    if (m->rule)
+        return rule_logits(m, ids, n, logits);
     static const uint32_t first = 0;
     uint32_t *copy = mem_alloc(n, sizeof *copy); /* a corpus is not const */
     evaluation e = {.m = m};
@@ -195,7 +226,7 @@ stet_status stet_view_open(const stet_model *m, const uint32_t *ids, size_t n, s
     *out = NULL;
     if (!m->compiled)
         return error_set(STET_EUSAGE, "stet_model_compile() comes before stet_view_open()");
-    stet_view *v = m->desc->view_new();
+    stet_view *v = m->rule ? mem_zalloc(1, sizeof *v) : m->desc->view_new();
     if (!v)
         return STET_ENOMEM;
     v->m = m;
@@ -224,7 +255,7 @@ stet_status stet_view_reopen(stet_view *v, const uint32_t *ids, size_t n)
     if (!v->ids)
         return STET_ENOMEM;
     memcpy(v->ids, ids, n * sizeof *ids);
-    return v->m->desc->view_open(v);
+    return v->m->rule ? rule_view_open(v) : v->m->desc->view_open(v);
 }
 
 const float *stet_view_logits(const stet_view *v)
@@ -242,6 +273,8 @@ stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *
                 return error_set(STET_EUSAGE,
                                  "variant %zu: edit (%u, %u) is out of range or out of order", i,
                                  edits[e].pos, edits[e].word);
+    if (v->m->rule)
+        return rule_view_edits(v, edits, start, n, logits);
     return n ? v->m->desc->view_edits(v, edits, start, n, logits) : STET_OK;
 }
 

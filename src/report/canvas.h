@@ -1,6 +1,5 @@
-/* report/canvas.h - what a plot is drawn on: one list of calls, two kinds of paper. Coordinates are
- * pixels from the upper left corner of a canvas of nominal size; a raster may have several dots to
- * a pixel. Failures are sticky and come out of `save`. */
+/* report/canvas.h - what a plot is drawn on: an SVG picture. Coordinates are pixels from the upper
+ * left corner. Failures are sticky and come out of canvas_save or canvas_take. */
 #ifndef REPORT_CANVAS_H
 #define REPORT_CANVAS_H
 
@@ -15,11 +14,10 @@ typedef enum anchor { ANCHOR_START, ANCHOR_MIDDLE, ANCHOR_END } anchor;
 typedef struct rgb {
     uint8_t r, g, b;
 } rgb;
-/* The light theme; the dark one is the SVG's own business. */
+/* The light theme; the dark one is the picture's own business. */
 rgb paint_light(int p);
 
-/* A matrix as it is shown. Where `value` is there, paper that can tells it to a reader who points.
- */
+/* A matrix as it is shown. Where `value` is there, a page tells it to a reader who points. */
 typedef struct cells {
     const rgb *colour; /* (rows, cols) */
     size_t rows, cols;
@@ -28,32 +26,35 @@ typedef struct cells {
     bool log;
 } cells;
 
-typedef struct canvas canvas;
-struct canvas {
+typedef struct canvas {
     double width, height;
-    /* `title` (or NULL) is what a reader sees who points at the shape. */
-    void (*rect)(canvas *c, double x, double y, double w, double h, int paint, double opacity,
-                 const char *title);
-    void (*line)(canvas *c, const double *xy, size_t points, int paint, double width);
-    void (*disc)(canvas *c, double x, double y, double radius, int paint, const char *title);
-    /* The baseline begins, ends or has its middle at (x, y); `upright` text runs from below to
-     * above. */
-    void (*text)(canvas *c, double x, double y, double size, anchor a, bool upright, int paint,
-                 const char *s);
-    /* Cells stretched over the rectangle, unsmoothed. */
-    void (*image)(canvas *c, double x, double y, double w, double h, const cells *m,
-                  const char *title);
-    stet_status (*save)(canvas *c, const char *path);
-    void (*free)(canvas *c);
-};
+    bool part; /* of a page */
+    buf out;
+} canvas;
 
-/* NULL: out of memory. */
-canvas *canvas_svg_new(double width, double height);
-/* One to stand in a page, which has the theme (svg_theme); instead of saving, take what was drawn.
- */
-canvas *canvas_svg_part(double width, double height, const char *label);
-void canvas_svg_take(canvas *c, buf *out);
-void svg_theme(buf *out); /* rules for the classes of the shapes, light and dark */
-canvas *canvas_png_new(double width, double height);
+void canvas_init(canvas *c, double width, double height);
+/* One to stand in a page, which has the theme (canvas_theme). */
+void canvas_init_part(canvas *c, double width, double height, const char *label);
+void canvas_theme(buf *out); /* rules for the classes of the shapes, light and dark */
+void canvas_deinit(canvas *c);
+
+/* `title` (or NULL) is what a reader sees who points at the shape. */
+void canvas_rect(canvas *c, double x, double y, double w, double h, int paint, double opacity,
+                 const char *title);
+void canvas_line(canvas *c, const double *xy, size_t points, int paint, double width);
+void canvas_disc(canvas *c, double x, double y, double radius, int paint, const char *title);
+/* The baseline begins, ends or has its middle at (x, y); `upright` text runs from below to above. */
+void canvas_text(canvas *c, double x, double y, double size, anchor a, bool upright, int paint,
+                 const char *s);
+/* Cells stretched over the rectangle, unsmoothed. */
+void canvas_image(canvas *c, double x, double y, double w, double h, const cells *m,
+                  const char *title);
+
+/* Whole at last: into a file, or appended to a page. */
+stet_status canvas_save(canvas *c, const char *path);
+void canvas_take(canvas *c, buf *out);
+
+/* Appends an image as the bytes of a PNG file; failures are the buffer's. */
+void png_encode(const rgb *pixel, size_t rows, size_t cols, buf *out);
 
 #endif

@@ -28,7 +28,7 @@ static double share_x(double share)
 
 static void line2(canvas *c, double x0, double y0, double x1, double y1, int paint, double width)
 {
-    c->line(c, (double[]){x0, y0, x1, y1}, 2, paint, width);
+    canvas_line(c, (double[]){x0, y0, x1, y1}, 2, paint, width);
 }
 
 static void draw_row(const report *r, const summary *s, size_t col, double y, canvas *c)
@@ -41,7 +41,7 @@ static void draw_row(const report *r, const summary *s, size_t col, double y, ca
         }
     char label[64];
     snprintf(label, sizeof label, "%.16s", s->col[col].label);
-    c->text(c, share_x(0) - 14, y + 4, 12, ANCHOR_END, false, PAINT_INK, label);
+    canvas_text(c, share_x(0) - 14, y + 4, 12, ANCHOR_END, false, PAINT_INK, label);
     if (hi > lo)
         line2(c, share_x(lo), y, share_x(hi), y, PAINT_FAINT, 3);
     for (size_t i = 0; i < r->n; i++) {
@@ -51,31 +51,32 @@ static void draw_row(const report *r, const summary *s, size_t col, double y, ca
         char title[256];
         snprintf(title, sizeof title, "%s, %s: %.1f %%", r->run[i].name, s->col[col].label,
                  100 * v);
-        c->disc(c, share_x(v), y, 5.5, paint_of(i), title);
+        canvas_disc(c, share_x(v), y, 5.5, paint_of(i), title);
     }
 }
 
 static stet_status put_rows(const report *r, const summary *s, buf *b)
 {
     const double row = 28, top = 14, foot = 40, height = top + row * (double)s->n_cols + foot;
-    canvas *c = canvas_svg_part(CHART_WIDTH, height,
-                                "accuracy of each model, untouched, under each attack, proved");
-    if (!c)
-        return STET_ENOMEM;
+    canvas c;
+    canvas_init_part(&c, CHART_WIDTH, height,
+                     "accuracy of each model, untouched, under each attack, proved");
     for (int k = 0; k <= 4; k++) {
         char tick[16];
         snprintf(tick, sizeof tick, "%d", 25 * k);
-        line2(c, share_x(k / 4.0), top - 4, share_x(k / 4.0), height - foot + 2, PAINT_FAINT, 1);
-        c->text(c, share_x(k / 4.0), height - foot + 18, 12, ANCHOR_MIDDLE, false, PAINT_INK, tick);
+        line2(&c, share_x(k / 4.0), top - 4, share_x(k / 4.0), height - foot + 2, PAINT_FAINT, 1);
+        canvas_text(&c, share_x(k / 4.0), height - foot + 18, 12, ANCHOR_MIDDLE, false, PAINT_INK,
+                    tick);
     }
     for (size_t j = 0; j < s->n_cols; j++)
-        draw_row(r, s, j, top + row * ((double)j + 0.4), c);
-    c->text(c, share_x(0.5), height - 6, 12, ANCHOR_MIDDLE, false, PAINT_INK, "right answers (%)");
+        draw_row(r, s, j, top + row * ((double)j + 0.4), &c);
+    canvas_text(&c, share_x(0.5), height - 6, 12, ANCHOR_MIDDLE, false, PAINT_INK,
+                "right answers (%)");
     buf_str(b, "<figure><h3>Accuracy, from untouched to proved</h3>\n");
-    canvas_svg_take(c, b);
+    canvas_take(&c, b);
     buf_str(b, "<figcaption>The further left a dot, the more answers were "
                "turned.</figcaption></figure>\n");
-    c->free(c);
+    canvas_deinit(&c);
     return buf_status(b);
 }
 

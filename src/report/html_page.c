@@ -35,7 +35,7 @@ static void put_head(const report *r, const char *body, buf *b)
     esc(b, title_of(r));
     buf_str(b, "</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n");
     buf_bytes(b, page_css, sizeof page_css - 1);
-    svg_theme(b);
+    canvas_theme(b);
     buf_str(b, "\n</style>\n</head>\n<body>\n<header>\n<div class=\"mark\">stet</div>\n<h1>");
     esc(b, title_of(r));
     buf_str(b, "</h1>\n<p class=\"lead\">");

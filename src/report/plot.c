@@ -253,7 +253,7 @@ enum { LEGEND_ROW = 18 };
 
 static void line2(canvas *c, double x0, double y0, double x1, double y1, int paint, double width)
 {
-    c->line(c, (double[]){x0, y0, x1, y1}, 2, paint, width);
+    canvas_line(c, (double[]){x0, y0, x1, y1}, 2, paint, width);
 }
 
 static void draw_axes(const stet_plot *p, canvas *c, const axis *x, const axis *y, bool bare)
@@ -264,28 +264,29 @@ static void draw_axes(const stet_plot *p, canvas *c, const axis *x, const axis *
         const double at = place(y, t.at[i]);
         if (!p->heat)
             line2(c, x->from, at, x->to, at, PAINT_FAINT, 1);
-        c->text(c, x->from - 8, at + 4, small, ANCHOR_END, false, PAINT_INK, t.text[i]);
+        canvas_text(c, x->from - 8, at + 4, small, ANCHOR_END, false, PAINT_INK, t.text[i]);
     }
     if (p->o.n_x_names) {
         for (size_t i = 0; i < p->o.n_x_names; i++)
-            c->text(c, place(x, (double)i), y->from + 18, small, ANCHOR_MIDDLE, false, PAINT_INK,
-                    p->o.x_names[i]);
+            canvas_text(c, place(x, (double)i), y->from + 18, small, ANCHOR_MIDDLE, false,
+                        PAINT_INK, p->o.x_names[i]);
     } else {
         ticks_make(x->lo, x->hi, x->scale, bare ? 5 : 8, &t);
         for (size_t i = 0; i < t.n; i++) {
             const double at = place(x, t.at[i]);
             line2(c, at, y->from, at, y->from + 4, PAINT_INK, 1);
-            c->text(c, at, y->from + 18, small, ANCHOR_MIDDLE, false, PAINT_INK, t.text[i]);
+            canvas_text(c, at, y->from + 18, small, ANCHOR_MIDDLE, false, PAINT_INK, t.text[i]);
         }
     }
     line2(c, x->from, y->from, x->to, y->from, PAINT_INK, 1);
     if (p->o.title && !bare)
-        c->text(c, x->from, 24, large, ANCHOR_START, false, PAINT_INK, p->o.title);
+        canvas_text(c, x->from, 24, large, ANCHOR_START, false, PAINT_INK, p->o.title);
     if (p->o.x_label)
-        c->text(c, (x->from + x->to) / 2, c->height - 10, small, ANCHOR_MIDDLE, false, PAINT_INK,
-                p->o.x_label);
+        canvas_text(c, (x->from + x->to) / 2, c->height - 10, small, ANCHOR_MIDDLE, false,
+                    PAINT_INK, p->o.x_label);
     if (p->o.y_label)
-        c->text(c, 16, (y->from + y->to) / 2, small, ANCHOR_MIDDLE, true, PAINT_INK, p->o.y_label);
+        canvas_text(c, 16, (y->from + y->to) / 2, small, ANCHOR_MIDDLE, true, PAINT_INK,
+                    p->o.y_label);
 }
 
 /* The names of the series below the title, in as many rows as they need; how many more than one.
@@ -301,9 +302,9 @@ static int legend(const stet_plot *p, canvas *c, double left, double right)
         if (at > left && at + wide > right)
             at = left, row++;
         if (c) {
-            c->rect(c, at, 35 + LEGEND_ROW * row, 10, 10, it->paint, 1, NULL);
-            c->text(c, at + 16, 44 + LEGEND_ROW * row, small, ANCHOR_START, false, PAINT_INK,
-                    it->name);
+            canvas_rect(c, at, 35 + LEGEND_ROW * row, 10, 10, it->paint, 1, NULL);
+            canvas_text(c, at + 16, 44 + LEGEND_ROW * row, small, ANCHOR_START, false, PAINT_INK,
+                        it->name);
         }
         at += wide;
     }
@@ -326,7 +327,7 @@ static stet_status draw_line(const item *it, canvas *c, const axis *x, const axi
             continue;
         }
         if (n > 1)
-            c->line(c, xy, n, it->paint, 2);
+            canvas_line(c, xy, n, it->paint, 2);
         n = 0;
     }
     for (size_t i = 0; i < it->n; i++) {
@@ -340,7 +341,7 @@ static stet_status draw_line(const item *it, canvas *c, const axis *x, const axi
         char title[160];
         snprintf(title, sizeof title, "%.80s%s%.6g, %.6g", it->name, *it->name ? ": " : "",
                  it->x[i], it->y[i]);
-        c->disc(c, px, py, 3.5, it->paint, title);
+        canvas_disc(c, px, py, 3.5, it->paint, title);
     }
     arena_restore(mem, mark);
     return STET_OK;
@@ -358,7 +359,7 @@ static void draw_histogram(const item *it, canvas *c, const axis *x, const axis 
         char title[160];
         snprintf(title, sizeof title, "%.80s: %.4g to %.4g, %.4g", it->name, it->x[i], it->x[i + 1],
                  it->y[i]);
-        c->rect(c, left, top, right - left, floor_at - top, it->paint, 0.5, title);
+        canvas_rect(c, left, top, right - left, floor_at - top, it->paint, 0.5, title);
         line2(c, left, top, right, top, it->paint, 1);
     }
 }
@@ -404,14 +405,14 @@ static void draw_colour_bar(canvas *c, axis range, double x, const axis *y)
     ticks t;
     for (int i = 0; i < STEPS; i++)
         bar[i] = heat_colour(1 - (double)i / (STEPS - 1));
-    c->image(c, x, y->to, 14, y->from - y->to, &(cells){.colour = bar, .rows = STEPS, .cols = 1},
-             NULL);
+    canvas_image(c, x, y->to, 14, y->from - y->to,
+                 &(cells){.colour = bar, .rows = STEPS, .cols = 1}, NULL);
     range.from = y->from;
     range.to = y->to;
     ticks_make(range.lo, range.hi, range.scale, 6, &t);
     for (size_t i = 0; i < t.n; i++)
-        c->text(c, x + 20, place(&range, t.at[i]) + 4, small, ANCHOR_START, false, PAINT_INK,
-                t.text[i]);
+        canvas_text(c, x + 20, place(&range, t.at[i]) + 4, small, ANCHOR_START, false, PAINT_INK,
+                    t.text[i]);
 }
 
 static stet_status draw_heat(const item *it, canvas *c, const axis *x, const axis *y, arena *mem)
@@ -429,9 +430,10 @@ static stet_status draw_heat(const item *it, canvas *c, const axis *x, const axi
     char title[160];
     snprintf(title, sizeof title, "%zu x %zu entries from %.4g to %.4g", it->rows, it->cols,
              range.lo, range.hi);
-    c->image(c, x->from, y->to, x->to - x->from, y->from - y->to,
-             &(cells){cell, it->rows, it->cols, it->m, range.lo, range.hi, range.scale == STET_LOG},
-             title);
+    canvas_image(
+        c, x->from, y->to, x->to - x->from, y->from - y->to,
+        &(cells){cell, it->rows, it->cols, it->m, range.lo, range.hi, range.scale == STET_LOG},
+        title);
     arena_restore(mem, mark);
     draw_colour_bar(c, range, x->to + 16, y);
     return STET_OK;
@@ -467,49 +469,41 @@ static stet_status draw(const stet_plot *p, canvas *c, arena *mem, bool bare)
         if (it->kind == ITEM_MARK && shown(it->x[0], x.scale) && it->x[0] >= x.lo &&
             it->x[0] <= x.hi) {
             line2(c, place(&x, it->x[0]), y.to - 4, place(&x, it->x[0]), y.from, PAINT_FAINT, 1);
-            c->text(c, place(&x, it->x[0]) + 4, y.to - 6, small, ANCHOR_START, false, PAINT_INK,
-                    it->name);
+            canvas_text(c, place(&x, it->x[0]) + 4, y.to - 6, small, ANCHOR_START, false, PAINT_INK,
+                        it->name);
         }
     if (!bare)
         legend(p, c, x.from, x.to);
     return STET_OK;
 }
 
-static bool ends_in(const char *s, const char *end)
-{
-    const size_t n = strlen(s), m = strlen(end);
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
-
 stet_status stet_plot_save(const stet_plot *p, const char *path)
 {
     TRY(p->status);
-    const bool svg = ends_in(path, ".svg");
-    if (!svg && !ends_in(path, ".png"))
-        return error_set(STET_EUSAGE, "%s: expected a name that ends in .svg or .png", path);
-    canvas *c = (svg ? canvas_svg_new : canvas_png_new)(p->o.width, p->o.height);
-    if (!c)
-        return STET_ENOMEM;
+    const size_t n = strlen(path);
+    if (n < 4 || strcmp(path + n - 4, ".svg") != 0)
+        return error_set(STET_EUSAGE, "%s: expected a name that ends in .svg", path);
+    canvas c;
     arena mem = {0};
-    stet_status st = draw(p, c, &mem, false);
+    canvas_init(&c, p->o.width, p->o.height);
+    stet_status st = draw(p, &c, &mem, false);
     if (st == STET_OK)
-        st = c->save(c, path);
+        st = canvas_save(&c, path);
     arena_deinit(&mem);
-    c->free(c);
+    canvas_deinit(&c);
     return st;
 }
 
 stet_status plot_part(const stet_plot *p, buf *out)
 {
     TRY(p->status);
-    canvas *c = canvas_svg_part(p->o.width, p->o.height, p->o.title ? p->o.title : "");
-    if (!c)
-        return STET_ENOMEM;
+    canvas c;
     arena mem = {0};
-    const stet_status st = draw(p, c, &mem, true);
+    canvas_init_part(&c, p->o.width, p->o.height, p->o.title ? p->o.title : "");
+    const stet_status st = draw(p, &c, &mem, true);
     if (st == STET_OK)
-        canvas_svg_take(c, out);
+        canvas_take(&c, out);
     arena_deinit(&mem);
-    c->free(c);
+    canvas_deinit(&c);
     return st == STET_OK ? buf_status(out) : st;
 }

@@ -1,19 +1,11 @@
-/* report/svg.c - a canvas that writes SVG. Colours are classes, so that a reader in a dark theme
+/* report/svg.c - see canvas.h. Colours are classes, so that a reader in a dark theme
  * sees light ink on dark paper; images are embedded as PNG. */
 #include <math.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "report/canvas.h"
-#include "report/png_file.h"
-
-typedef struct svg {
-    canvas c;
-    buf out;
-    bool part; /* of a page */
-} svg;
 
 /* Paper, ink, faint, then the series: told apart with any colour vision, and on both papers. */
 static const rgb light[] = {{255, 255, 255}, {34, 37, 43},  {221, 224, 229},
@@ -31,58 +23,54 @@ rgb paint_light(int p)
 
 /* ---- shapes ------------------------------------------------------------------------------- */
 
-static void close_tag(svg *s, const char *name, const char *title)
+static void close_tag(canvas *c, const char *name, const char *title)
 {
     if (title) {
-        buf_str(&s->out, "><title>");
-        buf_html(&s->out, title, strlen(title));
-        buf_printf(&s->out, "</title></%s>\n", name);
+        buf_str(&c->out, "><title>");
+        buf_html(&c->out, title, strlen(title));
+        buf_printf(&c->out, "</title></%s>\n", name);
     } else {
-        buf_str(&s->out, "/>\n");
+        buf_str(&c->out, "/>\n");
     }
 }
 
-static void rect(canvas *c, double x, double y, double w, double h, int paint, double opacity,
+void canvas_rect(canvas *c, double x, double y, double w, double h, int paint, double opacity,
                  const char *title)
 {
-    svg *s = (svg *)c;
-    buf_printf(&s->out, "<rect class=\"f%d\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"",
+    buf_printf(&c->out, "<rect class=\"f%d\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"",
                paint, x, y, w, h);
     if (opacity < 1)
-        buf_printf(&s->out, " fill-opacity=\"%.2f\"", opacity);
-    close_tag(s, "rect", title);
+        buf_printf(&c->out, " fill-opacity=\"%.2f\"", opacity);
+    close_tag(c, "rect", title);
 }
 
-static void line(canvas *c, const double *xy, size_t points, int paint, double width)
+void canvas_line(canvas *c, const double *xy, size_t points, int paint, double width)
 {
-    svg *s = (svg *)c;
-    buf_printf(&s->out, "<path class=\"s%d\" stroke-width=\"%.2f\" d=\"", paint, width);
+    buf_printf(&c->out, "<path class=\"s%d\" stroke-width=\"%.2f\" d=\"", paint, width);
     for (size_t i = 0; i < points; i++)
-        buf_printf(&s->out, "%c%.2f %.2f", i ? 'L' : 'M', xy[2 * i], xy[2 * i + 1]);
-    buf_str(&s->out, "\"/>\n");
+        buf_printf(&c->out, "%c%.2f %.2f", i ? 'L' : 'M', xy[2 * i], xy[2 * i + 1]);
+    buf_str(&c->out, "\"/>\n");
 }
 
-static void disc(canvas *c, double x, double y, double radius, int paint, const char *title)
+void canvas_disc(canvas *c, double x, double y, double radius, int paint, const char *title)
 {
-    svg *s = (svg *)c;
-    buf_printf(&s->out, "<circle class=\"f%d\" cx=\"%.2f\" cy=\"%.2f\" r=\"%.2f\"", paint, x, y,
+    buf_printf(&c->out, "<circle class=\"f%d\" cx=\"%.2f\" cy=\"%.2f\" r=\"%.2f\"", paint, x, y,
                radius);
-    close_tag(s, "circle", title);
+    close_tag(c, "circle", title);
 }
 
-static void text(canvas *c, double x, double y, double size, anchor a, bool upright, int paint,
+void canvas_text(canvas *c, double x, double y, double size, anchor a, bool upright, int paint,
                  const char *t)
 {
     static const char *const names[] = {"start", "middle", "end"};
-    svg *s = (svg *)c;
-    buf_printf(&s->out, "<text class=\"f%d\" font-size=\"%.4g\" text-anchor=\"%s\"", paint, size,
+    buf_printf(&c->out, "<text class=\"f%d\" font-size=\"%.4g\" text-anchor=\"%s\"", paint, size,
                names[a]);
     if (upright)
-        buf_printf(&s->out, " transform=\"translate(%.2f %.2f) rotate(-90)\">", x, y);
+        buf_printf(&c->out, " transform=\"translate(%.2f %.2f) rotate(-90)\">", x, y);
     else
-        buf_printf(&s->out, " x=\"%.2f\" y=\"%.2f\">", x, y);
-    buf_html(&s->out, t, strlen(t));
-    buf_str(&s->out, "</text>\n");
+        buf_printf(&c->out, " x=\"%.2f\" y=\"%.2f\">", x, y);
+    buf_html(&c->out, t, strlen(t));
+    buf_str(&c->out, "</text>\n");
 }
 
 static void base64(buf *out, const unsigned char *p, size_t n)
@@ -124,25 +112,24 @@ static void put_values(buf *out, const cells *m)
     mem_free(step);
 }
 
-static void image(canvas *c, double x, double y, double w, double h, const cells *m,
+void canvas_image(canvas *c, double x, double y, double w, double h, const cells *m,
                   const char *title)
 {
-    svg *s = (svg *)c;
     buf png = {0};
     png_encode(m->colour, m->rows, m->cols, &png);
-    buf_printf(&s->out,
+    buf_printf(&c->out,
                "<image x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" "
                "preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" "
                "href=\"data:image/png;base64,",
                x, y, w, h);
     if (buf_status(&png) == STET_OK)
-        base64(&s->out, (const unsigned char *)png.data, png.n);
+        base64(&c->out, (const unsigned char *)png.data, png.n);
     else
-        s->out.status = buf_status(&png);
-    buf_char(&s->out, '"');
-    if (m->value && s->part)
-        put_values(&s->out, m);
-    close_tag(s, "image", title);
+        c->out.status = buf_status(&png);
+    buf_char(&c->out, '"');
+    if (m->value && c->part)
+        put_values(&c->out, m);
+    close_tag(c, "image", title);
     buf_deinit(&png);
 }
 
@@ -155,21 +142,19 @@ static void theme(buf *b, const rgb *colour)
                    colour[i].g, colour[i].b, i, colour[i].r, colour[i].g, colour[i].b);
 }
 
-static stet_status save(canvas *c, const char *path)
+stet_status canvas_save(canvas *c, const char *path)
 {
-    svg *s = (svg *)c;
-    buf_str(&s->out, "</svg>\n");
-    TRY(buf_status(&s->out));
-    return file_write_all(path, s->out.data, s->out.n);
+    buf_str(&c->out, "</svg>\n");
+    TRY(buf_status(&c->out));
+    return file_write_all(path, c->out.data, c->out.n);
 }
 
-static void svg_free(canvas *c)
+void canvas_deinit(canvas *c)
 {
-    buf_deinit(&((svg *)c)->out);
-    mem_free(c);
+    buf_deinit(&c->out);
 }
 
-void svg_theme(buf *out)
+void canvas_theme(buf *out)
 {
     theme(out, light);
     buf_str(out, "@media(prefers-color-scheme:dark){");
@@ -177,50 +162,34 @@ void svg_theme(buf *out)
     buf_char(out, '}');
 }
 
-static svg *svg_new(double width, double height)
+void canvas_init(canvas *c, double width, double height)
 {
-    svg *s = mem_zalloc(1, sizeof *s);
-    if (s)
-        s->c = (canvas){width, height, rect, line, disc, text, image, save, svg_free};
-    return s;
-}
-
-canvas *canvas_svg_new(double width, double height)
-{
-    svg *s = svg_new(width, height);
-    if (!s)
-        return NULL;
-    buf_printf(&s->out,
+    *c = (canvas){.width = width, .height = height};
+    buf_printf(&c->out,
                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" width=\"%g\" "
                "height=\"%g\" "
                "font-family=\"system-ui, "
                "sans-serif\">\n<style>path{fill:none;stroke-linejoin:round;stroke-linecap:round}",
                width, height, width, height);
-    svg_theme(&s->out);
-    buf_str(&s->out, "</style>\n");
-    rect(&s->c, 0, 0, width, height, PAINT_PAPER, 1, NULL);
-    return &s->c;
+    canvas_theme(&c->out);
+    buf_str(&c->out, "</style>\n");
+    canvas_rect(c, 0, 0, width, height, PAINT_PAPER, 1, NULL);
 }
 
-canvas *canvas_svg_part(double width, double height, const char *label)
+void canvas_init_part(canvas *c, double width, double height, const char *label)
 {
-    svg *s = svg_new(width, height);
-    if (!s)
-        return NULL;
-    s->part = true;
-    buf_printf(&s->out, "<svg class=\"chart\" role=\"img\" viewBox=\"0 0 %g %g\" aria-label=\"",
+    *c = (canvas){.width = width, .height = height, .part = true};
+    buf_printf(&c->out, "<svg class=\"chart\" role=\"img\" viewBox=\"0 0 %g %g\" aria-label=\"",
                width, height);
-    buf_html(&s->out, label, strlen(label));
-    buf_str(&s->out, "\">\n");
-    return &s->c;
+    buf_html(&c->out, label, strlen(label));
+    buf_str(&c->out, "\">\n");
 }
 
-void canvas_svg_take(canvas *c, buf *out)
+void canvas_take(canvas *c, buf *out)
 {
-    svg *s = (svg *)c;
-    buf_str(&s->out, "</svg>\n");
-    if (buf_status(&s->out) == STET_OK)
-        buf_bytes(out, s->out.data, s->out.n);
+    buf_str(&c->out, "</svg>\n");
+    if (buf_status(&c->out) == STET_OK)
+        buf_bytes(out, c->out.data, c->out.n);
     else
-        out->status = buf_status(&s->out);
+        out->status = buf_status(&c->out);
 }

@@ -83,6 +83,17 @@ node *tape_numbers(tape *t, shape s, const real *host)
     return tape_constant(t, s, tape_twin(t, host, shape_count(s) * sizeof *host));
 }
 
+node *tape_zeros(tape *t, shape s)
+{
+    real *value = t->status == STET_OK ? take(t, shape_count(s), sizeof *value) : NULL;
+    if (!value) {
+        tape_fail(t, STET_ENOMEM);
+        return NULL;
+    }
+    store_clear(t->store, value, shape_count(s) * sizeof *value);
+    return tape_constant(t, s, value);
+}
+
 /* ---- copies of host memory ---------------------------------------------------------------- */
 
 const void *tape_twin(tape *t, const void *host, size_t bytes)

@@ -59,6 +59,8 @@ node *tape_constant(tape *t, shape s, const real *value);
 /* A constant from host memory, which stays as it is until the backward pass. */
 node *tape_numbers(tape *t, shape s, const real *host);
 
+node *tape_zeros(tape *t, shape s); /* a constant of zeros, in memory of this pass */
+
 /* What kernels read of host memory (indices, labels): the address in the store of a copy of `bytes`
  * bytes at `host`, which stay as they are until the backward pass; `host` itself where the store is
  * the host's. A range inside one that was copied before is found there: copy a batch's block once,

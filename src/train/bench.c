@@ -68,11 +68,10 @@ static stet_status timed_steps(run_state *r, size_t steps, double *loss, size_t 
     for (size_t s = 0; s < steps; s++) {
         const uint32_t *pick;
         const size_t n = batch_of(r, s, &pick);
-        double l;
+        double l, norm;
         step_metrics metrics;
         TRY(run_forward_backward(r, pick, n, &l, &metrics));
-        TRY(optim_step(&r->opt, r->groups, r->n_groups, r->w.value, r->grad));
-        r->at.step++;
+        TRY(run_update(r, &norm));
         if (s < n_loss)
             loss[s] = l;
         for (size_t i = 0; i < n; i++)

@@ -33,6 +33,12 @@ static json_t *names_json(const char *const *list, size_t n)
     return a;
 }
 
+static double smooth_power(const run_state *r)
+{
+    const double own = r->a->smooth_frequency;
+    return own != 0 ? own : defense_list_real(&r->defenses, "smooth-frequency");
+}
+
 json_t *training_json(const run_state *r, bool complete)
 {
     const stet_train_args *a = r->a;
@@ -46,7 +52,7 @@ json_t *training_json(const run_state *r, bool complete)
         "patience", (json_int_t)a->patience, "rate", r->groups[0].rate, "decay", r->groups[0].decay,
         "dropout", r->dropout, "clip", a->clip, "optimizer",
         r->opt.how.kind == OPTIM_ADAM ? "adam" : "adamw", "seed", (json_int_t)a->seed, "smooth",
-        a->smooth, "smooth_frequency", a->smooth_frequency, "synonyms",
+        defense_list_real(&r->defenses, "smooth"), "smooth_frequency", smooth_power(r), "synonyms",
         name_json(a->synonyms ? a->synonyms : ""), "defense_settings",
         names_json(a->defense_settings, 64), "train_texts", (json_int_t)r->p.train.n_texts,
         "valid_texts", (json_int_t)r->p.valid.n_texts, "parameters", (json_int_t)r->p.m->n_values);
@@ -96,12 +102,13 @@ stet_status card_write(const run_state *r)
                r->p.valid.n_texts);
     for (size_t i = 0; i < a->n_vectors; i++)
         add_name(&b, i ? ", " : "| word vectors | ", a->vectors[i]);
-    if (a->smooth > 0) {
+    const double lambda = defense_list_real(&r->defenses, "smooth"), power = smooth_power(r);
+    if (lambda > 0) {
         add_name(&b, ", smoothed over ", a->synonyms);
-        buf_printf(&b, " with lambda %g", a->smooth);
+        buf_printf(&b, " with lambda %g", lambda);
     }
-    if (a->smooth > 0 && a->smooth_frequency != 0)
-        buf_printf(&b, ", weights by frequency to the power %g", a->smooth_frequency);
+    if (lambda > 0 && power != 0)
+        buf_printf(&b, ", weights by frequency to the power %g", power);
     buf_printf(&b, " |\n| defence | %s", a->defense);
     for (const char *const *s = a->defense_settings; s && *s; s++)
         buf_printf(&b, ", %s", *s);

@@ -16,12 +16,13 @@ static void fingerprint_text(const run_state *r, char out[17])
     snprintf(out, 17, "%016" PRIx64, r->p.fingerprint);
 }
 
-/* What defence i wants to have again, and its name in the file. */
-static real *own_state(const run_state *r, size_t i, char name[64], size_t *n)
+/* What defence i wants to have again, and its name in the file; no block: nothing. */
+static stet_status own_state(const run_state *r, size_t i, char name[64], real **block, size_t *n)
 {
     const defense_desc *d = r->defenses.d[i].desc;
     snprintf(name, 64, "defense.%s", d->name);
-    return d->saved ? d->saved(r->defenses.d[i].state, n) : NULL;
+    *block = NULL;
+    return d->saved ? d->saved(r->defenses.d[i].state, block, n) : STET_OK;
 }
 
 /* The blocks that live in the run's store, and their names in the file. */
@@ -54,7 +55,8 @@ static stet_status write_all(run_state *r, real *host)
     t[n++] = (st_tensor){"scores", ST_F64, shape1(N_REAL), reals};
     for (size_t i = 0; i < r->defenses.n; i++) {
         size_t own_count;
-        const real *own = own_state(r, i, name[i], &own_count);
+        real *own;
+        TRY(own_state(r, i, name[i], &own, &own_count));
         if (own)
             t[n++] = (st_tensor){name[i], ST_REAL, shape1(own_count), own};
     }
@@ -94,7 +96,8 @@ static stet_status read_all(run_state *r, const st_file *f, real *host)
     for (size_t i = 0; i < r->defenses.n; i++) {
         char name[64];
         size_t count;
-        real *own = own_state(r, i, name, &count);
+        real *own;
+        TRY(own_state(r, i, name, &own, &count));
         if (own)
             TRY(st_read(f, name, shape1(count), own));
     }

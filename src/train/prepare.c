@@ -2,7 +2,6 @@
  * substitution sets are given, of their words, as far as the vector files have them; the validation part adds none. */
 #include "train/prepare.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,42 +102,8 @@ static stet_status keep_known(stet_vocab **vocab, stet_vectors *t)
     return STET_OK;
 }
 
-/* How firmly each word holds on to its vector: ((1 + count) / geometric mean of that) to the power asked for. */
-static stet_status word_weights(const stet_counter *c, const stet_vocab *v, double power,
-                                double **out)
-{
-    const size_t n = stet_vocab_size(v), n_words = n - STET_FIRST_WORD;
-    double *weight = *out = mem_zalloc(n, sizeof *weight);
-    if (!weight)
-        return STET_ENOMEM;
-    for (size_t i = 0; i < stet_counter_size(c); i++) {
-        const char *word = stet_counter_word(c, i);
-        weight[stet_vocab_id(v, word, strlen(word))] = (double)stet_counter_count(c, i);
-    }
-    double mean = 0;
-    for (size_t i = STET_FIRST_WORD; i < n; i++)
-        mean += log(1 + weight[i]) / (double)n_words;
-    for (size_t i = 0; i < n; i++)
-        weight[i] = i < STET_FIRST_WORD ? 1 : exp(power * (log(1 + weight[i]) - mean));
-    return STET_OK;
-}
-
-static stet_status smooth_words(const stet_train_args *a, const stet_counter *c,
-                                const stet_subst *s, const stet_vocab *v, stet_vectors *t,
-                                double *residual)
-{
-    double *weight = NULL;
-    stet_status st =
-        a->smooth_frequency != 0 ? word_weights(c, v, a->smooth_frequency, &weight) : STET_OK;
-    if (st == STET_OK)
-        st = stet_vectors_smooth(t, v, s, a->smooth, weight, residual);
-    mem_free(weight);
-    return st;
-}
-
-static stet_status choose_words(const stet_train_args *a, const stet_counter *c,
-                                const stet_subst *s, stet_vocab **vocab, stet_vectors *t,
-                                double *residual)
+static stet_status choose_words(const stet_train_args *a, const stet_counter *c, stet_vocab **vocab,
+                                stet_vectors *t)
 {
     TRY(stet_vocab_build(c, a->min_count, a->max_words, vocab));
     if (stet_vocab_size(*vocab) == STET_FIRST_WORD)
@@ -148,19 +113,25 @@ static stet_status choose_words(const stet_train_args *a, const stet_counter *c,
     if (t->n_known == 0)
         return error_set(STET_EFORMAT, "%s: has no vector for any word of %s", a->vectors[0],
                          a->data);
-    TRY(keep_known(vocab, t));
-    return a->smooth > 0 ? smooth_words(a, c, s, *vocab, t, residual) : STET_OK;
+    return keep_known(vocab, t);
 }
 
-static stet_status load_words(const stet_train_args *a, const stet_dataset *train,
-                              const stet_subst *s, stet_vocab **vocab, stet_vectors *t,
-                              double *residual)
+static stet_status load_words(const stet_train_args *a, const defense_list *defenses,
+                              const stet_dataset *train, prepared *out, stet_vocab **vocab,
+                              stet_vectors *t)
 {
     stet_counter *c;
     TRY(stet_counter_new(&c));
-    stet_status st = count_words(a, train, s, c);
+    stet_status st = count_words(a, train, out->subst, c);
     if (st == STET_OK)
-        st = choose_words(a, c, s, vocab, t, residual);
+        st = choose_words(a, c, vocab, t);
+    if (st == STET_OK)
+        st = defense_list_vectors(defenses, &(vector_view){.vocab = *vocab,
+                                                           .t = t,
+                                                           .counts = c,
+                                                           .subst = out->subst,
+                                                           .seed = a->seed,
+                                                           .told = &out->told});
     stet_counter_free(c);
     return st;
 }
@@ -206,7 +177,7 @@ static stet_status fresh_model(const stet_train_args *a, const stet_dataset *tra
     return st;
 }
 
-stet_status prepare(const stet_train_args *a, prepared *out)
+stet_status prepare(const stet_train_args *a, const defense_list *defenses, prepared *out)
 {
     *out = (prepared){0};
     stet_dataset *train = NULL, *valid = NULL;
@@ -215,14 +186,16 @@ stet_status prepare(const stet_train_args *a, prepared *out)
     stet_status st = STET_OK;
     if (a->synonyms)
         st = stet_subst_load(a->synonyms, &out->subst);
-    else if (a->smooth > 0)
-        st = error_set(STET_EUSAGE, "--smooth needs --synonyms");
+    if (st == STET_OK)
+        st = defense_list_check(defenses, out->subst);
     if (st == STET_OK)
         st = load_data(a, &train, &valid);
     if (st == STET_OK)
-        st = load_words(a, train, out->subst, &vocab, &t, &out->smooth_residual);
+        st = load_words(a, defenses, train, out, &vocab, &t);
     if (st == STET_OK)
         st = fresh_model(a, train, vocab, &t, &out->m);
+    if (st == STET_OK)
+        st = defense_list_parameters(defenses, out->m, a->seed);
     if (st == STET_OK)
         st = stet_corpus_encode(train, vocab, a->tokenizer, a->max_len, &out->train);
     if (st == STET_OK)

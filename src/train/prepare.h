@@ -1,4 +1,5 @@
-/* train/prepare.h - from files to what the loop needs: split corpora, vocabulary, vectors, a fresh model. */
+/* train/prepare.h - from files to what the loop needs: split corpora, vocabulary, vectors, a fresh model.
+ * Vectors and parameters pass through the hands of the defences. */
 #ifndef TRAIN_PREPARE_H
 #define TRAIN_PREPARE_H
 
@@ -10,10 +11,10 @@ typedef struct prepared {
     stet_corpus train, valid;
     model *m;
     uint64_t fingerprint; /* of everything that decides the run's bytes */
-    double smooth_residual;
+    step_metrics told;    /* what defences say of the vectors */
 } prepared;
 
-stet_status prepare(const stet_train_args *a, prepared *out);
+stet_status prepare(const stet_train_args *a, const defense_list *defenses, prepared *out);
 void prepared_deinit(prepared *p);
 
 #endif

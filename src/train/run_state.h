@@ -53,6 +53,7 @@ stet_status run_order(run_state *r); /* draws the order of the current epoch */
 /* Gradients in r->grad; the loss and the defences' numbers. */
 stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n, double *loss,
                                  step_metrics *metrics);
+stet_status run_update(run_state *r, double *norm); /* the optimiser's step, and what follows it */
 void run_tear_down(run_state *r);
 
 /* folder.c */

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "train/run_state.h"
 
 /* ---- the order of an epoch ---------------------------------------------------------------- */
@@ -61,26 +62,39 @@ stet_status run_order(run_state *r)
 
 /* ---- one step ----------------------------------------------------------------------------- */
 
+static step_view view_of(run_state *r)
+{
+    return (step_view){.m = r->p.m,
+                       .w = &r->w,
+                       .subst = r->p.subst,
+                       .step = r->at.step,
+                       .total_steps = r->steps_per_epoch * r->a->epochs,
+                       .steps_per_epoch = r->steps_per_epoch,
+                       .seed = r->a->seed,
+                       .mem = &r->step_mem,
+                       .batches = &r->batches,
+                       .grad = r->grad};
+}
+
 static stet_status forward_backward(run_state *r, const uint32_t *pick, size_t n, double *loss,
                                     step_metrics *metrics)
 {
     const model *m = r->p.m;
+    const stet_corpus *texts = &r->p.train;
     batch x;
-    TRY(batch_make(&r->batches, m, &r->p.train, pick, n, &r->step_mem, &x));
+    step_view v = view_of(r);
+    store_clear(r->store, r->grad, m->n_values * sizeof *r->grad);
+    TRY(defense_list_batch(&r->defenses, &v, &texts, &pick, &n));
+    TRY(batch_make(&r->batches, m, texts, pick, n, &r->step_mem, &x));
     tape t;
     pass p;
     tape_init(&t, &r->step_mem, &r->values, true);
-    store_clear(r->store, r->grad, m->n_values * sizeof *r->grad);
     TRY(pass_init(&p, m, &t, &r->w, r->grad, &x));
     rng drops = rng_stream(r->a->seed, STREAM_DROPOUT, r->at.step);
     p.dropout = r->dropout;
     p.stream = &drops;
-    step_view v = {.m = m,
-                   .p = &p,
-                   .x = &x,
-                   .step = r->at.step,
-                   .total_steps = r->steps_per_epoch * r->a->epochs,
-                   .seed = r->a->seed};
+    v.p = &p;
+    v.x = &x;
     node *y = defense_list_loss(&r->defenses, &v);
     TRY(tape_backward(&t, y));
     return defense_list_metrics(&r->defenses, &t, y, loss, metrics);
@@ -97,6 +111,30 @@ stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n, d
     return st;
 }
 
+/* What defences do after the step, on a tape of their own. */
+static stet_status after_step(run_state *r)
+{
+    step_view v = view_of(r);
+    tape t;
+    pass p = {.t = &t};
+    tape_init(&t, &r->step_mem, &r->values, false);
+    v.p = &p;
+    TRY(pass_params(&p, r->p.m, &r->w, NULL));
+    return defense_list_after_step(&r->defenses, &v);
+}
+
+stet_status run_update(run_state *r, double *norm)
+{
+    TRY(optim_step(&r->opt, r->groups, r->n_groups, r->w.value, r->grad));
+    const arena_mark start = arena_save(&r->step_mem);
+    const store_mark held = store_arena_save(&r->values);
+    const stet_status st = defense_list_has_after_step(&r->defenses) ? after_step(r) : STET_OK;
+    store_arena_restore(&r->values, held);
+    arena_restore(&r->step_mem, start);
+    r->at.step++;
+    return st == STET_OK ? optim_norm(&r->opt, norm) : st;
+}
+
 static stet_status train_step(run_state *r)
 {
     const size_t first = (size_t)r->at.step_in_epoch * r->a->batch,
@@ -105,9 +143,7 @@ static stet_status train_step(run_state *r)
     step_metrics metrics;
     TRY(run_forward_backward(r, r->order + first, left < r->a->batch ? left : r->a->batch, &loss,
                              &metrics));
-    TRY(optim_step(&r->opt, r->groups, r->n_groups, r->w.value, r->grad));
-    TRY(optim_norm(&r->opt, &norm));
-    r->at.step++;
+    TRY(run_update(r, &norm));
     if (!isfinite(loss) || !isfinite(norm))
         return error_set(STET_EFORMAT,
                          "training diverged: loss %g, gradient norm %g at step %llu; a smaller "
@@ -123,6 +159,8 @@ static stet_status train_step(run_state *r)
 static stet_status validate(run_state *r, stet_scores *out)
 {
     const stet_corpus *c = &r->p.valid;
+    if (r->p.m->rule) /* which asks the model itself */
+        TRY(weights_fetch(&r->w, r->p.m));
     float *logits = mem_alloc(c->n_texts * r->p.m->n_classes, sizeof *logits);
     stet_status st = logits ? model_eval(r->p.m, &r->w, &r->values, c, logits) : STET_ENOMEM;
     if (st == STET_OK)
@@ -220,9 +258,12 @@ static stet_status make_groups(run_state *r)
         or_default(r->a->state_rate, m->desc->train.rate[PARAM_STATE])};
     const double decay[PARAM_KINDS] = {or_default(r->a->decay, m->desc->train.decay[PARAM_PLAIN]),
                                        m->desc->train.decay[PARAM_STATE]};
-    for (size_t i = 0; i < m->n_params; i++) {
+    const param *last = NULL;
+    for (size_t i = 0; i < m->n_params + m->n_added; last = &m->params[i++]) {
         const param *p = &m->params[i];
-        if (i > 0 && p->kind == m->params[i - 1].kind)
+        if (p->frozen)
+            continue;
+        if (last && !last->frozen && p->kind == last->kind)
             r->groups[r->n_groups - 1].n += shape_count(p->shape);
         else
             r->groups[r->n_groups++] =
@@ -242,13 +283,32 @@ static stet_status check_args(const stet_train_args *a)
     return STET_OK;
 }
 
+/* Those of the list, and smoothing where a lambda asks for it. */
+static stet_status choose_defenses(run_state *r)
+{
+    const stet_train_args *a = r->a;
+    char lambda[64], power[64];
+    const char *settings[3] = {NULL};
+    size_t n = 0;
+    number_print(lambda, sizeof lambda, "smooth=%.17g", a->smooth);
+    number_print(power, sizeof power, "smooth-frequency=%.17g", a->smooth_frequency);
+    if (a->smooth >= 0)
+        settings[n++] = lambda;
+    if (a->smooth_frequency != 0)
+        settings[n++] = power;
+    TRY(defense_list_init(&r->defenses, a->defense, a->defense_settings));
+    return a->smooth > 0 || defense_list_real(&r->defenses, "smooth") > 0
+               ? defense_list_first(&r->defenses, "smooth", settings)
+               : STET_OK;
+}
+
 stet_status run_set_up(run_state *r)
 {
     const stet_train_args *a = r->a;
     /* before the long reading */
     TRY(store_open(a->device, &r->store));
-    TRY(defense_list_init(&r->defenses, a->defense, a->defense_settings));
-    TRY(prepare(a, &r->p));
+    TRY(choose_defenses(r));
+    TRY(prepare(a, &r->defenses, &r->p));
     TRY(defense_list_start(&r->defenses, r->p.m, r->p.subst));
     TRY(make_groups(r));
     const size_t n = r->p.m->n_values;
@@ -333,7 +393,7 @@ static void report(const run_state *r, double seconds, stet_train_result *out)
                                .train_loss = r->at.train_loss,
                                .seconds = seconds,
                                .seconds_per_epoch = r->at.epoch ? seconds / (double)r->at.epoch : 0,
-                               .smooth_residual = r->p.smooth_residual};
+                               .smooth_residual = metric_of(&r->p.told, "smooth_residual")};
 }
 
 void run_tear_down(run_state *r)

@@ -227,6 +227,10 @@ static stet_status read_vocab(ver_model *m, const char *path)
 static stet_status read_config(const json_t *o, const char *path, ver_model *m, const char **kind)
 {
     int64_t dim, max_len, words;
+    if (json_object_get(o, "rule"))
+        return error_set(STET_ENOTSUP,
+                         "%s: the model answers by a prediction rule, which cannot be checked",
+                         path);
     TRY(json_get_str(o, path, "model", kind));
     TRY(json_get_int(o, path, "dim", 1, MOST, &dim));
     TRY(json_get_int(o, path, "max_len", 1, 1 << 24, &max_len));

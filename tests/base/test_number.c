@@ -4,7 +4,7 @@
 #include <locale.h>
 
 #include "base/buf.h"
-#include "stet/option.h"
+#include "base/option_impl.h"
 #include "test.h"
 
 /* A host that writes 0,5: with a locale of the machine, or one made for the test. */
@@ -46,7 +46,7 @@ TEST(the_decimal_point_is_a_point_in_every_locale)
     cfg c;
     CHECK_OK(stet_opt_defaults(opts, &c));
     CHECK_NEAR(c.rate, 0.25, 0);
-    CHECK_OK(stet_opt_set(opts, &c, "rate", "0.75"));
+    CHECK_OK(opt_settings(&(opt_table){opts, &c}, 1, (const char *const[]){"rate=0.75", NULL}, ""));
     CHECK_NEAR(c.rate, 0.75, 0);
     snprintf(text, sizeof text, "%.1f", 0.5);
     CHECK_STR(text, "0,5"); /* and the host's locale stays */

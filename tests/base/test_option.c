@@ -5,6 +5,7 @@
 
 #include "alloc_fail.h"
 #include "base/error.h"
+#include "base/option_impl.h"
 #include "stet/option.h"
 
 typedef struct cfg_t {
@@ -36,6 +37,11 @@ static const stet_opt opts[] = {
     STET_OPT_FLAG("json", cfg_t, json, "for machines"),
     {.name = "quiet", .letter = 'q', .type = STET_T_FLAG, .offset = offsetof(cfg_t, quiet)},
     STET_OPT_END};
+
+static stet_status set_one(const stet_opt *table, cfg_t *c, const char *setting)
+{
+    return opt_settings(&(opt_table){table, c}, 1, (const char *const[]){setting, NULL}, "a test");
+}
 
 enum { ARGS_MAX = STET_REST_MAX + 8 };
 
@@ -164,6 +170,34 @@ TEST(unknown_and_incomplete_options_are_refused)
     REFUSED("unknown option", longest);
 }
 
+/* "name=value", as models, attacks and defences take them: the first table that has the name. */
+TEST(settings_find_their_table)
+{
+    typedef struct {
+        double beta, gamma;
+    } other_t;
+    static const stet_opt others[] = {
+        STET_OPT_REAL("beta", other_t, beta, "7", 0, 9, "X", "hidden by the first table's"),
+        STET_OPT_REAL("gamma", other_t, gamma, "7", 0, 9, "X", "only here"), STET_OPT_END};
+    cfg_t c;
+    other_t o;
+    const opt_table t[] = {{opts, &c}, {others, &o}};
+#define SETTINGS(...)                                                                              \
+    (stet_opt_defaults(opts, &c), stet_opt_defaults(others, &o),                                   \
+     opt_settings(t, 2, (const char *const[]){__VA_ARGS__ NULL}, "thing 'x'"))
+    CHECK_OK(SETTINGS("beta=0.5", "gamma=3", "name=a=b", "epochs=2", "epochs=4", ));
+    CHECK(c.beta == 0.5 && o.beta == 7 && o.gamma == 3 && c.epochs == 4);
+    CHECK_STR(c.name, "a=b");
+    CHECK_OK(SETTINGS());
+    CHECK_OK(opt_settings(t, 2, NULL, "thing 'x'"));
+    CHECK_FAILS(SETTINGS("beta", ), STET_EUSAGE, "thing 'x': setting 'beta': expected name=value");
+    CHECK_FAILS(SETTINGS("gama=1", ), STET_EUSAGE,
+                "thing 'x' has no setting 'gama'; did you mean 'gamma'?");
+    CHECK_FAILS(SETTINGS("zzzzzz=1", ), STET_EUSAGE, "thing 'x' has no setting 'zzzzzz'");
+    CHECK_FAILS(SETTINGS("=1", ), STET_EUSAGE, "thing 'x' has no setting ''");
+    CHECK_FAILS(SETTINGS("gamma=10", ), STET_EUSAGE, "--gamma 10: expected a number from 0 to 9");
+}
+
 TEST(too_many_and_unexpected_arguments_are_refused)
 {
     cfg_t c;
@@ -184,14 +218,13 @@ TEST(one_option_may_be_set_by_name)
 {
     cfg_t c;
     CHECK_OK(stet_opt_defaults(opts, &c));
-    CHECK_OK(stet_opt_set(opts, &c, "epochs", "4"));
-    CHECK_OK(stet_opt_set(opts, &c, "json", "true"));
-    CHECK_OK(stet_opt_set(opts, &c, "warm", "off"));
+    CHECK_OK(set_one(opts, &c, "epochs=4"));
+    CHECK_OK(set_one(opts, &c, "json=true"));
+    CHECK_OK(set_one(opts, &c, "warm=off"));
     CHECK(c.epochs == 4 && c.json && !c.warm);
-    CHECK_FAILS(stet_opt_set(opts, &c, "json", "maybe"), STET_EUSAGE,
-                "--json maybe: expected true");
-    CHECK_FAILS(stet_opt_set(opts, &c, "bet", "1"), STET_EUSAGE, "did you mean --beta?");
-    CHECK_FAILS(stet_opt_set(opts, &c, "epochs", "-4"), STET_EUSAGE, "--epochs -4: expected");
+    CHECK_FAILS(set_one(opts, &c, "json=maybe"), STET_EUSAGE, "--json maybe: expected true");
+    CHECK_FAILS(set_one(opts, &c, "bet=1"), STET_EUSAGE, "did you mean 'beta'?");
+    CHECK_FAILS(set_one(opts, &c, "epochs=-4"), STET_EUSAGE, "--epochs -4: expected");
 }
 
 TEST(a_number_too_large_for_its_type_is_refused)
@@ -199,11 +232,10 @@ TEST(a_number_too_large_for_its_type_is_refused)
     static const stet_opt any[] = {
         STET_OPT_INT("n", cfg_t, epochs, NULL, -HUGE_VAL, HUGE_VAL, "N", "any"), STET_OPT_END};
     cfg_t c;
-    CHECK_OK(stet_opt_set(any, &c, "n", "9223372036854775807"));
+    CHECK_OK(set_one(any, &c, "n=9223372036854775807"));
     CHECK(c.epochs == INT64_MAX);
-    CHECK_OK(stet_opt_set(any, &c, "n", "-9223372036854775808"));
-    CHECK_FAILS(stet_opt_set(any, &c, "n", "9223372036854775808"), STET_EUSAGE,
-                "expected an integer");
+    CHECK_OK(set_one(any, &c, "n=-9223372036854775808"));
+    CHECK_FAILS(set_one(any, &c, "n=9223372036854775808"), STET_EUSAGE, "expected an integer");
 }
 
 TEST(a_wrong_default_is_found)

@@ -12,7 +12,7 @@ output "validation %" "$STET" sweep -o s --betas 0,0.1 --seeds 1,2 --jobs 2 --te
 for p in beta-0_seed-1 beta-0_seed-2 beta-0.1_seed-1 beta-0.1_seed-2; do
     [ -s s/$p/config.json ] && [ -s s/$p/results/eval.json ] && [ -s s/$p/results/inspect.json ] || fail "s/$p is not complete"
 done
-for f in accuracy.svg accuracy.png gbm.svg gbm.png; do
+for f in accuracy.svg gbm.svg; do
     [ -s s/$f ] || fail "s/$f is missing"
 done
 [ -z "$(ls s/*/*.part 2>/dev/null)" ] || fail "something half-done stays behind"

@@ -61,6 +61,7 @@ static inline stet_status run_start(run *x, int kind, size_t n_classes, const ch
     CHECK_OK(defense_list_init(&x->l, names, settings));
     x->subst = synonyms ? small_subst() : NULL;
     CHECK_OK(batcher_init(&x->batches, x->m));
+    CHECK_OK(defense_list_parameters(&x->l, x->m, 5));
     x->grad = mem_zalloc(x->m->n_values, sizeof *x->grad);
     CHECK(x->grad);
     return defense_list_start(&x->l, x->m, x->subst);
@@ -75,16 +76,35 @@ static inline void run_end(run *x)
     stet_model_free(x->m);
 }
 
+static inline step_view view_of(run *x, batcher *batches, arena *mem)
+{
+    return (step_view){.m = x->m,
+                       .subst = x->subst,
+                       .step = x->step,
+                       .total_steps = x->total_steps,
+                       .steps_per_epoch = 10,
+                       .seed = 5,
+                       .mem = mem,
+                       .batches = batches,
+                       .grad = x->grad};
+}
+
 /* The loss of a batch of all texts, its gradient in x->grad. */
 static inline stet_status run_loss(run *x, batcher *batches, defense_list *l, arena *mem,
                                    double *loss)
 {
-    const stet_corpus c = small_corpus(2, x->m->n_classes);
+    const stet_corpus corpus = small_corpus(2, x->m->n_classes), *c = &corpus;
+    const uint32_t *pick = all_texts;
+    size_t n = TEXTS;
     batch b;
     tape t;
     pass p;
+    step_view v = view_of(x, batches, mem);
     memset(x->grad, 0, x->m->n_values * sizeof *x->grad);
-    if (batch_make(batches, x->m, &c, all_texts, TEXTS, mem, &b) != STET_OK)
+    stet_status st = defense_list_batch(l, &v, &c, &pick, &n);
+    if (st != STET_OK)
+        return st;
+    if (batch_make(batches, x->m, c, pick, n, mem, &b) != STET_OK)
         return STET_ENOMEM;
     tape_init(&t, mem, NULL, true);
     if (pass_init(&p, x->m, &t, NULL, x->grad, &b) != STET_OK)
@@ -92,12 +112,12 @@ static inline stet_status run_loss(run *x, batcher *batches, defense_list *l, ar
     rng drops = rng_stream(5, STREAM_DROPOUT, x->step);
     p.dropout = x->dropout;
     p.stream = &drops;
-    step_view v = {
-        .m = x->m, .p = &p, .x = &b, .step = x->step, .total_steps = x->total_steps, .seed = 5};
+    v.p = &p;
+    v.x = &b;
     node *y = defense_list_loss(l, &v);
     *loss = NAN;
-    TRY(tape_backward(&t, y));
-    return defense_list_metrics(l, &t, y, loss, &x->metrics);
+    st = tape_backward(&t, y);
+    return st == STET_OK ? defense_list_metrics(l, &t, y, loss, &x->metrics) : st;
 }
 
 /* One step: the loss; parameters are moved by -rate times its gradient. */
@@ -106,10 +126,17 @@ static inline double run_step(run *x, double rate)
     arena mem = {0};
     double loss;
     CHECK_OK(run_loss(x, &x->batches, &x->l, &mem, &loss));
-    arena_deinit(&mem);
-    x->step++;
     for (size_t i = 0; i < x->m->n_values; i++)
         x->m->value[i] -= (real)rate * x->grad[i];
+    step_view v = view_of(x, &x->batches, &mem);
+    tape t;
+    pass p = {.t = &t};
+    tape_init(&t, &mem, NULL, false);
+    CHECK_OK(pass_params(&p, x->m, NULL, NULL));
+    v.p = &p;
+    CHECK_OK(defense_list_after_step(&x->l, &v));
+    arena_deinit(&mem);
+    x->step++;
     return loss;
 }
 

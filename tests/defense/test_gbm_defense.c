@@ -106,8 +106,9 @@ TEST(kept_state_is_all_that_a_resumed_run_needs)
             run_step(&whole, 1e-2);
         CHECK_OK(start(&part, BILSTM, settings, true));
         size_t n, same;
-        const real *from = defense_gbm.saved(whole.l.d[0].state, &n);
-        real *to = defense_gbm.saved(part.l.d[0].state, &same);
+        real *from, *to;
+        CHECK_OK(defense_gbm.saved(whole.l.d[0].state, &from, &n));
+        CHECK_OK(defense_gbm.saved(part.l.d[0].state, &to, &same));
         CHECK_EQ(n, same);
         memcpy(to, from, n * sizeof *to);
         memcpy(part.m->value, whole.m->value, part.m->n_values * sizeof(real));

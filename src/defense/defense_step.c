@@ -1,0 +1,129 @@
+/* defense/defense_step.c - tools for hooks: texts of a step, rows of a batch, passes beside the
+ * step's; see defense_impl.h. */
+#include <string.h>
+
+#include "defense/defense_impl.h"
+
+/* ---- texts -------------------------------------------------------------------------------- */
+
+stet_status texts_add(step_texts *t, const uint32_t *ids, size_t n, int32_t label)
+{
+    if (t->n == t->cap) {
+        step_text *more = arena_new(t->mem, step_text, 2 * t->cap + 8);
+        if (!more)
+            return STET_ENOMEM;
+        if (t->n)
+            memcpy(more, t->v, t->n * sizeof *more);
+        t->v = more;
+        t->cap = 2 * t->cap + 8;
+    }
+    t->v[t->n++] = (step_text){ids, n, label};
+    return STET_OK;
+}
+
+/* The texts one after the other, in memory of the step, and the numbers 0, 1, 2, ... */
+static stet_status gather(const step_texts *t, size_t n_classes, stet_corpus *out, uint32_t **pick)
+{
+    size_t n_tokens = 0;
+    for (size_t i = 0; i < t->n; i++)
+        n_tokens += t->v[i].n;
+    uint32_t *ids = arena_new(t->mem, uint32_t, n_tokens + 1);
+    uint64_t *start = arena_new(t->mem, uint64_t, t->n + 1);
+    int32_t *label = arena_new(t->mem, int32_t, t->n + 1);
+    *pick = arena_new(t->mem, uint32_t, t->n + 1);
+    if (!ids || !start || !label || !*pick)
+        return STET_ENOMEM;
+    start[0] = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->v[i].n)
+            memcpy(ids + start[i], t->v[i].ids, t->v[i].n * sizeof *ids);
+        start[i + 1] = start[i] + t->v[i].n;
+        label[i] = t->v[i].label;
+        (*pick)[i] = (uint32_t)i;
+    }
+    *out = (stet_corpus){t->n, n_tokens, n_classes, ids, start, label};
+    return STET_OK;
+}
+
+stet_status texts_batch(const step_view *v, const step_texts *t, batch *out)
+{
+    stet_corpus c;
+    uint32_t *pick;
+    TRY(gather(t, v->m->n_classes, &c, &pick));
+    return batch_make(v->batches, v->m, &c, pick, t->n, v->mem, out);
+}
+
+stet_status defense_list_batch(const defense_list *l, step_view *v, const stet_corpus **c,
+                               const uint32_t **pick, size_t *n)
+{
+    v->n_own = *n;
+    bool any = false;
+    for (size_t i = 0; i < l->n; i++)
+        any |= l->d[i].desc->batch != NULL;
+    if (!any)
+        return STET_OK;
+    step_texts t = {.mem = v->mem, .n_own = *n};
+    for (size_t i = 0; i < *n; i++) {
+        const uint64_t first = (*c)->start[(*pick)[i]], end = (*c)->start[(*pick)[i] + 1];
+        TRY(texts_add(&t, (*c)->ids + first, (size_t)(end - first), (*c)->label[(*pick)[i]]));
+    }
+    for (size_t i = 0; i < l->n; i++)
+        if (l->d[i].desc->batch)
+            TRY(l->d[i].desc->batch(l->d[i].state, v, &t));
+    stet_corpus *made = arena_new(v->mem, stet_corpus, 1);
+    uint32_t *all;
+    if (!made)
+        return STET_ENOMEM;
+    TRY(gather(&t, (*c)->n_classes, made, &all));
+    *c = made;
+    *pick = all;
+    *n = t.n;
+    return STET_OK;
+}
+
+/* ---- rows --------------------------------------------------------------------------------- */
+
+stet_status batch_spread(const batch *x, arena *mem, batch *out)
+{
+    const size_t n = x->seq.n_tokens;
+    uint32_t *row = arena_new(mem, uint32_t, 2 * n), *word = row + n;
+    if (!row)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        row[i] = (uint32_t)i;
+        word[i] = x->word[x->seq.row[i]];
+    }
+    *out = *x;
+    out->seq.n_rows = n;
+    out->seq.row = row;
+    out->word = word;
+    return STET_OK;
+}
+
+/* ---- passes ------------------------------------------------------------------------------- */
+
+stet_status probe_run(const step_view *v, probe *p)
+{
+    const model *m = v->m;
+    tape *step = v->p->t, t;
+    pass q;
+    tape_init(&t, v->mem, step->values, true);
+    TRY(pass_init(&q, m, &t, v->w, p->weight > 0 ? v->grad : NULL, p->x));
+    const shape rows = q.rows->shape;
+    p->at = tape_constant(step, rows, p->rows ? p->rows->value : q.rows->value);
+    p->drows = tape_zeros(step, rows);
+    TRY(tape_status(step));
+    q.rows = tape_input(&t, rows, p->at->value, p->drows->value);
+    node *z = model_forward(m, &q);
+    node *y = p->loss ? p->loss(p->ctx, &t, z) : op_cross_entropy(&t, z, p->x->label);
+    if (p->weight > 0)
+        y = op_scale(&t, y, p->weight);
+    TRY(tape_backward(&t, y));
+    p->logits = tape_constant(step, z->shape, z->value);
+    p->value = tape_constant(step, y->shape, y->value);
+    if (p->weight > 0) {
+        p->value = op_scale(step, p->value, 1 / p->weight);
+        p->drows = op_scale(step, p->drows, 1 / p->weight);
+    }
+    return tape_status(step);
+}

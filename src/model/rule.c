@@ -1,0 +1,104 @@
+/* model/rule.c - see rule.h: the table of rules, the rule of a model, its views. */
+#include "model/rule.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/option_impl.h"
+
+enum { MAX_RULES = 32 };
+static const rule_desc *rules[MAX_RULES + 1]; /* NULL at the end; filled before main */
+
+void rule_register(const rule_desc *d)
+{
+    for (size_t i = 0; i < MAX_RULES; i++)
+        if (!rules[i] || rules[i] == d) {
+            rules[i] = d;
+            return;
+        }
+}
+
+const rule_desc *rule_find(const char *name)
+{
+    const char *names[MAX_RULES + 1] = {NULL};
+    for (size_t i = 0; rules[i]; i++) {
+        if (strcmp(rules[i]->name, name) == 0)
+            return rules[i];
+        names[i] = rules[i]->name;
+    }
+    opt_no_such("prediction rule", name, names);
+    return NULL;
+}
+
+/* ---- the rule of a model ------------------------------------------------------------------ */
+
+static stet_status fill(model *m, rule *r, const char *const *settings)
+{
+    const opt_table table = {r->desc->opts, r->cfg};
+    char owner[64];
+    snprintf(owner, sizeof owner, "prediction rule '%s'", r->desc->name);
+    TRY(stet_opt_defaults(r->desc->opts, r->cfg));
+    for (; settings && *settings; settings++) {
+        const char *kept = arena_strndup(&m->strings, *settings, strlen(*settings));
+        if (!kept)
+            return STET_ENOMEM;
+        TRY(opt_settings(&table, 1, (const char *const[]){kept, NULL}, owner));
+    }
+    return STET_OK;
+}
+
+stet_status rule_attach(model *m, const rule_desc *d, const void *cfg, const char *const *settings,
+                        rng *stream)
+{
+    rule *r = m->rule = mem_zalloc(1, sizeof *r); /* the model releases it, also after a failure */
+    if (!r)
+        return STET_ENOMEM;
+    r->desc = d;
+    r->cfg = mem_zalloc(1, d->cfg_size + 1);
+    if (!r->cfg)
+        return STET_ENOMEM;
+    if (cfg)
+        memcpy(r->cfg, cfg, d->cfg_size);
+    else
+        TRY(fill(m, r, settings));
+    return d->parameters ? d->parameters(r->cfg, m, stream) : STET_OK;
+}
+
+void rule_free(rule *r)
+{
+    if (!r)
+        return;
+    if (r->desc->end)
+        r->desc->end(r->state);
+    mem_free(r->cfg);
+    mem_free(r);
+}
+
+/* ---- answers ------------------------------------------------------------------------------ */
+
+stet_status rule_logits(const model *m, const uint32_t *ids, size_t n, float *logits)
+{
+    return m->rule->desc->predict(m->rule, m, ids, n, logits);
+}
+
+stet_status rule_view_open(stet_view *v)
+{
+    return rule_logits(v->m, v->ids, v->n, v->logits);
+}
+
+stet_status rule_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
+                            float *logits)
+{
+    const arena_mark mark = arena_save(&v->mem);
+    uint32_t *ids = arena_new(&v->mem, uint32_t, v->n);
+    stet_status st = ids ? STET_OK : STET_ENOMEM;
+    for (size_t i = 0; st == STET_OK && i < n; i++) {
+        memcpy(ids, v->ids, v->n * sizeof *ids);
+        for (size_t e = start[i]; e < start[i + 1]; e++)
+            ids[edits[e].pos] = edits[e].word;
+        st = rule_logits(v->m, ids, v->n, logits + i * v->m->n_classes);
+    }
+    arena_restore(&v->mem, mark);
+    return st;
+}

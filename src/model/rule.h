@@ -1,0 +1,69 @@
+/* model/rule.h - how a trained defence answers: what is made of the network's logits.
+ *
+ * A rule (votes over drawn texts, an average over a neighbourhood) belongs to the model from its
+ * first training step on: whoever asks the model, be it predict, eval, a view, an attack or a
+ * certificate, is given the rule's answer. config.json keeps its name and settings under "rule";
+ * the loader finds the code by that name in a table that the layers above fill before main
+ * (rule_register), and refuses a model whose rule it does not have.
+ *
+ * The same text always has the same answer: what a rule draws derives from its settings and from
+ * the words of the text. */
+#ifndef MODEL_RULE_H
+#define MODEL_RULE_H
+
+#include "model/model_impl.h"
+#include "stet/certify.h"
+#include "stet/lexicon.h"
+
+typedef struct rule rule;
+typedef struct rule_desc {
+    const char *name;
+    const stet_opt *opts; /* numbers, choices and flags */
+    size_t cfg_size;
+    /* Tensors that it needs beside the network's: model_add_param() for each. `r` is where first
+     * values are drawn from; NULL: they will be read from a file. May be NULL. */
+    stet_status (*parameters)(const void *cfg, model *m, rng *r);
+    /* What it needs to know, at the start of a training; or from the folder of a model; and into
+     * that folder. `state` is the rule's own memory, which `end` releases, also after a failure. Any
+     * may be NULL. */
+    stet_status (*make)(const void *cfg, const model *m, const stet_subst *s, void **state);
+    stet_status (*load)(const void *cfg, const model *m, const char *dir, void **state);
+    stet_status (*save)(const void *state, const char *dir);
+    void (*end)(void *state);
+    /* The answer for one text (n > 0) as logits (K): for votes, the logarithms of their shares. It
+     * may be asked from several threads at once; model_network_logits() is what it asks. */
+    stet_status (*predict)(const rule *r, const model *m, const uint32_t *ids, size_t n,
+                           float *logits);
+    /* Its own certificate: verdict, margin, budget, method, confidence. `label` is the answer
+     * already. A verdict that rests on draws is STET_LIKELY with its confidence, never
+     * STET_CERTIFIED. NULL: models with this rule have no certificates. */
+    stet_status (*certify)(const rule *r, const model *m, const uint32_t *ids,
+                           const stet_choices *choices, const stet_certify_how *how, int label,
+                           stet_certificate *out);
+} rule_desc;
+
+/* The rule of one model. */
+struct rule {
+    const rule_desc *desc;
+    void *cfg, *state;
+};
+
+void rule_register(const rule_desc *d);       /* before main, or before the first model is loaded */
+const rule_desc *rule_find(const char *name); /* NULL: unknown, message set */
+
+/* Give a model its rule: a copy of `cfg`, or, where that is NULL, the defaults and `settings`
+ * ("name=value"). Tensors are laid out, `state` is still to be made or loaded. */
+stet_status rule_attach(model *m, const rule_desc *d, const void *cfg, const char *const *settings,
+                        rng *r);
+void rule_free(rule *r); /* NULL is fine */
+
+/* Of a model that has one. */
+stet_status rule_logits(const model *m, const uint32_t *ids, size_t n, float *logits);
+stet_status rule_view_open(stet_view *v);
+stet_status rule_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
+                            float *logits);
+
+/* Logits (n_texts, K) of the network alone, whatever the model's rule. */
+stet_status model_network_logits(const model *m, const stet_corpus *c, float *logits);
+
+#endif
