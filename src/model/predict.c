@@ -47,6 +47,16 @@ stet_status stet_model_read(const stet_model *m, const char *text, size_t len, u
     return st;
 }
 
+stet_status model_check_logits(const model *m, const float *logits)
+{
+    for (size_t k = 0; k < m->n_classes; k++)
+        if (!isfinite(logits[k]))
+            return error_set(STET_EFORMAT,
+                             "%s: the logit of class '%s' is %g: the weights are too large to compute with",
+                             m->folder ? m->folder : "the model", m->class_names[k], (double)logits[k]);
+    return STET_OK;
+}
+
 /* ---- whole corpora ------------------------------------------------------------------------ */
 
 static stet_status eval_batch(const model *m, batcher *b, const stet_corpus *c,
@@ -64,9 +74,12 @@ static stet_status eval_batch(const model *m, batcher *b, const stet_corpus *c,
               .rows = tape_constant(&t, shape2(x.seq.n_rows, m->dim), x.rows)};
     const node *y = model_forward(m, &p);
     TRY(tape_status(&t));
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        float *const row = logits + pick[x.order[i]] * m->n_classes;
         for (size_t k = 0; k < m->n_classes; k++)
-            logits[pick[x.order[i]] * m->n_classes + k] = (float)y->value[i * m->n_classes + k];
+            row[k] = (float)y->value[i * m->n_classes + k];
+        TRY(model_check_logits(m, row));
+    }
     return STET_OK;
 }
 
@@ -206,7 +219,8 @@ stet_status stet_view_reopen(stet_view *v, const uint32_t *ids, size_t n)
     if (!v->ids)
         return STET_ENOMEM;
     memcpy(v->ids, ids, n * sizeof *ids);
-    return v->m->desc->view_open(v);
+    TRY(v->m->desc->view_open(v));
+    return model_check_logits(v->m, v->logits);
 }
 
 const float *stet_view_logits(const stet_view *v)
@@ -224,7 +238,11 @@ stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *
                 return error_set(STET_EUSAGE,
                                  "variant %zu: edit (%u, %u) is out of range or out of order", i,
                                  edits[e].pos, edits[e].word);
-    return n ? v->m->desc->view_edits(v, edits, start, n, logits) : STET_OK;
+    if (n)
+        TRY(v->m->desc->view_edits(v, edits, start, n, logits));
+    for (size_t i = 0; i < n; i++)
+        TRY(model_check_logits(v->m, logits + i * v->m->n_classes));
+    return STET_OK;
 }
 
 void stet_view_free(stet_view *v)
