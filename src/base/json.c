@@ -3,11 +3,12 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 
-enum { JSON_FILE_MAX = 1 << 30 };
+enum { JSON_FILE_MAX = 1 << 30, JSON_OWN_MAX = 64 << 20 };
 
 static stet_status read_rest(stream *s, buf *b)
 {
@@ -23,9 +24,19 @@ static stet_status read_rest(stream *s, buf *b)
     return buf_status(b);
 }
 
+stet_status json_read_own(const char *path, json_t **out)
+{
+    *out = NULL;
+    TRY(file_plain(path, JSON_OWN_MAX));
+    return json_read_file(path, out);
+}
+
 stet_status json_read_file(const char *path, json_t **out)
 {
     *out = NULL;
+    struct stat sb;
+    if (stat(path, &sb) == 0 && S_ISREG(sb.st_mode) && sb.st_size > JSON_FILE_MAX)
+        return error_set(STET_EFORMAT, "%s: larger than %d bytes", path, JSON_FILE_MAX);
     stream *s;
     TRY(stream_open(path, &s));
     buf text = {0};
@@ -35,25 +46,6 @@ stet_status json_read_file(const char *path, json_t **out)
     buf_deinit(&text);
     stream_close(s);
     return st;
-}
-
-/* jansson 2.14 ignores some failed allocations and would hand back a shortened string, hence the
- * count of failures (and mem_parsing, without which it might not come back). */
-stet_status json_read_text(const char *what, const char *text, size_t size, json_t **out)
-{
-    const size_t failures = mem_failures();
-    json_error_t e;
-    mem_parsing(true);
-    *out = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
-    mem_parsing(false);
-    if (mem_failures() != failures || (!*out && json_error_code(&e) == json_error_out_of_memory)) {
-        json_decref(*out);
-        *out = NULL;
-        return error_set(STET_ENOMEM, "%s: out of memory", what);
-    }
-    if (!*out)
-        return error_set(STET_EFORMAT, "%s:%d:%d: %s", what, e.line, e.column, e.text);
-    return STET_OK;
 }
 
 static void newline(buf *b, int depth)

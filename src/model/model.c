@@ -114,6 +114,7 @@ stet_status model_alloc(const model_desc *desc, const char *const *settings, siz
     if (n_classes < 2)
         return error_set(STET_EUSAGE, "a classifier needs at least two classes, not %zu",
                          n_classes);
+    TRY(gemm_prepare());
     model *m = mem_zalloc(1, sizeof *m);
     if (!m)
         return STET_ENOMEM;
@@ -157,6 +158,7 @@ void stet_model_free(stet_model *m)
         mem_free(m->class_names[c]);
     mem_free(m->class_names);
     stet_vocab_free(m->vocab);
+    mem_free(m->folder);
     mem_free_aligned(m->table);
     mem_free_aligned(m->value);
     mem_free(m->params);

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -17,7 +19,7 @@ static stet_status config_of(const run_state *r, json_t **out)
     char *path = path_join(r->a->out, "config.json");
     if (!path)
         return STET_ENOMEM;
-    const stet_status st = file_exists(path) ? json_read_file(path, out) : STET_OK;
+    const stet_status st = file_exists(path) ? json_read_own(path, out) : STET_OK;
     mem_free(path);
     return st == STET_ENOMEM ? st : STET_OK;
 }
@@ -29,7 +31,7 @@ static bool is_journal(const char *path)
 {
     static const char begin[] = "{\"schema\":";
     char got[sizeof begin] = "";
-    FILE *f = fopen(path, "r");
+    FILE *f = file_plain(path, SIZE_MAX) == STET_OK ? fopen(path, "r") : NULL;
     const size_t n = f ? fread(got, 1, sizeof begin - 1, f) : 0;
     if (f)
         fclose(f);
@@ -70,10 +72,20 @@ static stet_status lock_folder(run_state *r)
     return STET_OK; /* where the file system has no locks, without one */
 }
 
+stet_status folder_check(const run_state *r)
+{
+    struct stat held, now;
+    if (fstat(dirfd(r->folder), &held) == 0 && stat(r->a->out, &now) == 0 &&
+        held.st_dev == now.st_dev && held.st_ino == now.st_ino)
+        return STET_OK;
+    return error_set(STET_EIO, "%s: the folder was removed or replaced while the run was writing to it", r->a->out);
+}
+
 stet_status folder_open(run_state *r)
 {
     TRY(dir_make(r->a->out));
     TRY(lock_folder(r));
+    file_leftovers(r->a->out, NULL);
     r->log_path = path_join(r->a->out, "train.jsonl");
     r->checkpoint_path = path_join(r->a->out, "checkpoint.safetensors");
     return r->log_path && r->checkpoint_path ? keep_foreign_files(r) : STET_ENOMEM;
@@ -97,13 +109,17 @@ static stet_status same_run(const run_state *r, const json_t *config)
                      *then = json_object_get(of, key);
         if (st != STET_OK || !then || json_equal(v, then) || strcmp(key, "run") == 0)
             continue;
-        char *was = json_dumps(then, JSON_ENCODE_ANY), *is = json_dumps(v, JSON_ENCODE_ANY);
-        st = error_set(STET_EUSAGE,
-                       "%s: holds a complete run with %s %s, not %s: start without --resume, or "
-                       "choose another folder",
-                       r->a->out, key, was ? was : "?", is ? is : "?");
-        stet_free(was);
-        stet_free(is);
+        buf was = {0}, is = {0};
+        json_append_line(&was, then);
+        json_append_line(&is, v);
+        st = buf_status(&was) != STET_OK || buf_status(&is) != STET_OK
+                 ? STET_ENOMEM
+                 : error_set(STET_EUSAGE,
+                             "%s: holds a complete run with %s %.*s, not %.*s: start without "
+                             "--resume, or choose another folder",
+                             r->a->out, key, (int)was.n - 1, was.data, (int)is.n - 1, is.data);
+        buf_deinit(&was);
+        buf_deinit(&is);
     }
     json_decref(now);
     return st;
