@@ -66,9 +66,9 @@ node *op_bilstm(tape *t, node *rows, node *const w[8], const seq_index *seq);
  * C (H, n, 2) as (re, im); log_dt (H); result K (H, L). */
 node *op_s4_kernel(tape *t, node *a, node *w, node *p, node *b, node *c, node *log_dt, size_t len);
 /* y = K * u + d u, causal, each text by itself: u (T, H), K (H, L), d (H); L >= seq->max_len. Texts
- * of up to S4_DIRECT_MAX words are summed term by term, longer ones go by spectra (bench_s4), which
- * round differently: certificates ask. */
-enum { S4_DIRECT_MAX = 96 };
+ * of up to S4_DIRECT_MAX words are summed term by term, longer ones go by spectra (bench_s4) of blocks
+ * of S4_BLOCK words, which round differently: certificates ask. */
+enum { S4_DIRECT_MAX = 96, S4_BLOCK = 64 };
 node *op_s4_conv(tape *t, node *u, node *k, node *d, const seq_index *seq);
 
 #endif

@@ -18,6 +18,8 @@
 #include "tensor/cpu/block_fft.h"
 #include "tensor/op_args.h"
 
+_Static_assert((int)FFT_BLOCK == (int)S4_BLOCK, "certificates know the blocks by this size");
+
 enum { IN_U, IN_K, IN_D };
 enum { AHEAD = FFT_BLOCK };
 
