@@ -17,6 +17,13 @@ enum {
     EXIT_INTERRUPTED = 130
 };
 
+/* OpenBLAS asks this function for the number of its threads when it is loaded, before main. Our pool is the only pool. */
+int openblas_num_threads_env(void);
+__attribute__((visibility("default"))) int openblas_num_threads_env(void)
+{
+    return 1;
+}
+
 static int exit_code(stet_status st)
 {
     switch (st) {

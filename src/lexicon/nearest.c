@@ -343,6 +343,7 @@ stet_status nearest_find(const float *x, size_t n, size_t dim, const nearest_opt
         return error_set(STET_EUSAGE, "the threshold of nearest neighbours is not a number");
     if (how->k == 0 || n == 0)
         return STET_OK;
+    TRY(gemm_prepare());
     search s = {.x = x, .n = n, .dim = dim, .k = how->k, .how = *how, .ids = ids, .value = value};
     s.cap = s.k + (s.k / 2 > SPARE ? s.k / 2 : SPARE);
     s.n_blocks = (n + BLOCK - 1) / BLOCK;

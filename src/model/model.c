@@ -114,6 +114,7 @@ stet_status model_alloc(const model_desc *desc, const char *const *settings, siz
     if (n_classes < 2)
         return error_set(STET_EUSAGE, "a classifier needs at least two classes, not %zu",
                          n_classes);
+    TRY(gemm_prepare());
     model *m = mem_zalloc(1, sizeof *m);
     if (!m)
         return STET_ENOMEM;

@@ -6,6 +6,9 @@
 #include "base/arena.h"
 #include "tensor/tensor.h"
 
+/* Before the first product, and after the number of threads has grown: what the products need, or why it cannot be had. */
+stet_status gemm_prepare(void);
+
 /* c = alpha op(a) op(b) + beta c; row-major, op(a) is (m, k), op(b) is (k, n); leading dimensions
  * in elements. Cut into fixed blocks that run on the pool, each on one BLAS thread. */
 void gemm(bool ta, bool tb, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,

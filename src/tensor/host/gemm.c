@@ -5,7 +5,9 @@
 #include <cblas.h>
 #include <math.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
+#include "base/mem.h"
 #include "base/pool.h"
 #include "base/simd.h"
 #include "tensor/host/ranges.h"
@@ -18,6 +20,57 @@
 #endif
 
 #ifdef STET_HAVE_OPENBLAS
+/* Each product that runs takes a buffer of this size. OpenBLAS keeps a buffer once it has it, but where it gets none it
+ * tries for ever. So we take one for each thread beforehand, and give up if that fails. */
+enum { BLAS_BUFFER = 129 << 20 };
+void *blas_memory_alloc(int unused); /* OpenBLAS exports these two without a header */
+void blas_memory_free(void *buffer);
+
+static bool room_for_buffer(void)
+{
+    void *p = mmap(NULL, BLAS_BUFFER, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p != MAP_FAILED && munmap(p, BLAS_BUFFER) == 0;
+}
+
+/* All at once: a buffer that was given back would be handed out again. */
+static stet_status take_buffers(void **buffer, int n)
+{
+    int got = 0;
+    while (got < n && room_for_buffer())
+        buffer[got++] = blas_memory_alloc(0);
+    for (int i = 0; i < got; i++)
+        blas_memory_free(buffer[i]);
+    return got == n ? STET_OK
+                    : error_set(STET_ENOMEM,
+                                "out of memory: matrix products need 128 MB of address space for "
+                                "each of %d threads; use fewer threads",
+                                n);
+}
+
+stet_status gemm_prepare(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static int prepared; /* for this number of threads */
+    const int n = stet_threads();
+    stet_status st = STET_OK;
+    pthread_mutex_lock(&lock);
+    if (n > 1 && openblas_get_parallel() == 0) {
+        st = error_set(STET_ENOTSUP,
+                       "%s: this build of OpenBLAS must not be called from several threads: use "
+                       "its pthread build (libopenblas0-pthread) or one thread",
+                       openblas_get_config());
+    } else if (n > prepared) {
+        openblas_set_num_threads(1);
+        void **buffer = mem_alloc((size_t)n, sizeof *buffer);
+        st = buffer ? take_buffers(buffer, n) : STET_ENOMEM;
+        mem_free(buffer);
+        if (st == STET_OK)
+            prepared = n;
+    }
+    pthread_mutex_unlock(&lock);
+    return st;
+}
+
 static void one_blas_thread(void)
 {
     openblas_set_num_threads(1);
@@ -30,6 +83,11 @@ const char *blas_name(void)
 #else
 static void one_blas_thread(void)
 {
+}
+
+stet_status gemm_prepare(void)
+{
+    return STET_OK;
 }
 
 const char *blas_name(void)
