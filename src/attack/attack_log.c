@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "attack/record.h"
@@ -102,6 +103,22 @@ static stet_status take_line(const char *attack, const char *header, const char 
     return st;
 }
 
+/* Is it a log at all? Its first line is a header, of this attack or another; a crash can leave the beginning of ours. */
+static bool is_log(const char *data, size_t size, const char *header)
+{
+    const char *end = memchr(data, '\n', size);
+    if (!end)
+        return size <= strlen(header) && memcmp(data, header, size) == 0;
+    json_t *o = NULL;
+    if (json_read_text("record", data, (size_t)(end - data), &o) != STET_OK)
+        return false;
+    const bool ours = json_is_string(json_object_get(o, "attack")) &&
+                      json_is_integer(json_object_get(o, "version")) &&
+                      json_is_object(json_object_get(o, "settings"));
+    json_decref(o);
+    return ours;
+}
+
 /* Read what is there; *good is the length of its whole lines. */
 static stet_status read_back(const char *path, const char *attack, const char *header, record *r,
                              size_t n, size_t *good, bool *began)
@@ -109,7 +126,11 @@ static stet_status read_back(const char *path, const char *attack, const char *h
     char *data;
     size_t size, number = 0;
     TRY(file_read_all(path, MAX_JOURNAL, &data, &size));
-    stet_status st = STET_OK;
+    const size_t failures = mem_failures();
+    stet_status st = is_log(data, size, header) ? STET_OK
+                     : mem_failures() != failures
+                         ? STET_ENOMEM
+                         : error_set(STET_EFORMAT, "%s: not the log of an attack; give another file", path);
     *good = 0;
     while (st == STET_OK) {
         char *end = memchr(data + *good, '\n', size - *good);
@@ -120,7 +141,7 @@ static stet_status read_back(const char *path, const char *attack, const char *h
         *good = (size_t)(end - data) + 1;
     }
     mem_free(data);
-    return st == STET_EFORMAT ? error_prefix(st, "%s:%zu", path, number) : st;
+    return st == STET_EFORMAT && number ? error_prefix(st, "%s:%zu", path, number) : st;
 }
 
 static stet_status io_error(const char *path)
@@ -128,14 +149,19 @@ static stet_status io_error(const char *path)
     return error_set(STET_EIO, "%s: %s", path, strerror(errno));
 }
 
+/* Nothing is written, and nothing cut off, before the file is known to be a log. */
 stet_status attack_log_open(attack_log *j, const char *path, const char *attack, const char *header,
                             record *r, size_t n, size_t *resumed)
 {
-    *j = (attack_log){.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666),
-                      .path = path};
+    *j = (attack_log){
+        .fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666),
+        .path = path};
     *resumed = 0;
-    if (j->fd < 0)
+    struct stat sb;
+    if (j->fd < 0 || fstat(j->fd, &sb) != 0)
         return io_error(path);
+    if (!S_ISREG(sb.st_mode))
+        return error_set(STET_EIO, "%s: not a regular file", path);
     if (flock(j->fd, LOCK_EX | LOCK_NB) != 0)
         return error_set(STET_EIO, "%s: another run is writing this log", path);
     size_t good = 0;

@@ -32,7 +32,8 @@ typedef struct attack_log {
     int fd;
     const char *path;
 } attack_log;
-/* Take the finished texts of `attack` from the file, if it exists: those of `r` (n, ascending
+/* Take the finished texts of `attack` from the file, if it exists (one that is not a log is STET_EFORMAT and stays as
+ * it is): those of `r` (n, ascending
  * index) get their line. A run with another `header` (one JSON line) is STET_EFORMAT. Then the file
  * is ready for more. *resumed counts. */
 stet_status attack_log_open(attack_log *j, const char *path, const char *attack, const char *header,

@@ -178,7 +178,7 @@ static stet_status find_or_add_row(trainer *t, const tag_window *w, size_t templ
     row_slot *slot = slot_of(t, hash);
     if (!slot->hash) {
         const uint32_t text = (uint32_t)t->text.n;
-        bool added;
+        bool added = false;
         TRY(mem_grow(&t->rows, &t->rows_cap, t->n_rows + 1, sizeof *t->rows));
         TRY(add_text(t, w, template, hash, &added));
         if (!added)

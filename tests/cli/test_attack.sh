@@ -56,6 +56,21 @@ done
 [ $killed -gt 0 ] || fail "nothing was killed"
 (big 2 killed.jsonl) >/dev/null
 cmp -s whole.jsonl killed.jsonl || fail "a killed and resumed log differs"
+
+# A file that is not a log stays as it is, to the byte.
+printf 'precious and without a line end' >precious
+printf '{"attack": "dog", "bites": 3}\nlast' >near
+printf 'line\nlast' >lines
+for file in precious near lines; do
+    cp $file before
+    expect 3 "$file: not the log of an attack" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack ga --log $file -q
+    cmp -s $file before || fail "--log changed $file"
+done
+mkfifo fifo
+expect 1 "fifo" timeout 10 "$STET" attack cnn --data data.tsv --synonyms sets.json --attack ga --log fifo -q
+head -c 20 log1.jsonl >begun.jsonl
+output "ga" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack ga,greedy --log begun.jsonl -q
+cmp -s log1.jsonl begun.jsonl || fail "a log cut in its first line does not go on"
 expect 3 "other settings" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack ga --seed 2 --log log1.jsonl
 
 printf '#!/bin/sh\nsed -u -E %s\n' "'s/^.\"texts\":.(.*)..\$/\\1/; s/\"[^\"]*good[^\"]*\"/[0.1,0.9]/g; s/\"[^\"]*\"/[0.8,0.2]/g; s/^(.*)\$/{\"probabilities\":[\\1]}/'" >victim.sh
