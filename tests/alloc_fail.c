@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "test.h"
 
 enum { FAIL_ONE, FAIL_REST, FAIL_MODES };
@@ -35,15 +36,31 @@ static void failing_release(void *user, void *p)
     free(p);
 }
 
+static failing *active;
+
+static void *json_alloc(size_t size)
+{
+    return failing_resize(active, NULL, size);
+}
+
+static void json_release(void *p)
+{
+    failing_release(active, p);
+}
+
 size_t alloc_fail_loop(const char *file, int line, alloc_fail_fn *fn, void *ctx)
 {
     static const char *const how[FAIL_MODES] = {"alone", "and all after it"};
     for (size_t number = 1;; number++) {
         for (int mode = 0; mode < FAIL_MODES; mode++) {
             failing f = {.number = number, .mode = mode};
+            active = &f;
             stet_set_allocator(failing_resize, failing_release, &f);
+            json_set_alloc_funcs(json_alloc, json_release);
+            json_guard(); /* as if something had been parsed */
             const stet_status st = fn(ctx);
             stet_set_allocator(NULL, NULL, NULL);
+            json_set_alloc_funcs(malloc, free);
             const size_t made = atomic_load(&f.made);
             if (atomic_load(&f.live) != 0)
                 test_fail(file, line, "allocation %zu failed (%s): %ld blocks left behind", number,

@@ -68,8 +68,8 @@ STET_API void stet_set_progress(stet_progress_fn *fn, void *user);
  * STET_EINTR with its files consistent. */
 STET_API void stet_interrupt(void);
 
-/* Replace the allocator (before any other call), for the library and for jansson, which it uses.
- * `resize` follows realloc; NULL arguments restore the C library's. */
+/* Replace the allocator (before any other call). `resize` follows realloc; NULL arguments restore
+ * the C library's. jansson, which the library uses, keeps the one it has (json_set_alloc_funcs). */
 STET_API void stet_set_allocator(void *(*resize)(void *user, void *p, size_t size),
                                  void (*release)(void *user, void *p), void *user);
 

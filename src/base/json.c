@@ -37,25 +37,6 @@ stet_status json_read_file(const char *path, json_t **out)
     return st;
 }
 
-/* jansson 2.14 ignores some failed allocations and would hand back a shortened string, hence the
- * count of failures (and mem_parsing, without which it might not come back). */
-stet_status json_read_text(const char *what, const char *text, size_t size, json_t **out)
-{
-    const size_t failures = mem_failures();
-    json_error_t e;
-    mem_parsing(true);
-    *out = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
-    mem_parsing(false);
-    if (mem_failures() != failures || (!*out && json_error_code(&e) == json_error_out_of_memory)) {
-        json_decref(*out);
-        *out = NULL;
-        return error_set(STET_ENOMEM, "%s: out of memory", what);
-    }
-    if (!*out)
-        return error_set(STET_EFORMAT, "%s:%d:%d: %s", what, e.line, e.column, e.text);
-    return STET_OK;
-}
-
 static void newline(buf *b, int depth)
 {
     buf_printf(b, "\n%*s", 2 * depth, "");

@@ -9,6 +9,9 @@
 
 stet_status json_read_file(const char *path, json_t **out); /* plain or compressed */
 stet_status json_read_text(const char *what, const char *text, size_t size, json_t **out);
+/* From here on mem_failures() counts what jansson had no memory for, too: it hides that at times. The host's allocator for
+ * jansson stays in use. Reading a text calls this itself. */
+void json_guard(void);
 /* Atomic, indented, keys in order of insertion. */
 stet_status json_write_file(const char *path, const json_t *value);
 /* JSON lines: one compact value and a line end appended to `b`; the next value of a stream (empty

@@ -2,7 +2,6 @@
  * host can replace the allocator, and a test can count allocations and make the n-th one fail. */
 #include "base/mem.h"
 
-#include <jansson.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,46 +31,6 @@ static struct {
 static atomic_size_t allocations;
 static _Thread_local size_t failures;
 
-/* jansson 2.14 ignores a failure to make room for the text of a token and reads on past what it has
- * of it. That text grows from 16 bytes by doubling. So while a text is parsed, blocks of such sizes
- * come from libc if need be; json.c sees from mem_failures() that the result is to be thrown away. */
-typedef struct spare {
-    _Alignas(16) struct spare *next;
-} spare;
-static _Thread_local bool parsing;
-static _Thread_local spare *spares;
-
-static void *jansson_alloc(size_t size)
-{
-    void *p = mem_alloc(1, size);
-    if (p || !parsing || size < 32 || (size & (size - 1)))
-        return p;
-    spare *s = malloc(sizeof *s + size);
-    if (!s)
-        return NULL;
-    s->next = spares;
-    spares = s;
-    return s + 1;
-}
-
-static void jansson_free(void *p)
-{
-    for (spare **s = &spares; *s; s = &(*s)->next) {
-        if (*s + 1 != p)
-            continue;
-        spare *gone = *s;
-        *s = gone->next;
-        free(gone);
-        return;
-    }
-    mem_free(p);
-}
-
-void mem_parsing(bool on)
-{
-    parsing = on;
-}
-
 void stet_set_allocator(void *(*resize)(void *user, void *p, size_t size),
                         void (*release)(void *user, void *p), void *user)
 {
@@ -79,8 +38,6 @@ void stet_set_allocator(void *(*resize)(void *user, void *p, size_t size),
     allocator.resize = ours ? resize : libc_resize;
     allocator.release = ours ? release : libc_release;
     allocator.user = ours ? user : NULL;
-    /* jansson follows; left alone until somebody asks, because the host may use jansson too. */
-    json_set_alloc_funcs(jansson_alloc, jansson_free);
 }
 
 void stet_free(void *p)
@@ -98,11 +55,15 @@ static void *resize_bytes(void *p, size_t size)
 {
     atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
     void *q = allocator.resize(allocator.user, p, size ? size : 1);
-    if (!q) {
-        failures++;
-        error_set(STET_ENOMEM, "out of memory: no %zu bytes", size);
-    }
+    if (!q)
+        mem_failed(size);
     return q;
+}
+
+void mem_failed(size_t size)
+{
+    failures++;
+    error_set(STET_ENOMEM, "out of memory: no %zu bytes", size);
 }
 
 static void *too_large(size_t count, size_t size)

@@ -16,7 +16,7 @@ char *mem_strndup(const char *s, size_t n);
 bool size_mul(size_t a, size_t b, size_t *out); /* false on overflow */
 size_t mem_count(void);                         /* allocations made so far by this process */
 size_t mem_failures(void); /* of this thread: for calls into libraries that hide theirs */
-void mem_parsing(bool on); /* around jansson's parser, in this thread: see mem.c */
+void mem_failed(size_t size); /* an allocation of another library failed: count it, set the message */
 
 /* Grow an array {ptr, cap} so that it holds `need` items: used as
  *     TRY(mem_grow(&v->items, &v->cap, v->n + 1, sizeof *v->items)); */

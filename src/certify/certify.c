@@ -4,6 +4,7 @@
 
 #include "attack/attack_impl.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "certify/certifier.h"
 
@@ -90,6 +91,7 @@ static stet_status choose_methods(stet_certifier *c)
 
 stet_status certifier_new(const cert_shared *s, const stet_certify_how *how, stet_certifier **out)
 {
+    json_guard(); /* witnesses are made of its values */
     *out = NULL;
     if (how->budget == 0)
         return error_set(STET_EUSAGE, "a budget of 0 substituted words leaves nothing to prove");

@@ -94,6 +94,9 @@ double cli_now(void); /* seconds of a clock that only goes forward */
 
 /* From here on Ctrl-C does not wait for a step to finish: for commands that answer text after text and write no file. */
 void cli_end_at_once(void);
+void cli_caught(int sig); /* in a signal handler: the program will end with the exit code of this signal */
+/* Says that memory has run out and ends the program. Returns nothing; the type lets it stand behind ?:. */
+void *cli_no_memory(void);
 /* Each line of standard input, its line end cut off. */
 typedef stet_status cli_line(void *user, const char *line, size_t n);
 stet_status cli_each_line(cli_line *each, void *user);

@@ -24,7 +24,8 @@ static bool is_common_topic(const stet_opt *o)
 }
 
 static const char exit_codes[] = "0 done, 1 failed, 2 usage, 3 bad input file, 4 a required "
-                                 "threshold was not met, 130 interrupted.";
+                                 "threshold was not met, 128 and the number of the signal "
+                                 "that interrupted it (130: Ctrl-C).";
 
 /* ---- man page ----------------------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@ enum {
     EXIT_USAGE = 2,
     EXIT_INPUT = 3,
     EXIT_REQUIRE = 4,
-    EXIT_INTERRUPTED = 130
+    EXIT_SIGNAL = 128 /* and the number of the signal */
 };
 
 /* OpenBLAS asks this function for the number of its threads when it is loaded, before main. Our pool is the only pool. */
@@ -34,7 +34,7 @@ static int exit_code(stet_status st)
     case STET_EFORMAT:
         return EXIT_INPUT;
     case STET_EINTR:
-        return EXIT_INTERRUPTED;
+        return EXIT_SIGNAL + output_signal();
     default:
         return EXIT_FAILED;
     }
@@ -43,8 +43,26 @@ static int exit_code(stet_status st)
 /* The first Ctrl-C lets the current step finish; the second ends the program at once. */
 static void on_signal(int sig)
 {
+    cli_caught(sig);
     stet_interrupt();
     signal(sig, SIG_DFL);
+}
+
+static void catch_signals(void)
+{
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    if (signal(SIGHUP, on_signal) == SIG_IGN) /* nohup */
+        signal(SIGHUP, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN); /* writing fails instead, and says why */
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+/* jansson hides some failures. Here they end the program; files that are not whole yet have not got their name. */
+static void *json_alloc(size_t size)
+{
+    void *p = malloc(size);
+    return p ? p : cli_no_memory();
 }
 
 /* "data info" takes two words, "train" one; *used says how many. */
@@ -142,7 +160,7 @@ static stet_status run(const cli_command *cmd, int argc, char **argv)
 {
     void *cfg = calloc(1, cmd->cfg_size);
     if (!cfg)
-        return cli_fail(STET_ENOMEM, "out of memory");
+        cli_no_memory();
     stet_rest rest;
     stet_status st = stet_opt_parse(cmd->opts, cfg, argc, argv, &rest);
     if (st == STET_OK && (rest.n < cmd->min_args || rest.n > cmd->max_args))
@@ -154,10 +172,7 @@ static stet_status run(const cli_command *cmd, int argc, char **argv)
     if (st == STET_OK) {
         output_init(common);
         stet_set_threads((int)common->threads);
-        signal(SIGINT, on_signal);
-        signal(SIGTERM, on_signal);
-        signal(SIGPIPE, SIG_IGN); /* writing fails instead, and says why */
-        signal(SIGXFSZ, SIG_IGN);
+        catch_signals();
         st = cmd->run(cfg, &rest);
     }
     st = output_end(st);
@@ -192,6 +207,7 @@ static int printed(int code)
 int main(int argc, char **argv)
 {
     hold_standard_files();
+    json_set_alloc_funcs(json_alloc, free);
     argc--, argv++;
     if (argc == 0)
         return list_commands(NULL), EXIT_USAGE;

@@ -206,6 +206,28 @@ const char *cli_style(const char *name)
     return "";
 }
 
+/* ---- ends --------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t caught = SIGINT;
+
+void cli_caught(int sig)
+{
+    caught = sig;
+}
+
+int output_signal(void)
+{
+    return caught;
+}
+
+void *cli_no_memory(void)
+{
+    static const char message[] = "stet: out of memory\n";
+    clear_line();
+    (void)!write(STDERR_FILENO, message, sizeof message - 1);
+    _exit(EXIT_FAILURE);
+}
+
 /* ---- files -------------------------------------------------------------------------------- */
 
 stet_status cli_can_write(const char *path)
@@ -214,7 +236,7 @@ stet_status cli_can_write(const char *path)
         return STET_OK;
     char *copy = strdup(path);
     if (!copy)
-        return cli_fail(STET_ENOMEM, "out of memory");
+        cli_no_memory();
     struct stat is;
     int why = access(dirname(copy), W_OK) == 0 ? 0 : errno;
     if (!why && stat(path, &is) == 0 && S_ISDIR(is.st_mode))
@@ -229,6 +251,8 @@ void cli_end_at_once(void)
 {
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
+    if (signal(SIGHUP, SIG_DFL) == SIG_IGN)
+        signal(SIGHUP, SIG_IGN);
 }
 
 stet_status cli_each_line(cli_line *each, void *user)
@@ -326,12 +350,11 @@ static void add_cell(cli_table *t, const char *text)
     if (t->n == t->cap) {
         const size_t cap = t->cap ? 2 * t->cap : 64;
         char **cell = realloc(t->cell, cap * sizeof *cell);
-        if (!cell)
-            return;
-        t->cell = cell;
+        t->cell = cell ? cell : cli_no_memory();
         t->cap = cap;
     }
-    t->cell[t->n++] = strdup(text);
+    char *copy = strdup(text);
+    t->cell[t->n++] = copy ? copy : cli_no_memory();
 }
 
 /* The heading says how many columns there are; shorter rows are filled up. */

@@ -8,6 +8,7 @@ void output_init(const cli_common *common);
 /* Ends what is printed; a command that went well still fails if it did not arrive. */
 stet_status output_end(stet_status st);
 bool output_require_failed(void);
+int output_signal(void); /* the one that cli_caught was told of, or SIGINT */
 const char *output_message(void); /* of the failure being reported */
 
 #endif

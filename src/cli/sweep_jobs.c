@@ -17,7 +17,7 @@
 
 extern char **environ;
 
-enum { MAX_ARGS = SWEEP_TRAIN_ARGS + 32, PATH = 1100, INTERRUPTED = 130 };
+enum { MAX_ARGS = SWEEP_TRAIN_ARGS + 32, PATH = 1100, SIGNALLED = 128 };
 
 const sweep_axis sweep_axes[SWEEP_AXES] = {
     [SWEEP_SMOOTH] = {"smooths", "smooth", "lambda", NULL},
@@ -297,7 +297,7 @@ static volatile sig_atomic_t stopped;
 
 static void on_stop(int sig)
 {
-    (void)sig;
+    cli_caught(sig);
     stopped = 1;
 }
 
@@ -325,8 +325,8 @@ static void finish(sweep *s, sweep_point *p, int status)
         s->done(s, p);
     if (p->stage != stage)
         return;
-    stopped |= code == INTERRUPTED;
-    p->failed = code != INTERRUPTED && !(stopped && WIFSIGNALED(status));
+    stopped |= code > SIGNALLED;
+    p->failed = code <= SIGNALLED && !(stopped && WIFSIGNALED(status));
     if (p->failed)
         explain(p, code == 0 ? "cannot keep the result" : "failed");
 }
@@ -379,10 +379,15 @@ static void wait_one(sweep *s)
 stet_status sweep_run(sweep *s)
 {
     const struct sigaction stop = {.sa_handler = on_stop}; /* no restart: waitpid returns */
-    struct sigaction before[2];
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    enum { N_SIGNALS = sizeof signals / sizeof *signals };
+    struct sigaction before[N_SIGNALS];
     stopped = 0;
-    sigaction(SIGINT, &stop, &before[0]);
-    sigaction(SIGTERM, &stop, &before[1]);
+    for (int i = 0; i < N_SIGNALS; i++) {
+        sigaction(signals[i], NULL, &before[i]);
+        if (before[i].sa_handler != SIG_IGN)
+            sigaction(signals[i], &stop, NULL);
+    }
     stet_status st = s->source.synonyms ? stet_sets_load(s->source.synonyms, &s->sets) : STET_OK;
     for (size_t i = 0; st == STET_OK && i < s->n; i++)
         st = check_training(s, &s->point[i]);
@@ -395,8 +400,8 @@ stet_status sweep_run(sweep *s)
             break;
         wait_one(s);
     }
-    sigaction(SIGINT, &before[0], NULL);
-    sigaction(SIGTERM, &before[1], NULL);
+    for (int i = 0; i < N_SIGNALS; i++)
+        sigaction(signals[i], &before[i], NULL);
     return stopped ? cli_fail(STET_EINTR, "interrupted; the same command goes on from here") : st;
 }
 

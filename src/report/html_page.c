@@ -244,13 +244,20 @@ static void put_measurements(const report *r, buf *b)
                "class=\"mono\">results</span> of each model, with all settings.</p></section>\n");
 }
 
+static int add_text(const char *text, size_t n, void *b)
+{
+    buf_bytes(b, text, n);
+    return 0;
+}
+
 static void put_value(const json_t *v, buf *b)
 {
-    char *text = json_is_string(v)
-                     ? NULL
-                     : json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
-    esc(b, json_is_string(v) ? json_string_value(v) : text ? text : "");
-    stet_free(text);
+    buf text = {0};
+    if (!json_is_string(v))
+        json_dump_callback(v, add_text, &text,
+                           JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+    esc(b, json_is_string(v) ? json_string_value(v) : text.data ? text.data : "");
+    buf_deinit(&text);
 }
 
 /* One column a model; a row for every key that any of them has. */

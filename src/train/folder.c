@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/file.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -97,13 +98,17 @@ static stet_status same_run(const run_state *r, const json_t *config)
                      *then = json_object_get(of, key);
         if (st != STET_OK || !then || json_equal(v, then) || strcmp(key, "run") == 0)
             continue;
-        char *was = json_dumps(then, JSON_ENCODE_ANY), *is = json_dumps(v, JSON_ENCODE_ANY);
-        st = error_set(STET_EUSAGE,
-                       "%s: holds a complete run with %s %s, not %s: start without --resume, or "
-                       "choose another folder",
-                       r->a->out, key, was ? was : "?", is ? is : "?");
-        stet_free(was);
-        stet_free(is);
+        buf was = {0}, is = {0};
+        json_append_line(&was, then);
+        json_append_line(&is, v);
+        st = buf_status(&was) != STET_OK || buf_status(&is) != STET_OK
+                 ? STET_ENOMEM
+                 : error_set(STET_EUSAGE,
+                             "%s: holds a complete run with %s %.*s, not %.*s: start without "
+                             "--resume, or choose another folder",
+                             r->a->out, key, (int)was.n - 1, was.data, (int)is.n - 1, is.data);
+        buf_deinit(&was);
+        buf_deinit(&is);
     }
     json_decref(now);
     return st;

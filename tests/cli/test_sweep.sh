@@ -113,7 +113,7 @@ pid=$!
 while [ ! -s k/beta-0_seed-1/checkpoint.safetensors ] && kill -0 $pid 2>/dev/null; do sleep 0.1; done
 kill -TERM $pid
 wait $pid
-[ $? = 130 ] || fail "an interrupted sweep should exit with 130, not $?: $(cat err)"
+[ $? = 143 ] || fail "an interrupted sweep should exit with 143, not $?: $(cat err)"
 [ -s k/beta-0_seed-1/checkpoint.safetensors ] || fail "no checkpoint: $(cat err)"
 
 # Stopped while it measures: at once, and the model is not trained again.
@@ -124,7 +124,7 @@ pid=$!
 while [ ! -s m/beta-0_seed-1/results/inspect.json ] && kill -0 $pid 2>/dev/null; do sleep 0.1; done
 kill -TERM $pid
 wait $pid
-[ $? = 130 ] || fail "an interrupted measurement should exit with 130, not $?: $(cat err)"
+[ $? = 143 ] || fail "an interrupted measurement should exit with 143, not $?: $(cat err)"
 grep -q failed err && fail "stopped is not failed: $(cat err)"
 [ ! -e m/beta-0_seed-1/results/attack-ga-openattack.json ] || fail "the attack was too quick to be stopped"
 old m/beta-0_seed-1/train.json

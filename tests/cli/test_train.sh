@@ -69,7 +69,17 @@ while [ ! -s shared/config.json ] && kill -0 $first 2>/dev/null; do sleep 0.05; 
 expect 1 "shared: another run is writing to this folder" "$STET" train --data train.tsv --vectors vectors.txt -o shared --resume
 kill -TERM $first
 wait $first
-[ $? = 130 ] || fail "the first run was disturbed"
+[ $? = 143 ] || fail "the first run was disturbed"
+# Every signal that ends it leaves a checkpoint, and its own exit code; under nohup a hangup is nothing.
+for signal in HUP:129 TERM:143; do
+    "$STET" train --data train.tsv --vectors vectors.txt --epochs 100000 --patience 0 -o signal-${signal%:*} >/dev/null 2>&1 &
+    first=$!
+    while [ ! -s signal-${signal%:*}/config.json ] && kill -0 $first 2>/dev/null; do sleep 0.05; done
+    kill -${signal%:*} $first
+    wait $first
+    [ $? = ${signal#*:} ] || fail "SIG${signal%:*} should end with ${signal#*:}"
+    [ -s signal-${signal%:*}/checkpoint.safetensors ] || fail "SIG${signal%:*} left no checkpoint"
+done
 # Why a folder cannot be made: not that it is missing.
 mkdir readonly && chmod 555 readonly
 where=readonly/new
