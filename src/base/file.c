@@ -2,12 +2,15 @@
  * commit can name it however long ago it happened. */
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,6 +46,64 @@ static ssize_t sink_write(void *cookie, const char *data, size_t size)
     return (ssize_t)size;
 }
 
+/* ---- what a killed process left behind ------------------------------------------------------ */
+
+/* ENTRY is NAME.tmp-PID (of any name where NAME is NULL) of a process that is no more. */
+static bool is_leftover(const char *entry, const char *name)
+{
+    static const char mark[] = ".tmp-";
+    const size_t n = name ? strlen(name) : 0;
+    const char *at = name ? entry + n : strstr(entry, mark);
+    if (!at || (name && strncmp(entry, name, n) != 0) || strncmp(at, mark, sizeof mark - 1) != 0)
+        return false;
+    const char *digits = at + sizeof mark - 1;
+    const long pid = strtol(digits, NULL, 10);
+    return *digits && strspn(digits, "0123456789") == strlen(digits) && pid > 0 && pid <= INT_MAX &&
+           pid != (long)getpid() && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+/* A writer on another machine, or in another container, holds a lock on it. */
+static void remove_unlocked(int dir, const char *entry)
+{
+    const int fd = openat(dir, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat sb;
+    if (fd >= 0 && fstat(fd, &sb) == 0 && S_ISREG(sb.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(dir, entry, 0);
+    if (fd >= 0)
+        close(fd);
+}
+
+void file_leftovers(const char *folder, const char *name)
+{
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (is_leftover(e->d_name, name))
+            remove_unlocked(dirfd(d), e->d_name);
+    if (d)
+        closedir(d);
+}
+
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return !slash          ? mem_strdup(".")
+           : slash == path ? mem_strdup("/")
+                           : mem_strndup(path, (size_t)(slash - path));
+}
+
+static stet_status remove_leftovers_of(const char *path)
+{
+    char *folder = folder_of(path);
+    if (!folder)
+        return STET_ENOMEM;
+    const char *slash = strrchr(path, '/');
+    file_leftovers(folder, slash ? slash + 1 : path);
+    mem_free(folder);
+    return STET_OK;
+}
+
+/* ---- atomic files --------------------------------------------------------------------------- */
+
 /* Open a file descriptor that writes go to: PATH.tmp-PID beside a file, the thing itself for a
  * device or a pipe, which cannot be replaced. A symbolic link stays one. */
 static stet_status open_target(atomic_file *f, const char *path)
@@ -64,6 +125,7 @@ static stet_status open_target(atomic_file *f, const char *path)
     f->target = mem_strdup(path);
     if (!f->temp || !f->target)
         return STET_ENOMEM;
+    TRY(remove_leftovers_of(path));
     unlink(f->temp); /* left by a killed process that had our number */
     f->sink->fd = open(f->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (f->sink->fd < 0) {
@@ -72,6 +134,7 @@ static stet_status open_target(atomic_file *f, const char *path)
         f->temp = NULL;
         return fail(f->path, error);
     }
+    (void)!flock(f->sink->fd, LOCK_EX | LOCK_NB); /* see remove_unlocked */
     if (exists)
         (void)!fchmod(f->sink->fd, sb.st_mode & 07777);
     return STET_OK;
@@ -120,10 +183,7 @@ stet_status atomic_printf(atomic_file *f, const char *fmt, ...)
  * nothing more we can do. */
 static stet_status sync_folder_of(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder = !slash          ? mem_strdup(".")
-                   : slash == path ? mem_strdup("/")
-                                   : mem_strndup(path, (size_t)(slash - path));
+    char *folder = folder_of(path);
     if (!folder)
         return STET_ENOMEM;
     stet_status st = STET_OK;
@@ -234,6 +294,20 @@ stet_status file_read_all(const char *path, size_t max_size, char **data, size_t
         *data = NULL;
     }
     return st;
+}
+
+stet_status file_sha256(const char *path, char out[SHA256_HEX], uint64_t *size)
+{
+    file_map m;
+    TRY(file_map_open(&m, path));
+    sha256 h;
+    sha256_init(&h);
+    sha256_add(&h, m.data, m.size);
+    sha256_hex(&h, out);
+    if (size)
+        *size = m.size;
+    file_map_close(&m);
+    return STET_OK;
 }
 
 stet_status file_map_open(file_map *m, const char *path)

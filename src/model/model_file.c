@@ -1,7 +1,13 @@
-/* model/model_file.c - the model folder: config.json, model.safetensors, vocab.txt. Each file is
- * written atomically, weights before configuration, and all are checked against each other on load. */
+/* model/model_file.c - the model folder: config.json, model.safetensors, vocab.txt.
+ *
+ * Each file is written atomically, config.json last. It holds the SHA-256 of the other two, so that files of two models are
+ * never taken for one. Until it is there, the files that the old config.json speaks of stay beside the new ones as NAME.tmp-old:
+ * whenever the machine stops, the folder holds the old model or the new one. */
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -84,30 +90,112 @@ static stet_status in_dir(const char *dir, const char *name, char **out)
     return *out ? STET_OK : STET_ENOMEM;
 }
 
+/* The two files that config.json vouches for. */
+typedef struct member {
+    const char *name;
+    char *path, *old; /* DIR/NAME, DIR/NAME.tmp-old */
+} member;
+typedef struct members {
+    member weights, vocab;
+    char *config;
+} members;
+
+static stet_status member_init(member *f, const char *dir, const char *name)
+{
+    buf old = {0};
+    f->name = name;
+    TRY(in_dir(dir, name, &f->path));
+    buf_printf(&old, "%s.tmp-old", f->path);
+    f->old = buf_take(&old);
+    return f->old ? STET_OK : STET_ENOMEM;
+}
+
+static stet_status members_init(members *f, const char *dir)
+{
+    *f = (members){0};
+    TRY(in_dir(dir, "config.json", &f->config));
+    TRY(member_init(&f->weights, dir, "model.safetensors"));
+    return member_init(&f->vocab, dir, "vocab.txt");
+}
+
+static void members_deinit(members *f)
+{
+    mem_free(f->weights.path);
+    mem_free(f->weights.old);
+    mem_free(f->vocab.path);
+    mem_free(f->vocab.old);
+    mem_free(f->config);
+}
+
+/* What config.json says about a file; NULL: nothing, as before version 0.2. */
+static const char *sha256_of(const json_t *config, const char *name)
+{
+    return json_string_value(json_object_get(json_object_get(config, "sha256"), name));
+}
+
+/* Of NAME and NAME.tmp-old, the one that belongs to config.json. */
+static const char *member_path(const member *f, const json_t *config)
+{
+    const char *want = sha256_of(config, f->name);
+    char now[SHA256_HEX] = "", old[SHA256_HEX] = "";
+    if (!file_exists(f->old))
+        return f->path;
+    if (!want)
+        return f->old; /* a save was interrupted before there was a config.json with sums */
+    if (file_sha256(f->path, now, NULL) == STET_OK && strcmp(now, want) == 0)
+        return f->path;
+    return file_sha256(f->old, old, NULL) == STET_OK && strcmp(old, want) == 0 ? f->old : f->path;
+}
+
+/* After an interrupted save: first back to the model that config.json speaks of. Then that file gets its second name. */
+static stet_status keep_old(const member *f, const json_t *config)
+{
+    if (config && member_path(f, config) == f->old && rename(f->old, f->path) != 0)
+        return error_set(STET_EIO, "%s: %s", f->path, strerror(errno));
+    unlink(f->old);
+    if (config && link(f->path, f->old) != 0 && errno != ENOENT && rename(f->path, f->old) != 0)
+        return error_set(STET_EIO, "%s: %s", f->old, strerror(errno));
+    return STET_OK;
+}
+
+static stet_status save_members(const model *m, const members *f, const char *dir, json_t *config)
+{
+    json_t *before = NULL;
+    if (file_exists(f->config) && json_read_file(f->config, &before) == STET_ENOMEM)
+        return STET_ENOMEM;
+    stet_status st = keep_old(&f->weights, before);
+    if (st == STET_OK)
+        st = keep_old(&f->vocab, before);
+    json_decref(before);
+    TRY(st);
+    TRY(save_weights(m, f->weights.path));
+    TRY(stet_vocab_save(m->vocab, f->vocab.path));
+    if (m->rule && m->rule->desc->save)
+        TRY(m->rule->desc->save(m->rule->state, dir));
+    char weights[SHA256_HEX], vocab[SHA256_HEX];
+    TRY(file_sha256(f->weights.path, weights, NULL));
+    TRY(file_sha256(f->vocab.path, vocab, NULL));
+    json_t *sums = json_pack("{s:s, s:s}", f->weights.name, weights, f->vocab.name, vocab);
+    if (json_object_set_new(config, "sha256", sums) != 0)
+        return error_set(STET_ENOMEM, "out of memory for the configuration");
+    TRY(json_write_file(f->config, config));
+    unlink(f->weights.old);
+    unlink(f->vocab.old);
+    return STET_OK;
+}
+
 stet_status stet_model_save(const stet_model *m, const char *dir)
 {
     TRY(dir_make(dir));
-    char *weights = NULL, *vocab = NULL, *config = NULL;
+    members f;
     json_t *o = NULL;
-    stet_status st = in_dir(dir, "model.safetensors", &weights);
-    if (st == STET_OK)
-        st = in_dir(dir, "vocab.txt", &vocab);
-    if (st == STET_OK)
-        st = in_dir(dir, "config.json", &config);
+    stet_status st = members_init(&f, dir);
     if (st == STET_OK)
         st = config_json(m, &o);
     if (st == STET_OK)
-        st = save_weights(m, weights);
-    if (st == STET_OK)
-        st = stet_vocab_save(m->vocab, vocab);
-    if (st == STET_OK && m->rule && m->rule->desc->save)
-        st = m->rule->desc->save(m->rule->state, dir);
-    if (st == STET_OK)
-        st = json_write_file(config, o);
+        st = save_members(m, &f, dir, o);
     json_decref(o);
-    mem_free(weights);
-    mem_free(vocab);
-    mem_free(config);
+    members_deinit(&f);
     return st;
 }
 
@@ -161,7 +249,8 @@ static stet_status classes_of(const json_t *o, const char *path, size_t *n)
 static stet_status keep_extra(model *m, const json_t *o)
 {
     static const char *const ours[] = {"format", "stet",    "model",     "settings", "classes",
-                                       "dim",    "max_len", "tokenizer", "words",    "rule"};
+                                       "dim",    "max_len", "tokenizer", "words",    "rule",
+                                       "sha256"};
     m->extra = json_copy((json_t *)o); /* leaves out what it has no memory for */
     if (json_object_size(m->extra) != json_object_size(o))
         return error_set(STET_ENOMEM, "out of memory for the configuration");
@@ -241,7 +330,21 @@ static stet_status check_finite(const char *path, const char *name, const real *
     return STET_OK;
 }
 
-static stet_status load_weights(model *m, const char *path)
+/* Files that fit each other and yet are not those that were saved together. */
+static stet_status check_sum(const char *path, const char *name, const json_t *config, sha256 *h)
+{
+    const char *want = sha256_of(config, name);
+    char got[SHA256_HEX];
+    sha256_hex(h, got);
+    return !want || strcmp(want, got) == 0
+               ? STET_OK
+               : error_set(STET_EFORMAT,
+                           "%s: SHA-256 %s, but config.json says %s: damaged, or of another model; "
+                           "if it was replaced on purpose, remove \"sha256\" from config.json",
+                           path, got, want);
+}
+
+static stet_status load_weights(model *m, const char *path, const char *name, const json_t *config)
 {
     st_file f;
     TRY(st_open(&f, path));
@@ -274,17 +377,29 @@ static stet_status load_weights(model *m, const char *path)
             st = error_set(STET_EFORMAT,
                            "%s: tensor '%s' holds a number that is not finite (row %zu)", path,
                            embedding, i / m->dim);
+    if (st == STET_OK) {
+        sha256 h;
+        sha256_init(&h);
+        sha256_add(&h, f.map.data, f.map.size);
+        st = check_sum(path, name, config, &h);
+    }
     st_close(&f);
     return st;
 }
 
-static stet_status load_vocab(model *m, const char *path)
+static stet_status load_vocab(model *m, const char *path, const char *name, const json_t *config)
 {
     TRY(stet_vocab_load(path, &m->vocab));
     if (stet_vocab_size(m->vocab) != m->n_words)
         return error_set(STET_EFORMAT, "%s: %zu words, but config.json says %zu", path,
                          stet_vocab_size(m->vocab), m->n_words);
-    return STET_OK;
+    file_map map;
+    TRY(file_map_open(&map, path));
+    sha256 h;
+    sha256_init(&h);
+    sha256_add(&h, map.data, map.size);
+    file_map_close(&map);
+    return check_sum(path, name, config, &h);
 }
 
 stet_status stet_model_load(const char *dir, stet_model **out)
@@ -292,28 +407,22 @@ stet_status stet_model_load(const char *dir, stet_model **out)
     *out = NULL;
     if (!dir_exists(dir))
         return error_set(STET_EIO, "%s: no such model folder", dir);
-    char *weights = NULL, *vocab = NULL, *config = NULL;
+    members f;
     json_t *o = NULL;
     model *m = NULL;
-    stet_status st = in_dir(dir, "config.json", &config);
+    stet_status st = members_init(&f, dir);
     if (st == STET_OK)
-        st = in_dir(dir, "model.safetensors", &weights);
+        st = json_read_file(f.config, &o);
     if (st == STET_OK)
-        st = in_dir(dir, "vocab.txt", &vocab);
+        st = from_config(f.config, o, &m);
     if (st == STET_OK)
-        st = json_read_file(config, &o);
+        st = load_weights(m, member_path(&f.weights, o), f.weights.name, o);
     if (st == STET_OK)
-        st = from_config(config, o, &m);
-    if (st == STET_OK)
-        st = load_weights(m, weights);
-    if (st == STET_OK)
-        st = load_vocab(m, vocab);
+        st = load_vocab(m, member_path(&f.vocab, o), f.vocab.name, o);
     if (st == STET_OK && m->rule && m->rule->desc->load)
         st = m->rule->desc->load(m->rule->cfg, m, dir, &m->rule->state);
     json_decref(o);
-    mem_free(weights);
-    mem_free(vocab);
-    mem_free(config);
+    members_deinit(&f);
     if (st == STET_OK)
         *out = m;
     else

@@ -14,10 +14,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "stet/text.h"
-#include "base/sha256.h"
 
 /* Sizes and checksums are those that public projects record for these files; 0 and NULL
- * where none was found. */
+ * where none was found (then the address names a commit). */
 static const fetch_item catalogue[] = {
     {"imdb", "50,000 film reviews, 2 classes (Maas et al. 2011)",
      "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz", 84125825,
@@ -29,7 +28,8 @@ static const fetch_item catalogue[] = {
      "https://s3.amazonaws.com/fast-ai-nlp/yahoo_answers_csv.tgz", 319476345,
      "2d4277855faf8b35259009425fa8f7fe1888b5644b47165508942d000f4c96ae"},
     {"sst2", "70,000 phrases of film reviews, 2 classes (Socher et al. 2013)",
-     "https://dl.fbaipublicfiles.com/glue/data/SST-2.zip", 0, NULL},
+     "https://dl.fbaipublicfiles.com/glue/data/SST-2.zip", 7439277,
+     "d67e16fb55739c1b32cdce9877596db1c127dc322d93c082281f64057c16deaa"},
     {"newsgroups20", "18,846 posts, 20 classes, split by date",
      "http://qwone.com/~jason/20Newsgroups/20news-bydate.tar.gz", 0,
      "8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610"},
@@ -40,7 +40,7 @@ static const fetch_item catalogue[] = {
      "https://nlp.stanford.edu/data/glove.840B.300d.zip", 2176768927,
      "c06db255e65095393609f19a4cfca20bf3a71e20cc53e892aafa490347e3849f"},
     {"counterfitted", "counter-fitted vectors of 65,713 words (Mrksic et al. 2016)",
-     "https://github.com/nmrksic/counter-fitting/raw/master/word_vectors/"
+     "https://github.com/nmrksic/counter-fitting/raw/8cf3cf4db1074f2f80ecf728e6af68347c3b3d02/word_vectors/"
      "counter-fitted-vectors.txt.zip",
      0, NULL},
 };
@@ -100,7 +100,8 @@ static void set_options(CURL *curl, const char *url, transfer *t, char *error)
 {
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,ftp,file");
-    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR,
+                     strncasecmp(url, "https:", 6) == 0 ? "https" : "http,https");
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
     curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
     curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
@@ -173,32 +174,11 @@ static stet_status download(const fetch_item *item, const char *part)
     return st;
 }
 
-static stet_status checksum(const char *path, char out[SHA256_HEX], uint64_t *size)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return error_set(STET_EIO, "%s: %s", path, strerror(errno));
-    static const size_t chunk = 1 << 16;
-    char *data = mem_alloc(chunk, 1);
-    sha256 h;
-    sha256_init(&h);
-    for (size_t got; data && (got = fread(data, 1, chunk, f)) > 0;)
-        sha256_add(&h, data, got);
-    stet_status st = data ? STET_OK : STET_ENOMEM;
-    if (st == STET_OK && ferror(f))
-        st = error_set(STET_EIO, "%s: %s", path, strerror(errno));
-    *size = h.size;
-    sha256_hex(&h, out);
-    mem_free(data);
-    fclose(f);
-    return st;
-}
-
 static stet_status verify(const fetch_item *item, const char *part)
 {
     char sum[SHA256_HEX];
     uint64_t size = 0;
-    TRY(checksum(part, sum, &size));
+    TRY(file_sha256(part, sum, &size));
     stet_status st = STET_OK;
     if (item->size && size != item->size)
         st = error_set(STET_EFORMAT, "%s: expected %llu bytes, got %llu; removed", item->url,

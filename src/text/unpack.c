@@ -1,7 +1,8 @@
 /* text/unpack.c - archives by libarchive, trusting nothing in them.
  *
- * Everything is written below a fresh folder, DIR/.unpack-PID; only when all of it is there are its
- * entries moved into place, so a broken archive leaves nothing behind. Names that are absolute or
+ * Everything is written below a fresh folder, DIR/.unpack-PID, so a broken archive leaves nothing behind. When all of it
+ * is there the folder becomes DIR/.unpacked-ARCHIVE and its entries are moved into place; if that is interrupted, the next
+ * run moves the rest. Names that are absolute or
  * climb by ".." are refused, and so is whatever is neither a file nor a folder: a link could point
  * outside. */
 #include <archive.h>
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -191,13 +193,6 @@ static stet_status for_entries(const char *from_dir, const char *to_dir, place_f
     return st;
 }
 
-/* All places are looked at before the first is taken. */
-static stet_status move_entries(const char *from_dir, const char *to_dir)
-{
-    TRY(for_entries(from_dir, to_dir, check_place));
-    return for_entries(from_dir, to_dir, move_there);
-}
-
 static int remove_entry(const char *path, const struct stat *sb, int type, struct FTW *ftw)
 {
     (void)sb, (void)type, (void)ftw;
@@ -209,20 +204,56 @@ static void remove_tree(const char *dir)
     nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* Folders of processes that were killed while they unpacked. */
+static void remove_leftovers(const char *dir)
+{
+    DIR *handle = opendir(dir);
+    for (struct dirent *e; handle && (e = readdir(handle));) {
+        long pid;
+        char *path = NULL;
+        if (sscanf(e->d_name, ".unpack-%ld", &pid) == 1 && pid > 0 && pid != (long)getpid() &&
+            kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+            path = path_join(dir, e->d_name);
+        if (path)
+            remove_tree(path);
+        mem_free(path);
+    }
+    if (handle)
+        closedir(handle);
+}
+
+/* All places are looked at before the first is taken. */
+static stet_status unpack_all(const char *archive, const char *dir, const char *fresh,
+                              const char *ready)
+{
+    remove_tree(fresh); /* left by a killed process that had our number */
+    TRY(dir_make(fresh));
+    stet_status st = unpack_into(archive, fresh);
+    if (st == STET_OK)
+        st = for_entries(fresh, dir, check_place);
+    if (st == STET_OK)
+        st = move_there(fresh, ready);
+    if (st != STET_OK)
+        remove_tree(fresh);
+    return st;
+}
+
 stet_status unpack(const char *archive, const char *dir)
 {
-    buf fresh = {0};
+    size_t n;
+    const char *name = path_last(archive, &n);
+    buf fresh = {0}, ready = {0};
     buf_printf(&fresh, "%s/.unpack-%ld", dir, (long)getpid());
-    stet_status st = buf_status(&fresh);
-    if (st == STET_OK) {
-        remove_tree(fresh.data); /* left by a killed process that had our number */
-        st = dir_make(fresh.data);
-        if (st == STET_OK)
-            st = unpack_into(archive, fresh.data);
-        if (st == STET_OK)
-            st = move_entries(fresh.data, dir);
-        remove_tree(fresh.data);
-    }
+    buf_printf(&ready, "%s/.unpacked-%.*s", dir, (int)n, name);
+    stet_status st = buf_status(&fresh) == STET_OK ? buf_status(&ready) : STET_ENOMEM;
+    remove_leftovers(dir);
+    if (st == STET_OK && !dir_exists(ready.data))
+        st = unpack_all(archive, dir, fresh.data, ready.data);
+    if (st == STET_OK)
+        st = for_entries(ready.data, dir, move_there);
+    if (st == STET_OK && rmdir(ready.data) != 0)
+        st = error_set(STET_EIO, "%s: %s", ready.data, strerror(errno));
     buf_deinit(&fresh);
+    buf_deinit(&ready);
     return st;
 }

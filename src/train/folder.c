@@ -75,6 +75,7 @@ stet_status folder_open(run_state *r)
 {
     TRY(dir_make(r->a->out));
     TRY(lock_folder(r));
+    file_leftovers(r->a->out, NULL);
     r->log_path = path_join(r->a->out, "train.jsonl");
     r->checkpoint_path = path_join(r->a->out, "checkpoint.safetensors");
     return r->log_path && r->checkpoint_path ? keep_foreign_files(r) : STET_ENOMEM;

@@ -17,4 +17,37 @@ if ! nm -D "$STET" 2>/dev/null | grep -qE '__(asan|tsan)_init'; then
     expect 1 "out of memory" sh -c 'ulimit -v 160000; exec timeout 20 "$0" eval cnn --data data.tsv --threads 4' "$STET"
     output "accuracy" sh -c 'ulimit -v 400000; exec timeout 20 "$0" eval cnn --data data.tsv --threads 1' "$STET"
 fi
+
+# Files of two models, or a flipped bit, are found; a folder of before there were sums loads.
+"$STET" train --data data.tsv --vectors vectors.txt --lr 0.02 --batch 8 --epochs 2 --seed 7 -o other -q >/dev/null || fail "training"
+grep -q '"sha256"' cnn/config.json || fail "config.json holds no sums"
+cp -r cnn mixed && cp other/model.safetensors mixed
+expect 3 "mixed/model.safetensors: SHA-256" "$STET" eval mixed --data data.tsv
+cp -r cnn words && sed -i 's/^good$/goood/' words/vocab.txt
+expect 3 "words/vocab.txt: SHA-256" "$STET" predict words "a good film"
+cp -r cnn flipped
+size=$(wc -c <flipped/model.safetensors)
+printf '\001' | dd of=flipped/model.safetensors bs=1 seek=$((size - 4)) conv=notrunc 2>/dev/null
+expect 3 "flipped/model.safetensors: SHA-256" "$STET" eval flipped --data data.tsv
+python3 - mixed/config.json <<'EOF' 2>/dev/null && output "accuracy" "$STET" eval mixed --data data.tsv
+import json, sys
+config = json.load(open(sys.argv[1]))
+del config["sha256"]
+json.dump(config, open(sys.argv[1], "w"))
+EOF
+# A save that stopped half way: the files that config.json speaks of are still there under their second names.
+cp -r cnn half && mv half/model.safetensors half/model.safetensors.tmp-old && cp other/model.safetensors half
+"$STET" predict cnn --json "a good film" >want
+"$STET" predict half --json "a good film" | sed 's/"half"/"cnn"/g' >got
+cmp -s want got || fail "half a save: $(cat got), not $(cat want)"
+"$STET" train --data data.tsv --vectors vectors.txt --lr 0.02 --batch 8 --epochs 2 --seed 7 -o half -q >/dev/null || fail "retraining"
+cmp -s half/model.safetensors other/model.safetensors || fail "the retrained model differs"
+ls half/*.tmp-* >/dev/null 2>&1 && fail "left behind: $(ls half)"
+
+# What a killed process left behind goes at the next start; what a living one writes does not, nor what only looks alike.
+touch half/checkpoint.safetensors.tmp-2147483646 half/config.json.tmp-1 half/notes.tmp-old report.html.tmp-2147483646 my.tmp-2147483646
+"$STET" train --data data.tsv --vectors vectors.txt --epochs 1 -o half -q >/dev/null || fail "retraining"
+"$STET" report half -o report.html -q >/dev/null || fail "report"
+[ "$(echo half/*.tmp-*)" = "half/config.json.tmp-1 half/notes.tmp-old" ] || fail "left: $(echo half/*.tmp-*)"
+[ "$(echo *.tmp-*)" = "my.tmp-2147483646" ] || fail "left: $(echo *.tmp-*)"
 exit $failed

@@ -375,3 +375,16 @@ TEST(what_is_in_the_way_of_one_entry_keeps_out_all)
         CHECK_EQ(count_entries(in_dir(folder)), 4);
     }
 }
+
+/* A process killed while it moved the entries leaves the rest of them in .unpacked-ARCHIVE. */
+TEST(an_interrupted_unpacking_goes_on)
+{
+    const entry e[] = {{"a", "1", NULL}, {"b", "2", NULL}};
+    make_archive(in_dir("a.zip"), e, 2);
+    put("to/a", "1", 1);
+    put("to/.unpacked-a.zip/b", "2", 1);
+    put("to/.unpack-2147483646/b", "half", 4);
+    CHECK_OK(unpack(in_dir("a.zip"), in_dir("to")));
+    CHECK_EQ(count_entries(in_dir("to")), 2);
+    check_file("to/b", "2", 1);
+}
