@@ -280,10 +280,23 @@ static stet_status read_fd(int fd, const char *path, size_t max_size, char **dat
     return STET_OK;
 }
 
+stet_status file_plain(const char *path, size_t max_size)
+{
+    struct stat sb;
+    if (stat(path, &sb) != 0)
+        return fail(path, errno);
+    if (S_ISDIR(sb.st_mode))
+        return fail(path, EISDIR);
+    if (!S_ISREG(sb.st_mode))
+        return error_set(STET_EIO, "%s: not a regular file", path);
+    return (uintmax_t)sb.st_size > max_size ? too_large(path, max_size) : STET_OK;
+}
+
 stet_status file_read_all(const char *path, size_t max_size, char **data, size_t *size)
 {
     *data = NULL;
     *size = 0;
+    TRY(file_plain(path, max_size));
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return fail(path, errno);
@@ -313,7 +326,7 @@ stet_status file_sha256(const char *path, char out[SHA256_HEX], uint64_t *size)
 stet_status file_map_open(file_map *m, const char *path)
 {
     *m = (file_map){(const unsigned char *)"", 0};
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would wait for a writer */
     if (fd < 0)
         return fail(path, errno);
     struct stat sb;

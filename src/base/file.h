@@ -33,6 +33,8 @@ void atomic_abort(atomic_file *f); /* fine after a failed open or commit */
 void file_leftovers(const char *folder, const char *name);
 stet_status file_write_all(const char *path, const void *data, size_t size); /* all of the above */
 
+/* A regular file of at most so many bytes, or why not: opening a FIFO would wait, reading a device might not end. */
+stet_status file_plain(const char *path, size_t max_size);
 /* The whole file, with a NUL after the last byte (not counted); release with mem_free. */
 stet_status file_read_all(const char *path, size_t max_size, char **data, size_t *size);
 

@@ -3,11 +3,12 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 
-enum { JSON_FILE_MAX = 1 << 30 };
+enum { JSON_FILE_MAX = 1 << 30, JSON_OWN_MAX = 64 << 20 };
 
 static stet_status read_rest(stream *s, buf *b)
 {
@@ -23,9 +24,19 @@ static stet_status read_rest(stream *s, buf *b)
     return buf_status(b);
 }
 
+stet_status json_read_own(const char *path, json_t **out)
+{
+    *out = NULL;
+    TRY(file_plain(path, JSON_OWN_MAX));
+    return json_read_file(path, out);
+}
+
 stet_status json_read_file(const char *path, json_t **out)
 {
     *out = NULL;
+    struct stat sb;
+    if (stat(path, &sb) == 0 && S_ISREG(sb.st_mode) && sb.st_size > JSON_FILE_MAX)
+        return error_set(STET_EFORMAT, "%s: larger than %d bytes", path, JSON_FILE_MAX);
     stream *s;
     TRY(stream_open(path, &s));
     buf text = {0};

@@ -8,6 +8,7 @@
 #include "base/stream.h"
 
 stet_status json_read_file(const char *path, json_t **out); /* plain or compressed */
+stet_status json_read_own(const char *path, json_t **out);  /* one that we wrote: plain and not huge */
 stet_status json_read_text(const char *what, const char *text, size_t size, json_t **out);
 /* From here on mem_failures() counts what jansson had no memory for, too: it hides that at times. The host's allocator for
  * jansson stays in use. Reading a text calls this itself. */

@@ -1,6 +1,8 @@
 /* cli/numbers.c - see cli/numbers.h. */
 #include "cli/numbers.h"
 
+enum { MOST_CONFUSED = 100 }; /* classes: beyond it the matrix would be the whole file */
+
 json_t *numbers_of_eval(const stet_model *m, const stet_scores *s)
 {
     json_t *classes = json_array(), *confusion = json_array(), *bins = json_array();
@@ -10,10 +12,13 @@ json_t *numbers_of_eval(const stet_model *m, const stet_scores *s)
                                         stet_model_class_name(m, c), "precision", s->precision[c],
                                         "recall", s->recall[c], "f1", s->f1[c]));
         json_t *row = json_array();
-        for (size_t j = 0; j < s->n_classes; j++)
+        for (size_t j = 0; j < s->n_classes && s->n_classes <= MOST_CONFUSED; j++)
             json_array_append_new(row,
                                   json_integer((json_int_t)s->confusion[c * s->n_classes + j]));
-        json_array_append_new(confusion, row);
+        if (s->n_classes <= MOST_CONFUSED)
+            json_array_append_new(confusion, row);
+        else
+            json_decref(row);
     }
     for (size_t b = 0; b < 15; b++)
         json_array_append_new(bins, json_pack("{s:I, s:f, s:f}", "n", (json_int_t)s->bin_count[b],

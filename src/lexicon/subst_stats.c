@@ -41,26 +41,45 @@ static stet_status count_components(const stet_subst *s, stet_subst_stats *out)
 
 /* ---- pairs -------------------------------------------------------------------------------- */
 
-static bool has_pair(const stet_subst *s, uint32_t from, uint32_t to)
+/* Pairs whose reverse is a pair too. The pairs are turned round and sorted by counting: then one pass over each word's
+ * substitutes and the words whose substitute it is will do, however many there are. */
+static stet_status count_symmetric(const stet_subst *s, size_t *out)
 {
-    for (uint32_t j = s->start[from]; j < s->start[from + 1]; j++)
-        if (s->subs[j] == to)
-            return true;
-    return false;
+    const size_t n = s->n_words;
+    size_t *end = mem_zalloc(n + 1, sizeof *end);             /* of each word's list in `from` */
+    uint32_t *from = mem_alloc(s->n_pairs + 1, sizeof *from); /* whose substitute it is */
+    uint32_t *seen = mem_zalloc(n + 1, sizeof *seen);         /* last word with this substitute, + 1 */
+    const bool ok = end && from && seen;
+    for (size_t j = 0; ok && j < s->n_pairs; j++)
+        end[s->subs[j] + 1]++;
+    for (size_t w = 0; ok && w < n; w++)
+        end[w + 1] += end[w];
+    for (uint32_t w = 0; ok && w < n; w++)
+        for (uint32_t j = s->start[w]; j < s->start[w + 1]; j++)
+            from[end[s->subs[j]]++] = w;
+    for (uint32_t w = 0; ok && w < n; w++) {
+        for (uint32_t j = s->start[w]; j < s->start[w + 1]; j++)
+            seen[s->subs[j]] = w + 1;
+        for (size_t j = w ? end[w - 1] : 0; j < end[w]; j++)
+            *out += seen[from[j]] == w + 1;
+    }
+    mem_free(end);
+    mem_free(from);
+    mem_free(seen);
+    return ok ? STET_OK : STET_ENOMEM;
 }
 
-static void count_pairs(const stet_subst *s, stet_subst_stats *out)
+static stet_status count_pairs(const stet_subst *s, stet_subst_stats *out)
 {
     size_t symmetric = 0;
-    for (uint32_t w = 0; w < s->n_words; w++) {
+    for (uint32_t w = 0; w < s->n_words; w++)
         out->replaceable += s->start[w + 1] > s->start[w];
-        for (uint32_t j = s->start[w]; j < s->start[w + 1]; j++)
-            symmetric += has_pair(s, s->subs[j], w);
-    }
+    TRY(count_symmetric(s, &symmetric));
     if (s->n_pairs > 0) {
         out->candidates_mean = (double)s->n_pairs / (double)out->replaceable;
         out->symmetric_share = (double)symmetric / (double)s->n_pairs;
     }
+    return STET_OK;
 }
 
 /* ---- tokens ------------------------------------------------------------------------------- */
@@ -108,7 +127,7 @@ stet_status stet_subst_stats_of(const stet_subst *s, const stet_dataset *d, stet
                                 stet_subst_stats *out)
 {
     *out = (stet_subst_stats){.words = s->n_words, .pairs = s->n_pairs};
-    count_pairs(s, out);
+    TRY(count_pairs(s, out));
     TRY(count_components(s, out));
     return d ? count_tokens(s, d, kind, out) : STET_OK;
 }

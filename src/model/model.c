@@ -158,6 +158,7 @@ void stet_model_free(stet_model *m)
         mem_free(m->class_names[c]);
     mem_free(m->class_names);
     stet_vocab_free(m->vocab);
+    mem_free(m->folder);
     mem_free_aligned(m->table);
     mem_free_aligned(m->value);
     mem_free(m->params);

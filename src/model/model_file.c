@@ -18,6 +18,7 @@
 #include "tensor/safetensors.h"
 
 enum { FORMAT = 1, FORMAT_WITH_RULE = 2 }; /* who does not know rules must not load one */
+enum { VOCAB_MAX = 1 << 30 };
 static const char embedding[] = "embedding.weight";
 
 /* ---- saving ------------------------------------------------------------------------------- */
@@ -161,7 +162,7 @@ static stet_status keep_old(const member *f, const json_t *config)
 static stet_status save_members(const model *m, const members *f, const char *dir, json_t *config)
 {
     json_t *before = NULL;
-    if (file_exists(f->config) && json_read_file(f->config, &before) == STET_ENOMEM)
+    if (file_exists(f->config) && json_read_own(f->config, &before) == STET_ENOMEM)
         return STET_ENOMEM;
     stet_status st = keep_old(&f->weights, before);
     if (st == STET_OK)
@@ -389,6 +390,7 @@ static stet_status load_weights(model *m, const char *path, const char *name, co
 
 static stet_status load_vocab(model *m, const char *path, const char *name, const json_t *config)
 {
+    TRY(file_plain(path, VOCAB_MAX));
     TRY(stet_vocab_load(path, &m->vocab));
     if (stet_vocab_size(m->vocab) != m->n_words)
         return error_set(STET_EFORMAT, "%s: %zu words, but config.json says %zu", path,
@@ -412,9 +414,11 @@ stet_status stet_model_load(const char *dir, stet_model **out)
     model *m = NULL;
     stet_status st = members_init(&f, dir);
     if (st == STET_OK)
-        st = json_read_file(f.config, &o);
+        st = json_read_own(f.config, &o);
     if (st == STET_OK)
         st = from_config(f.config, o, &m);
+    if (st == STET_OK)
+        st = (m->folder = mem_strdup(dir)) ? STET_OK : STET_ENOMEM;
     if (st == STET_OK)
         st = load_weights(m, member_path(&f.weights, o), f.weights.name, o);
     if (st == STET_OK)

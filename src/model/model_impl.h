@@ -39,6 +39,7 @@ struct stet_model {
     size_t max_len;
     stet_tokenizer tokenizer;
     char **class_names;
+    char *folder; /* where it was loaded from, for messages; or NULL */
     stet_vocab *vocab;
     real *table;    /* (vocabulary, D): the frozen vectors, in host memory */
     size_t n_words; /* rows of table */
@@ -115,6 +116,7 @@ void init_constant(const model *m, int id, double v);
 stet_status model_alloc(const model_desc *desc, const char *const *settings, size_t dim,
                         size_t n_classes, model **out);
 stet_status model_zeros(model *m);                                 /* zeros for all parameters */
+stet_status model_check_logits(const model *m, const float *logits); /* STET_EFORMAT: not finite */
 stet_status model_class_names(model *m, const char *const *names); /* NULL: numbers */
 
 /* A model's numbers in a store: what a pass reads. */

@@ -47,6 +47,16 @@ stet_status stet_model_read(const stet_model *m, const char *text, size_t len, u
     return st;
 }
 
+stet_status model_check_logits(const model *m, const float *logits)
+{
+    for (size_t k = 0; k < m->n_classes; k++)
+        if (!isfinite(logits[k]))
+            return error_set(STET_EFORMAT,
+                             "%s: the logit of class '%s' is %g: the weights are too large to compute with",
+                             m->folder ? m->folder : "the model", m->class_names[k], (double)logits[k]);
+    return STET_OK;
+}
+
 /* ---- whole corpora ------------------------------------------------------------------------ */
 
 /* Where an evaluation computes: weights and memory of one store, or NULL and NULL for the model's
@@ -75,9 +85,12 @@ static stet_status eval_batch(evaluation *e, const stet_corpus *c, const uint32_
     TRY(pass_init(&p, m, &t, e->w, NULL, &x));
     const node *out = model_forward(m, &p);
     TRY(tape_download(&t, out, y));
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        float *const row = logits + pick[x.order[i]] * m->n_classes;
         for (size_t k = 0; k < m->n_classes; k++)
-            logits[pick[x.order[i]] * m->n_classes + k] = (float)y[i * m->n_classes + k];
+            row[k] = (float)y[i * m->n_classes + k];
+        TRY(model_check_logits(m, row));
+    }
     return STET_OK;
 }
 
@@ -255,7 +268,8 @@ stet_status stet_view_reopen(stet_view *v, const uint32_t *ids, size_t n)
     if (!v->ids)
         return STET_ENOMEM;
     memcpy(v->ids, ids, n * sizeof *ids);
-    return v->m->rule ? rule_view_open(v) : v->m->desc->view_open(v);
+    TRY(v->m->rule ? rule_view_open(v) : v->m->desc->view_open(v));
+    return model_check_logits(v->m, v->logits);
 }
 
 const float *stet_view_logits(const stet_view *v)
@@ -274,8 +288,12 @@ stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *
                                  "variant %zu: edit (%u, %u) is out of range or out of order", i,
                                  edits[e].pos, edits[e].word);
     if (v->m->rule)
-        return rule_view_edits(v, edits, start, n, logits);
-    return n ? v->m->desc->view_edits(v, edits, start, n, logits) : STET_OK;
+        TRY(rule_view_edits(v, edits, start, n, logits));
+    else if (n)
+        TRY(v->m->desc->view_edits(v, edits, start, n, logits));
+    for (size_t i = 0; i < n; i++)
+        TRY(model_check_logits(v->m, logits + i * v->m->n_classes));
+    return STET_OK;
 }
 
 void stet_view_free(stet_view *v)

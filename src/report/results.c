@@ -44,7 +44,7 @@ static stet_status choose_path(const char *folder, const char *name, const json_
     if (!file_exists(*out))
         return STET_OK;
     json_t *old = NULL;
-    const stet_status st = json_read_file(*out, &old);
+    const stet_status st = json_read_own(*out, &old);
     const bool same = st == STET_OK && strcmp(identity_of(old), identity_of(o)) == 0;
     json_decref(old);
     if (same || st == STET_ENOMEM)
@@ -110,7 +110,7 @@ static stet_status read_one(const char *folder, const char *name, char **out)
     char *path = file_of(folder, name, "");
     json_t *o = NULL;
     buf line = {0};
-    stet_status st = path ? json_read_file(path, &o) : STET_ENOMEM;
+    stet_status st = path ? json_read_own(path, &o) : STET_ENOMEM;
     if (st == STET_OK && !json_is_object(o))
         st = error_set(STET_EFORMAT, "%s: expected a JSON object", path);
     if (st == STET_OK) {

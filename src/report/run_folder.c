@@ -40,6 +40,7 @@ static stet_status read_journal(const char *path, run_folder *r)
     if (!file_exists(path))
         return STET_OK;
     stream *s;
+    TRY(file_plain(path, SIZE_MAX));
     TRY(stream_open(path, &s));
     stet_status st = STET_OK;
     json_t *o;
@@ -105,7 +106,7 @@ static stet_status read_in(const char *dir, const char *name,
 
 static stet_status read_config(const char *path, run_folder *r)
 {
-    TRY(json_read_file(path, &r->config));
+    TRY(json_read_own(path, &r->config));
     return json_is_object(r->config) ? STET_OK
                                      : error_set(STET_EFORMAT, "%s: expected an object", path);
 }

@@ -85,6 +85,8 @@ static stet_status start_filter(outfile *f, int filter)
         archive_entry_set_filetype(entry, AE_IFREG);
         if (filters[filter].add(f->archive) < ARCHIVE_WARN ||
             archive_write_set_format_raw(f->archive) != ARCHIVE_OK ||
+            (strcmp(filters[filter].suffix, ".gz") == 0 && /* the same bytes tomorrow */
+             archive_write_set_filter_option(f->archive, "gzip", "timestamp", NULL) != ARCHIVE_OK) ||
             archive_write_set_bytes_in_last_block(f->archive, 1) != ARCHIVE_OK || /* no padding */
             archive_write_open(f->archive, f, NULL, write_block, NULL) != ARCHIVE_OK ||
             archive_write_header(f->archive, entry) != ARCHIVE_OK)

@@ -350,6 +350,23 @@ static stet_status dim_of_line(const reader *r, size_t line_no, const char *line
     return STET_OK;
 }
 
+/* A word of the first line may hold spaces, or one of its numbers be wrong: the second line tells. */
+static stet_status check_first_line(const reader *r, const char *line, size_t n)
+{
+    n = trim(line, n);
+    const size_t fields = count_fields(line, n);
+    const char *const eol = memchr(line, '\n', r->now.n);
+    size_t dim = 0;
+    if (fields - 1 == r->dim || !eol || eol + 1 == r->now.data + r->now.n ||
+        dim_of_line(r, 2, eol + 1, &dim) != STET_OK || dim <= r->dim || dim >= fields)
+        return STET_OK;
+    size_t i = last_fields(line, n, dim), field = fields - dim + 1;
+    for (; is_number(line + i); field++)
+        i = skip_gap(line, i + field_len(line + i, n - i), n);
+    return error_set(STET_EFORMAT, "%s:1: field %zu is \"%s\", expected a finite decimal number",
+                     r->path, field, excerpt_of(line + i, field_len(line + i, n - i)).text);
+}
+
 /* The first vector must have the size that the header gives: memory is taken by it. */
 static stet_status check_header(const reader *r)
 {
@@ -378,8 +395,10 @@ static stet_status read_format(reader *r)
     const char *const line = r->now.data, *const eol = memchr(line, '\n', r->now.n);
     const size_t n = eol ? (size_t)(eol - line) : r->now.n;
     r->header = is_header(line, n, &r->declared, &r->dim);
-    if (!r->header)
+    if (!r->header) {
         TRY(dim_of_line(r, 1, line, &r->dim));
+        TRY(check_first_line(r, line, n));
+    }
     if (r->dim < 1 || r->dim > MAX_DIM)
         return error_set(STET_EFORMAT, "%s:1: %zu numbers a word, expected 1 to %d", r->path,
                          r->dim, MAX_DIM);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -18,7 +19,7 @@ static stet_status config_of(const run_state *r, json_t **out)
     char *path = path_join(r->a->out, "config.json");
     if (!path)
         return STET_ENOMEM;
-    const stet_status st = file_exists(path) ? json_read_file(path, out) : STET_OK;
+    const stet_status st = file_exists(path) ? json_read_own(path, out) : STET_OK;
     mem_free(path);
     return st == STET_ENOMEM ? st : STET_OK;
 }
@@ -30,7 +31,7 @@ static bool is_journal(const char *path)
 {
     static const char begin[] = "{\"schema\":";
     char got[sizeof begin] = "";
-    FILE *f = fopen(path, "r");
+    FILE *f = file_plain(path, SIZE_MAX) == STET_OK ? fopen(path, "r") : NULL;
     const size_t n = f ? fread(got, 1, sizeof begin - 1, f) : 0;
     if (f)
         fclose(f);
@@ -69,6 +70,15 @@ static stet_status lock_folder(run_state *r)
     if (flock(dirfd(r->folder), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return error_set(STET_EIO, "%s: another run is writing to this folder", r->a->out);
     return STET_OK; /* where the file system has no locks, without one */
+}
+
+stet_status folder_check(const run_state *r)
+{
+    struct stat held, now;
+    if (fstat(dirfd(r->folder), &held) == 0 && stat(r->a->out, &now) == 0 &&
+        held.st_dev == now.st_dev && held.st_ino == now.st_ino)
+        return STET_OK;
+    return error_set(STET_EIO, "%s: the folder was removed or replaced while the run was writing to it", r->a->out);
 }
 
 stet_status folder_open(run_state *r)

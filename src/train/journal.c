@@ -82,6 +82,7 @@ stet_status journal_end(run_state *r)
 
 stet_status journal_flush(run_state *r)
 {
+    TRY(folder_check(r));
     const long size = ftell(r->log);
     if (size < 0 || fflush(r->log) != 0 || fsync(fileno(r->log)) != 0)
         return failed(r);

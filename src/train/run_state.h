@@ -59,6 +59,7 @@ void run_tear_down(run_state *r);
 /* folder.c */
 /* STET_EUSAGE when it holds files that no run wrote, STET_EIO when another run is writing there. */
 stet_status folder_open(run_state *r);
+stet_status folder_check(const run_state *r); /* is it still there? STET_EIO */
 /* Is there a complete run? Then its numbers are taken over; one of other settings is STET_EUSAGE. */
 stet_status folder_take_complete(run_state *r, bool *complete);
 

@@ -177,6 +177,7 @@ static stet_status save_best(run_state *r)
     if (!r->p.m->extra)
         return error_set(STET_ENOMEM, "out of memory for the configuration");
     TRY(weights_fetch(&r->w, r->p.m));
+    TRY(folder_check(r));
     return stet_model_save(r->p.m, r->a->out);
 }
 
@@ -344,7 +345,7 @@ static stet_status finish_run(run_state *r)
     if (st == STET_OK)
         st = card_write(r);
     if (st == STET_OK)
-        st = json_read_file(config, &o);
+        st = json_read_own(config, &o);
     if (st == STET_OK) {
         json_t *training = training_json(r, true);
         st = training && json_object_set_new(o, "training", training) == 0

@@ -201,6 +201,7 @@ static stet_status read_weights(reader *r, const json_t *config, const char *nam
 static stet_status read_vocab(ver_model *m, const char *path)
 {
     stream *s;
+    TRY(file_plain(path, 1 << 30));
     TRY(stream_open(path, &s));
     char *line;
     size_t len;
@@ -252,7 +253,7 @@ stet_status ver_model_load(const char *dir, ver_model *out)
     r.path = path_join(dir, "model.safetensors");
     json_t *o = NULL;
     const char *kind = NULL;
-    stet_status st = config && vocab && r.path ? json_read_file(config, &o) : STET_ENOMEM;
+    stet_status st = config && vocab && r.path ? json_read_own(config, &o) : STET_ENOMEM;
     if (st == STET_OK)
         st = read_config(o, config, out, &kind);
     if (st == STET_OK)

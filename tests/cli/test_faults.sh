@@ -44,6 +44,67 @@ cmp -s want got || fail "half a save: $(cat got), not $(cat want)"
 cmp -s half/model.safetensors other/model.safetensors || fail "the retrained model differs"
 ls half/*.tmp-* >/dev/null 2>&1 && fail "left behind: $(ls half)"
 
+# A model that computes what is not a number gives no answer, and the message names its folder.
+if cp -r cnn huge && python3 - huge <<'EOF' 2>/dev/null; then
+import json, struct, sys
+path = sys.argv[1] + "/model.safetensors"
+data = bytearray(open(path, "rb").read())
+(n,) = struct.unpack("<Q", data[:8])
+for name, t in json.loads(data[8 : 8 + n]).items():
+    if name != "__metadata__":
+        begin, end = (8 + n + x for x in t["data_offsets"])
+        values = struct.unpack("<%df" % ((end - begin) // 4), data[begin:end])
+        data[begin:end] = struct.pack("<%df" % len(values), *(v * 1e30 for v in values))
+open(path, "wb").write(data)
+config = json.load(open(sys.argv[1] + "/config.json"))
+del config["sha256"]
+json.dump(config, open(sys.argv[1] + "/config.json", "w"))
+EOF
+    echo '{"good": ["fine"]}' >sets.json
+    expect 3 "huge: the logit" "$STET" predict huge "a good film"
+    expect 3 "huge: the logit" "$STET" eval huge --data data.tsv
+    expect 3 "huge: the logit" "$STET" attack huge --data data.tsv --synonyms sets.json --attack greedy -q
+fi
+
+# What is no plain file is refused at once.
+for special in config.json vocab.txt model.safetensors; do
+    cp -r cnn fifo && rm fifo/$special && mkfifo fifo/$special
+    expect 1 "fifo/$special: not a regular file" timeout 10 "$STET" eval fifo --data data.tsv
+    rm fifo/$special && ln -s /dev/zero fifo/$special
+    expect 1 "fifo/$special: not a regular file" timeout 10 "$STET" eval fifo --data data.tsv
+    rm fifo/$special && truncate -s 8G fifo/$special
+    expect 3 "fifo/$special" timeout 10 "$STET" eval fifo --data data.tsv
+    rm -r fifo
+done
+cp -r cnn fifo && mkdir -p fifo/results && rm -f fifo/results/* fifo/train.jsonl && mkfifo fifo/train.jsonl
+expect 1 "fifo/train.jsonl: not a regular file" timeout 10 "$STET" report fifo -o fifo.html
+rm fifo/train.jsonl && mkfifo fifo/results/eval.json
+expect 1 "fifo/results/eval.json: not a regular file" timeout 10 "$STET" report fifo -o fifo.html
+[ ! -e fifo.html ] || fail "half a report"
+mkfifo pipe && { cat data.tsv >pipe & }
+output "accuracy" timeout 10 "$STET" eval cnn --data pipe --no-record # data may come through a pipe
+
+# The folder goes away while it is written to.
+"$STET" train --data data.tsv --vectors vectors.txt --epochs 100000 --patience 0 -o gone >/dev/null 2>gone.err &
+pid=$!
+while [ ! -s gone/config.json ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+mv gone away
+wait $pid
+[ $? = 1 ] || fail "a run whose folder went away should fail: $(tail -1 gone.err)"
+grep -q "gone: the folder was removed or replaced" gone.err || fail "$(tail -1 gone.err)"
+
+# The same bytes, whenever they are written.
+"$STET" data convert data.tsv a.jsonl.gz -q >/dev/null && sleep 1.1 && "$STET" data convert data.tsv b.jsonl.gz -q >/dev/null
+cmp -s a.jsonl.gz b.jsonl.gz || fail ".gz files carry the time"
+
+# A wrong number in the first line of the vectors is no part of the word; a word with spaces is.
+printf 'good 0.1x 0.2 0.3\nbad 0.1 0.2 0.3\n' >first.txt
+expect 3 'first.txt:1: field 2 is "0.1x", expected a finite decimal number' "$STET" train --data data.tsv --vectors first.txt -o first
+printf 'good nan 0.2 0.3\nbad 0.1 0.2 0.3\n' >first.txt
+expect 3 'first.txt:1: field 2 is "nan"' "$STET" train --data data.tsv --vectors first.txt -o first
+{ printf 'very good' && vectors g | cut -c2- && vectors good bad film; } >spaced.txt
+"$STET" train --data data.tsv --vectors spaced.txt --epochs 1 -o first -q >/dev/null || fail "a first word with spaces"
+
 # What a killed process left behind goes at the next start; what a living one writes does not, nor what only looks alike.
 touch half/checkpoint.safetensors.tmp-2147483646 half/config.json.tmp-1 half/notes.tmp-old report.html.tmp-2147483646 my.tmp-2147483646
 "$STET" train --data data.tsv --vectors vectors.txt --epochs 1 -o half -q >/dev/null || fail "retraining"
