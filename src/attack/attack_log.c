@@ -130,7 +130,7 @@ static stet_status read_back(const char *path, const char *attack, const char *h
     stet_status st = is_log(data, size, header) ? STET_OK
                      : mem_failures() != failures
                          ? STET_ENOMEM
-                         : error_set(STET_EFORMAT, "%s: not the log of an attack; give another file", path);
+                         : error_set(STET_EFORMAT, "%s:1: not the log of an attack; give another file", path);
     *good = 0;
     while (st == STET_OK) {
         char *end = memchr(data + *good, '\n', size - *good);

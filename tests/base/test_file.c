@@ -194,12 +194,9 @@ TEST(reading_respects_its_limit)
     mem_free(data);
     CHECK_FAILS(file_read_all(path, 9, &data, &size), STET_EFORMAT, "ten: larger than 9 bytes");
     CHECK(!data && size == 0);
-    CHECK_FAILS(file_read_all("/dev/zero", 100000, &data, &size), STET_EFORMAT, "larger than");
+    CHECK_FAILS(file_read_all("/dev/zero", 100000, &data, &size), STET_EIO, "not a regular file");
     CHECK_FAILS(file_read_all(in_dir("none"), 9, &data, &size), STET_EIO, "none: No such file");
     CHECK_FAILS(file_read_all(test_dir(), 9, &data, &size), STET_EIO, "Is a directory");
-    CHECK_OK(file_read_all("/dev/null", 0, &data, &size));
-    CHECK_STR(data, "");
-    mem_free(data);
 }
 
 TEST(a_mapping_shows_the_file)

@@ -63,7 +63,7 @@ printf '{"attack": "dog", "bites": 3}\nlast' >near
 printf 'line\nlast' >lines
 for file in precious near lines; do
     cp $file before
-    expect 3 "$file: not the log of an attack" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack ga --log $file -q
+    expect 3 "$file:1: not the log of an attack" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack ga --log $file -q
     cmp -s $file before || fail "--log changed $file"
 done
 mkfifo fifo

@@ -91,7 +91,7 @@ while [ ! -s gone/config.json ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
 mv gone away
 wait $pid
 [ $? = 1 ] || fail "a run whose folder went away should fail: $(tail -1 gone.err)"
-grep -q "gone: the folder was removed or replaced" gone.err || fail "$(tail -1 gone.err)"
+grep -q "stet: gone.*\(the folder was removed or replaced\|No such file\)" gone.err || fail "$(tail -1 gone.err)"
 
 # The same bytes, whenever they are written.
 "$STET" data convert data.tsv a.jsonl.gz -q >/dev/null && sleep 1.1 && "$STET" data convert data.tsv b.jsonl.gz -q >/dev/null
