@@ -9,10 +9,8 @@
 /* Found once; kept for the life of the program. */
 static const char *wordnet_folder(void)
 {
-    static char *found;
-    if (!found && wordnet_find_dir(NULL, &found) != STET_OK)
-        found = NULL;
-    return found;
+    static char found[WORDNET_DIR];
+    return *found || wordnet_find_dir(NULL, found) == STET_OK ? found : NULL;
 }
 
 stet_build_info stet_info(void)

@@ -365,8 +365,10 @@ stet_status builtin_tagger_tag(const builtin_tagger *b, const char *const *words
 static stet_status fill(builtin_tagger *b)
 {
     TRY(list_words(b));
+    char dir[WORDNET_DIR];
+    const bool there = wordnet_find_dir(NULL, dir) == STET_OK && wordnet_is_in(dir);
     const stet_status st = stet_wordnet_open(NULL, &b->wordnet);
-    if (st != STET_EIO)
+    if (there || st != STET_EIO)
         return st;
     log_warn("tagging by endings alone: %s", stet_last_error());
     return STET_OK;

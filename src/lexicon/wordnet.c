@@ -33,25 +33,25 @@ static const char *const usual_places[] = {
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static bool holds_wordnet(const char *dir)
+bool wordnet_is_in(const char *dir)
 {
-    char path[64];
+    char path[WORDNET_DIR + 16];
     snprintf(path, sizeof path, "%s/index.noun", dir);
     return file_exists(path);
 }
 
 /* A place that the user named is taken as it is, so that a typing error shows. */
-stet_status wordnet_find_dir(const char *dir, char **out)
+stet_status wordnet_find_dir(const char *dir, char out[WORDNET_DIR])
 {
     const char *named = dir ? dir : getenv("WNSEARCHDIR"), *home = getenv("WNHOME");
     if (named || home) {
-        *out = named ? mem_strdup(named) : path_join(home, "dict");
-        return *out ? STET_OK : STET_ENOMEM;
+        const int n = snprintf(out, WORDNET_DIR, named ? "%s" : "%s/dict", named ? named : home);
+        return n < WORDNET_DIR ? STET_OK : error_set(STET_EIO, "the name of WordNet's folder is too long");
     }
     for (size_t i = 0; usual_places[i]; i++) {
-        if (holds_wordnet(usual_places[i])) {
-            *out = mem_strdup(usual_places[i]);
-            return *out ? STET_OK : STET_ENOMEM;
+        if (wordnet_is_in(usual_places[i])) {
+            snprintf(out, WORDNET_DIR, "%s", usual_places[i]);
+            return STET_OK;
         }
     }
     return error_set(STET_EIO,
@@ -84,15 +84,14 @@ static stet_status open_counts(wn_file *counts, const char *dir)
 stet_status stet_wordnet_open(const char *dir, stet_wordnet **out)
 {
     *out = NULL;
-    char *place = NULL;
-    TRY(wordnet_find_dir(dir, &place));
+    char place[WORDNET_DIR];
+    TRY(wordnet_find_dir(dir, place));
     stet_wordnet *w = mem_zalloc(1, sizeof *w);
     stet_status st = w ? STET_OK : STET_ENOMEM;
     for (int p = 0; p < STET_OTHER && st == STET_OK; p++)
         st = open_part(&w->parts[p], place, part_names[p]);
     if (st == STET_OK)
         st = open_counts(&w->counts, place);
-    mem_free(place);
     if (st != STET_OK) {
         stet_wordnet_free(w);
         return st;

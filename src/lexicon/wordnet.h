@@ -4,9 +4,11 @@
 
 #include "stet/lexicon.h"
 
-/* The folder that stet_wordnet_open would take, as a new string: `dir`, $WNSEARCHDIR, $WNHOME/dict,
- * or the first usual place that holds a database. */
-stet_status wordnet_find_dir(const char *dir, char **out);
+/* The folder that stet_wordnet_open would take, `dir`, $WNSEARCHDIR, $WNHOME/dict, or the first usual place
+ * that holds a database. */
+enum { WORDNET_DIR = 4096 };
+stet_status wordnet_find_dir(const char *dir, char out[WORDNET_DIR]);
+bool wordnet_is_in(const char *dir);
 
 typedef struct wordnet_reading {
     bool known;     /* the word or a base form of it is in the index of this part of speech */

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""tests/torture/torture.py STET PRELOAD [--quick|--kills N] [--only NAME] - every command on the models of a small
+demonstration, with its n-th allocation or system call failing, for n = 1, 2, ... until the command succeeds.
+
+A failure is: a signal or a hang; an exit with 0 and another answer; an exit that blames the input or the command line; no
+message; a file of the input that changed. See fail.c for how calls are made to fail."""
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+FAULTS = {"malloc": ("fail", "rest"), "write": ("fail", "rest"), "fsync": ("fail",), "rename": ("fail",), "open": ("fail",),
+          "read": ("fail",), "mmap": ("fail",), "thread": ("fail", "rest")}
+IO = "write+fsync+rename+open"
+
+
+class Server:
+    """The program with its arguments, ready to be run again and again."""
+
+    def __init__(self, stet, preload, args):
+        ask_r, ask_w = os.pipe()
+        answer_r, answer_w = os.pipe()
+
+        def wire():
+            os.dup2(ask_r, 198)
+            os.dup2(answer_w, 199)
+
+        env = dict(os.environ, LD_PRELOAD=preload, TORTURE="1")
+        self.process = subprocess.Popen([stet] + args, preexec_fn=wire, close_fds=False, env=env,
+                                        stdin=subprocess.DEVNULL)
+        os.close(ask_r)
+        os.close(answer_w)
+        self.ask, self.answer = os.fdopen(ask_w, "w"), os.fdopen(answer_r)
+
+    def run(self, kinds, at, how):
+        self.ask.write(f"{kinds} {at} {how}\n")
+        self.ask.flush()
+        status, made = map(int, self.answer.readline().split())
+        return status, made
+
+    def close(self):
+        self.ask.close()
+        self.process.wait()
+
+
+def content(path):
+    """Bytes of a file, or names and bytes of a folder."""
+    if os.path.isdir(path):
+        parts = [name.encode() + b"\0" + content(os.path.join(path, name)) for name in sorted(os.listdir(path))]
+        return b"\0".join(parts)
+    return open(path, "rb").read() if os.path.exists(path) else b"(none)"
+
+
+def plain(data):
+    """Without what differs from run to run."""
+    data = re.sub(rb'"(seconds|started|finished|date|ms|rate)": ?[-0-9.e+]+', b"", data)
+    return re.sub(rb"[0-9.]+ (s|ms|seconds)\b", b"", data)
+
+
+class Command:
+    def __init__(self, name, args, makes=(), keeps=(), before=None):
+        self.name, self.args, self.makes, self.keeps, self.before = name, args.split(), makes, keeps, before
+
+    def clean(self):
+        for path in self.makes:
+            shutil.rmtree(path, ignore_errors=True)
+            if os.path.lexists(path):
+                os.unlink(path)
+        if self.before:
+            self.before()
+
+    def result(self):
+        made = b"\0".join(plain(content(path)) for path in self.makes if not path.endswith(".log"))
+        return plain(content("torture.out")) + made
+
+
+def used_folder():
+    shutil.copytree("standard", "again")
+
+
+def commands():
+    texts, model = "--data test.tsv --synonyms sets --limit 3", "standard"
+    return [
+        Command("version", "--version"),
+        Command("help", "help train"),
+        Command("man", "man"),
+        Command("completion", "completion bash"),
+        Command("info", "info --json"),
+        Command("data-info", "data info test.tsv --json"),
+        Command("data-convert", "data convert test.tsv out.jsonl -q", ["out.jsonl"]),
+        Command("data-convert-gz", "data convert test.tsv out.jsonl.gz -q", ["out.jsonl.gz"]),
+        Command("data-convert-xz", "data convert test.tsv.xz out.tsv.zst -q", ["out.tsv.zst"]),
+        Command("synonyms-build", "synonyms build --neighbours words.json --symmetric -o built -q", ["built"]),
+        Command("synonyms-show", "synonyms show sets good --json"),
+        Command("synonyms-stats", "synonyms stats sets --data test.tsv --json"),
+        Command("tag", "tag run he finds a door"),
+        Command("embed", "embed --data test.tsv --dim 8 --epochs 2 -o vec.txt -q", ["vec.txt"]),
+        Command("train", "train --data small.tsv --vectors vectors.txt --epochs 2 --batch 16 -o fresh -q", ["fresh"]),
+        Command("train-again", "train --data small.tsv --vectors vectors.txt --epochs 2 --batch 16 --seed 5 -o again -q",
+                ["again"], before=used_folder),
+        Command("train-defended", "train --data small.tsv --vectors vectors.txt --synonyms sets --smooth 4 --defense gbm "
+                "--gbm-of logits --epochs 1 --batch 16 -o robust-fresh -q", ["robust-fresh"]),
+        Command("eval", f"eval {model} --data test.tsv --limit 20 --no-record --json"),
+        Command("eval-record", "eval again --data test.tsv --limit 20 --json", ["again"], before=used_folder),
+        Command("predict", f"predict {model} --file tag.txt --json"),
+        Command("attack", f"attack {model} {texts} --attack pwws,greedy --no-record --json --log out.jsonl --html page.html -q",
+                ["out.jsonl", "page-pwws.html", "page-greedy.html"]),
+        Command("certify", f"certify {model} {texts} --no-record --json -o out.cert -q", ["out.cert"]),
+        Command("verify", "verify proved.cert --model robust --data test.tsv --synonyms sets --json"),
+        Command("sandwich", f"sandwich {model} {texts} --attack pwws,greedy --json -q"),
+        Command("inspect", f"inspect {model} --no-record --json"),
+        Command("report", f"report {model} robust -o page.html -q", ["page.html"]),
+        Command("report-markdown", f"report {model} robust --markdown"),
+        Command("report-json", f"report {model} robust --json"),
+    ]
+
+
+def set_up(stet):
+    """A small demonstration, and the files that the commands above speak of."""
+    def run(*args):
+        subprocess.run([stet, *args], check=True, stdout=subprocess.DEVNULL)
+
+    run("demo", "--texts", "200", "--epochs", "1", "--limit", "4", "-o", "demo", "-q")
+    for model in ("standard", "robust"):
+        shutil.copytree(os.path.join("demo", model), model)
+    shutil.copy("demo/synonyms.subst", "sets")
+    shutil.copy("demo/vectors.txt", "vectors.txt")
+    open("small.tsv", "w").writelines(open("demo/train.tsv").readlines()[:60])
+    open("test.tsv", "w").writelines(open("demo/test.tsv").readlines()[:30])
+    open("tag.txt", "w").write("a good film\nhe finds a door behind the wall\n")
+    open("words.json", "w").write('{"good": ["fine", "great"], "bad": ["poor", "awful"], "old": ["elderly"]}')
+    run("data", "convert", "test.tsv", "test.tsv.xz", "-q")
+    run("certify", "robust", "--data", "test.tsv", "--synonyms", "sets", "--limit", "3", "--no-record", "-o", "proved.cert", "-q")
+
+
+def judge(command, status, reference, kind, inputs):
+    if os.WIFSIGNALED(status):
+        return f"signal {signal.Signals(os.WTERMSIG(status)).name}"
+    code = os.WEXITSTATUS(status)
+    err = content("torture.err").decode(errors="replace").strip()
+    if code == 0:
+        if "warning: results not kept" in err: # said, and nothing printed is wrong
+            return None
+        if command.result() != reference:
+            return "exit 0 and another answer"
+    elif code != 1:
+        return f"exit {code}: {err[-200:]}"
+    elif not err:
+        return "no message"
+    return "the input changed" if inputs != fingerprint() else None
+
+
+KEEP = ["standard", "robust", "test.tsv", "small.tsv", "sets", "vectors.txt", "words.json", "proved.cert", "tag.txt"]
+
+
+def fingerprint():
+    return {path: hashlib.sha256(content(path)).digest() for path in KEEP}
+
+
+def points(made, most):  # of one kind of call
+    """1, 2, ..., made; where that is too many, all of the first half of `most` and then a growing step."""
+    if made <= most:
+        return range(1, made + 1)
+    first = most // 2
+    step = (made - first) / (most - first)
+    return sorted({*range(1, first + 1), *(int(first + step * (i + 1)) for i in range(most - first))})
+
+
+def walk(stet, preload, command, most, totals):
+    command.clean()
+    server = Server(stet, preload, command.args)
+    status, _ = server.run("none", 0, "fail")
+    reference, inputs, bad = command.result(), fingerprint(), 0
+    if status != 0:
+        print(f"{command.name}: fails by itself ({status}): {content('torture.err')[:300]!r}")
+        return 1
+    for kind, modes in FAULTS.items():
+        command.clean()
+        _, made = server.run(kind, 0, "fail")
+        for how in modes:
+            for n in points(made, most if kind == "malloc" else max(most // 4, 10)):
+                command.clean()
+                status, _ = server.run(kind, n, how)
+                totals[kind] = totals.get(kind, 0) + 1
+                why = judge(command, status, reference, kind, inputs)
+                if why:
+                    bad += 1
+                    if bad <= 20:
+                        print(f"{command.name}: {kind} {n} of {made} {how}: {why}")
+                    if "input changed" in why:
+                        inputs = fingerprint()
+    server.close()
+    command.clean()
+    return bad
+
+
+def kills(stet, preload, count, totals):
+    """kill -9 at every I/O call of a training, fresh and in a used folder: the folder holds the old model, the new one or
+    none, and the same command ends in the same bytes."""
+    bad = 0
+    for command in [c for c in commands() if c.name in ("train", "train-again")]:
+        folder = command.makes[0]
+        show = lambda: subprocess.run([stet, "predict", folder, "--json", "a fine film"], capture_output=True).stdout
+        weights = lambda: content(os.path.join(folder, "model.safetensors"))
+        command.clean()
+        old = show()
+        server = Server(stet, preload, command.args)
+        _, made = server.run(IO, 0, "fail")
+        new, end = show(), weights()
+        seen = set()
+        for n in points(made, count // 2):
+            command.clean()
+            status, _ = server.run(IO, n, "kill")
+            totals["kill"] = totals.get("kill", 0) + 1
+            # a kill may come between the epochs' saves: any answer of a whole model is right, a mixed one does not load
+            now = subprocess.run([stet, "predict", folder, "--json", "a fine film"], capture_output=True)
+            seen.add("old" if now.stdout == old else "new" if now.stdout == new else "an epoch between" if now.returncode == 0 else "none")
+            loads = now.returncode == 0 or not os.path.exists(os.path.join(folder, "config.json"))
+            again = subprocess.run([stet, *command.args], capture_output=True)
+            left = [f for f in os.listdir(folder) if ".tmp-" in f]
+            if not loads or again.returncode != 0 or weights() != end or left:
+                bad += 1
+                print(f"{command.name}: killed at {n} of {made}: loads {loads} ({now.stderr[-150:]!r}), "
+                      f"again {again.returncode} {again.stderr[-150:]!r}, same {weights() == end}, left {left}")
+        server.close()
+        print(f"{command.name}: killed at {len(points(made, count // 2))} of {made} calls; found {sorted(seen)}")
+    return bad
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("stet")
+    p.add_argument("preload")
+    p.add_argument("--quick", action="store_true", help="a few points of each command")
+    p.add_argument("--most", type=int, default=2000, help="points of a command and kind of call")
+    p.add_argument("--kills", type=int, default=500)
+    p.add_argument("--only", help="the command of this name")
+    a = p.parse_args()
+    stet, preload = os.path.abspath(a.stet), os.path.abspath(a.preload)
+    os.environ.update(OMP_NUM_THREADS="1", LC_ALL="C")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        set_up(stet)
+        totals, bad = {}, 0
+        for command in commands():
+            if a.only and command.name != a.only:
+                continue
+            found = walk(stet, preload, command, 8 if a.quick else a.most, totals)
+            print(f"{command.name}: {'ok' if not found else f'{found} FAILURES'}", flush=True)
+            bad += found
+        if not a.only or a.only == "kills":
+            bad += kills(stet, preload, 20 if a.quick else a.kills, totals)
+        os.chdir("/")
+    print(f"{sum(totals.values())} points:", ", ".join(f"{n} {k}" for k, n in totals.items()), f"; {bad} failures")
+    return bad > 0
+
+
+sys.exit(main())
