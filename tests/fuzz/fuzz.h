@@ -21,4 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
  * next call. */
 const char *fuzz_file(const uint8_t *data, size_t size);
 
+/* A folder in memory for readers of folders, removed at the end, and a file in it. */
+const char *fuzz_folder(void);
+void fuzz_put(const char *name, const uint8_t *data, size_t size);
+
 #endif
