@@ -11,7 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const optim_options how = OPTIM_DEFAULTS;
         r.p.m = fuzz_model();
         r.p.fingerprint = 0x0123456789abcdef;
-        if (optim_init(&r.opt, &how, r.p.m->n_values) != STET_OK)
+        r.store = &host_store;
+        r.w.value = malloc(r.p.m->n_values * sizeof *r.w.value);
+        if (!r.w.value || optim_init(&r.opt, &how, r.store, r.p.m->n_values) != STET_OK)
             abort();
     }
     r.checkpoint_path = (char *)(uintptr_t)fuzz_file(data, size);
