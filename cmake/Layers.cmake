@@ -32,6 +32,21 @@ if(STET_HAVE_OPENBLAS)
 endif()
 target_link_libraries(stet_flags INTERFACE Threads::Threads m)
 
+# Hardened by default: what the compiler has of it, and no more than 2 % of time (docs/performance.md).
+option(STET_HARDEN "stack protector, checked libc calls, full RELRO, control-flow protection" ON)
+if(STET_HARDEN AND NOT STET_SANITIZE)
+  include(CheckCCompilerFlag)
+  foreach(flag -fstack-protector-strong -fcf-protection=full)
+    string(MAKE_C_IDENTIFIER "STET_HAS${flag}" has)
+    check_c_compiler_flag(${flag} ${has})
+    if(${has})
+      target_compile_options(stet_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:${flag}>)
+    endif()
+  endforeach()
+  target_compile_options(stet_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3>)
+  target_link_options(stet_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
+endif()
+
 set_property(GLOBAL PROPERTY STET_LAYERS "")
 set_property(GLOBAL PROPERTY STET_LIBS "")
 

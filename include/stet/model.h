@@ -118,6 +118,8 @@ typedef struct stet_scores {
     size_t bin_count[15];
 } stet_scores;
 /* STET_EUSAGE for a text without a label, STET_EFORMAT for logits that are not finite. */
+STET_API stet_status stet_model_scores(const stet_model *m, const stet_corpus *c, stet_scores *out);
+/* The same of logits (n, n_classes) that are there already. */
 STET_API stet_status stet_scores_of(const float *logits, const int32_t *label, size_t n,
                                     size_t n_classes, stet_scores *out);
 STET_API void stet_scores_deinit(stet_scores *s);

@@ -152,16 +152,12 @@ static stet_status eval(const subject *s)
     stet_scores scores = {0};
     stet_status st = stet_corpus_encode(s->t.data, stet_model_vocab(m), stet_model_tokenizer(m),
                                         stet_model_max_len(m), &c);
-    float *logits = malloc((c.n_texts * stet_model_classes(m) + 1) * sizeof *logits);
     if (st == STET_OK)
-        st = logits ? stet_model_logits(m, &c, logits) : cli_fail(STET_ENOMEM, "out of memory");
-    if (st == STET_OK)
-        st = stet_scores_of(logits, c.label, c.n_texts, stet_model_classes(m), &scores);
+        st = stet_model_scores(m, &c, &scores);
     if (st == STET_OK)
         keep(s, "eval", "eval", scores.n, numbers_of_eval(m, &scores));
     stet_scores_deinit(&scores);
     stet_corpus_deinit(&c);
-    free(logits);
     return st;
 }
 

@@ -105,19 +105,14 @@ static stet_status score(const eval_cfg *cfg, const char *dir, const stet_model 
     if (st == STET_OK)
         st = stet_corpus_encode(d, stet_model_vocab(m), stet_model_tokenizer(m),
                                 stet_model_max_len(m), &c);
-    float *logits =
-        st == STET_OK ? malloc((c.n_texts * stet_model_classes(m) + 1) * sizeof *logits) : NULL;
-    if (st == STET_OK)
-        st = logits ? stet_model_logits(m, &c, logits) : cli_fail(STET_ENOMEM, "out of memory");
     stet_scores s = {0};
     if (st == STET_OK)
-        st = stet_scores_of(logits, c.label, c.n_texts, stet_model_classes(m), &s);
+        st = stet_model_scores(m, &c, &s);
     if (st == STET_OK)
         st = report(cfg, dir, m, all, &s);
     stet_dataset_free(d);
     stet_scores_deinit(&s);
     stet_corpus_deinit(&c);
-    free(logits);
     return st;
 }
 

@@ -17,11 +17,8 @@
 #include "model/rule.h"
 #include "tensor/safetensors.h"
 
-enum {
-    FORMAT = 1,
-    FORMAT_WITH_RULE = 2, /* who does not know rules must not load one */
-    VOCAB_MAX = 1 << 30
-};
+enum { FORMAT = 1, FORMAT_WITH_RULE = 2 }; /* who does not know rules must not load one */
+enum { VOCAB_MAX = 1 << 30 };
 static const char embedding[] = "embedding.weight";
 
 /* ---- saving ------------------------------------------------------------------------------- */
@@ -162,7 +159,7 @@ static stet_status keep_old(const member *f, const json_t *config)
     return STET_OK;
 }
 
-static stet_status save_members(const model *m, const members *f, json_t *config)
+static stet_status save_members(const model *m, const members *f, const char *dir, json_t *config)
 {
     json_t *before = NULL;
     if (file_exists(f->config) && json_read_own(f->config, &before) == STET_ENOMEM)
@@ -174,6 +171,8 @@ static stet_status save_members(const model *m, const members *f, json_t *config
     TRY(st);
     TRY(save_weights(m, f->weights.path));
     TRY(stet_vocab_save(m->vocab, f->vocab.path));
+    if (m->rule && m->rule->desc->save)
+        TRY(m->rule->desc->save(m->rule->state, dir));
     char weights[SHA256_HEX], vocab[SHA256_HEX];
     TRY(file_sha256(f->weights.path, weights, NULL));
     TRY(file_sha256(f->vocab.path, vocab, NULL));
@@ -195,9 +194,7 @@ stet_status stet_model_save(const stet_model *m, const char *dir)
     if (st == STET_OK)
         st = config_json(m, &o);
     if (st == STET_OK)
-        st = m->rule && m->rule->desc->save ? m->rule->desc->save(m->rule->state, dir) : STET_OK;
-    if (st == STET_OK)
-        st = save_members(m, &f, o);
+        st = save_members(m, &f, dir, o);
     json_decref(o);
     members_deinit(&f);
     return st;
@@ -253,8 +250,8 @@ static stet_status classes_of(const json_t *o, const char *path, size_t *n)
 static stet_status keep_extra(model *m, const json_t *o)
 {
     static const char *const ours[] = {"format", "stet",    "model",     "settings", "classes",
-                                       "dim",    "max_len", "tokenizer", "words",    "sha256",
-                                       "rule"};
+                                       "dim",    "max_len", "tokenizer", "words",    "rule",
+                                       "sha256"};
     m->extra = json_copy((json_t *)o); /* leaves out what it has no memory for */
     if (json_object_size(m->extra) != json_object_size(o))
         return error_set(STET_ENOMEM, "out of memory for the configuration");

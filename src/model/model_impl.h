@@ -142,6 +142,13 @@ node *model_forward(const model *m, pass *p);
 stet_status model_eval(const model *m, const model_weights *w, store_arena *values,
                        const stet_corpus *c, float *logits);
 
+/* The scores of these logits, a piece of the corpus at a time: a million texts of a thousand classes would be 4 GB. */
+stet_status model_scores(const model *m, const model_weights *w, store_arena *values,
+                         const stet_corpus *c, stet_scores *out);
+stet_status scores_begin(stet_scores *s, size_t n_classes);
+stet_status scores_add(stet_scores *s, const float *logits, const int32_t *label, size_t n);
+stet_status scores_end(stet_scores *s, stet_status st); /* passes a failure on */
+
 /* The table times a matrix: out (n_words, n; ld) = table w, w (D, n), or (n, D) if transposed. */
 stet_status model_project_words(const model *m, const real *w, bool transposed, size_t n, real *out,
                                 size_t ld);

@@ -181,6 +181,33 @@ stet_status stet_model_logits(const stet_model *m, const stet_corpus *c, float *
     return model_eval(m, NULL, NULL, c, logits);
 }
 
+stet_status model_scores(const model *m, const model_weights *w, store_arena *values,
+                         const stet_corpus *c, stet_scores *out)
+{
+    enum { LOGITS = 64 << 20 }; /* at a time */
+    const size_t some = LOGITS / m->n_classes ? LOGITS / m->n_classes : 1;
+    const size_t room = some < c->n_texts ? some : c->n_texts;
+    float *logits = mem_alloc(room * m->n_classes, sizeof *logits);
+    stet_status st = logits ? scores_begin(out, m->n_classes) : STET_ENOMEM;
+    for (size_t i = 0; st == STET_OK && i < c->n_texts; i += room) {
+        stet_corpus piece = *c;
+        piece.n_texts = room < c->n_texts - i ? room : c->n_texts - i;
+        piece.start += i;
+        piece.label += i;
+        st = model_eval(m, w, values, &piece, logits);
+        if (st == STET_OK)
+            st = scores_add(out, logits, piece.label, piece.n_texts);
+    }
+    mem_free(logits);
+    return logits ? scores_end(out, st) : st;
+}
+
+stet_status stet_model_scores(const stet_model *m, const stet_corpus *c, stet_scores *out)
+{
+    *out = (stet_scores){0};
+    return model_scores(m, NULL, NULL, c, out);
+}
+
 stet_status model_logits_of(const model *m, const uint32_t *ids, size_t n, float *logits)
 {
     if (m->rule)
@@ -293,8 +320,8 @@ stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *
                                  "variant %zu: edit (%u, %u) is out of range or out of order", i,
                                  edits[e].pos, edits[e].word);
     if (v->m->rule)
-        return rule_view_edits(v, edits, start, n, logits);
-    if (n)
+        TRY(rule_view_edits(v, edits, start, n, logits));
+    else if (n)
         TRY(v->m->desc->view_edits(v, edits, start, n, logits));
     for (size_t i = 0; i < n; i++)
         TRY(model_check_logits(v->m, logits + i * v->m->n_classes));

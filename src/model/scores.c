@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "stet/model.h"
+#include "model/model_impl.h"
 
 enum { BINS = 15 };
 
@@ -73,25 +73,39 @@ static stet_status add_row(stet_scores *s, size_t i, const float *row, int32_t l
     return STET_OK;
 }
 
+stet_status scores_begin(stet_scores *s, size_t n_classes)
+{
+    *s = (stet_scores){.n_classes = n_classes};
+    return alloc(s);
+}
+
+stet_status scores_add(stet_scores *s, const float *logits, const int32_t *label, size_t n)
+{
+    for (size_t i = 0; i < n; i++, s->n++)
+        TRY(add_row(s, s->n, logits + i * s->n_classes, label[i]));
+    return STET_OK;
+}
+
+stet_status scores_end(stet_scores *s, stet_status st)
+{
+    if (st != STET_OK) {
+        stet_scores_deinit(s);
+        return st;
+    }
+    if (s->n) {
+        s->accuracy /= (double)s->n;
+        s->loss /= (double)s->n;
+    }
+    per_class(s);
+    calibration(s);
+    return STET_OK;
+}
+
 stet_status stet_scores_of(const float *logits, const int32_t *label, size_t n, size_t n_classes,
                            stet_scores *out)
 {
-    *out = (stet_scores){.n = n, .n_classes = n_classes};
-    TRY(alloc(out));
-    for (size_t i = 0; i < n; i++) {
-        const stet_status st = add_row(out, i, logits + i * n_classes, label[i]);
-        if (st != STET_OK) {
-            stet_scores_deinit(out);
-            return st;
-        }
-    }
-    if (n) {
-        out->accuracy /= (double)n;
-        out->loss /= (double)n;
-    }
-    per_class(out);
-    calibration(out);
-    return STET_OK;
+    TRY(scores_begin(out, n_classes));
+    return scores_end(out, scores_add(out, logits, label, n));
 }
 
 void stet_scores_deinit(stet_scores *s)

@@ -161,11 +161,7 @@ static stet_status validate(run_state *r, stet_scores *out)
     const stet_corpus *c = &r->p.valid;
     if (r->p.m->rule) /* which asks the model itself */
         TRY(weights_fetch(&r->w, r->p.m));
-    float *logits = mem_alloc(c->n_texts * r->p.m->n_classes, sizeof *logits);
-    stet_status st = logits ? model_eval(r->p.m, &r->w, &r->values, c, logits) : STET_ENOMEM;
-    if (st == STET_OK)
-        st = stet_scores_of(logits, c->label, c->n_texts, r->p.m->n_classes, out);
-    mem_free(logits);
+    const stet_status st = model_scores(r->p.m, &r->w, &r->values, c, out);
     return st == STET_EFORMAT ? error_prefix(st, "training diverged, a smaller --lr helps") : st;
 }
 

@@ -70,7 +70,8 @@ TARGET static void NAME(rows)(size_t rows, size_t K, panel_left a, panel_right b
         rows -= R;
         a.p += R * a.row_step;
         c += R * ldc;
-        from.x += from.x ? R : 0;
+        if (from.x)
+            from.x += R;
     }
 #undef BLOCK
 }
