@@ -31,13 +31,24 @@ typedef struct work {
 
 /* ---- weights ------------------------------------------------------------------------------ */
 
-/* The kernels that the program convolves with, in float, D added at lag 0. */
+/* The kernels that the program convolves with, in float, D added at lag 0. Another evaluation has its
+ * own error, a checker's is as large, and both are rounded to float once. */
 static stet_status read_kernel(const model *m, int first, const s4_net64 *net, s4_layer64 *l,
                                arena *a)
 {
-    l->K = arena_new(a, double, net->max_len * net->H);
-    if (!l->K)
+    const size_t len = net->max_len, H = net->H;
+    l->K = arena_new(a, double, len *H);
+    l->K_err = arena_new(a, double, len *H);
+    if (!l->K || !l->K_err)
         return STET_ENOMEM;
+    const s4_space space = {model_value(m, first + S4_A),
+                            model_value(m, first + S4_W),
+                            model_value(m, first + S4_P),
+                            model_value(m, first + S4_B),
+                            model_value(m, first + S4_C),
+                            model_value(m, first + S4_LOG_DT),
+                            H,
+                            (size_t)((const s4_cfg *)m->cfg)->state / 2};
     arena scratch = {0};
     tape t;
     tape_init(&t, &scratch, NULL, false);
@@ -45,14 +56,20 @@ static stet_status read_kernel(const model *m, int first, const s4_net64 *net, s
     stet_status st = model_nodes(m, &t, NULL, &p);
     node **w = st == STET_OK ? p + first : NULL;
     const node *k = st == STET_OK ? op_s4_kernel(&t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C],
-                                                 w[S4_LOG_DT], net->max_len)
+                                                 w[S4_LOG_DT], len)
                                   : NULL;
     if (st == STET_OK)
         st = tape_status(&t);
-    for (size_t h = 0; st == STET_OK && h < net->H; h++)
-        for (size_t i = 0; i < net->max_len; i++)
-            l->K[i * net->H + h] = (double)k->value[h * net->max_len + i] +
-                                   (i ? 0 : (double)model_value(m, first + S4_D)[h]);
+    for (size_t h = 0; st == STET_OK && h < H; h++) {
+        double at, step;
+        s4_kernel_error(&space, h, len, &at, &step);
+        for (size_t i = 0; i < len; i++) {
+            const double x = (double)k->value[h * len + i];
+            l->K[i * H + h] = x + (i ? 0 : (double)model_value(m, first + S4_D)[h]);
+            l->K_err[i * H + h] =
+                (4 * (at + (double)i * step) + 3 * s4_float32.unit * fabs(x)) * (1 + S4_OUTWARD);
+        }
+    }
     arena_deinit(&scratch);
     return st;
 }

@@ -13,9 +13,9 @@
  * and transposes them. Where sigma' may be so small that this says less than the norm's box does,
  * the box is taken, and the way back ends there for that position. Rounding is an error at each
  * station, felt as often as the margin feels the station. These errors are those of sums in float32
- * of any order, with a little room in which our own rounding in double, 2^29 times finer, is lost;
- * but of convolutions by block transforms, which are measured to be right to 2e-7 |K|_2 |u|_2, ten
- * times that is assumed (docs/certificates.md). */
+ * of any order, with a little room in which our own rounding in double, 2^29 times finer, is lost.
+ * K itself is the end of a long recurrence: what that may get wrong is K_err (cert_s4_kernel.c).
+ * Every such term is a lemma of docs/numerics.md. */
 #ifndef CERTIFY_CERT_S4_H
 #define CERTIFY_CERT_S4_H
 
@@ -25,7 +25,9 @@
 /* Weights in double. */
 typedef struct s4_layer64 {
     double *K;      /* (max_len, H) */
+    double *K_err;  /* (max_len, H) how far another float32 evaluation may be from K; NULL: 0 */
     double *K_norm; /* (max_len, H) length of the first lags of a channel's kernel, l + 1 of them */
+    double *K_off;  /* (max_len, H) the same of K_err */
     double *mix, *mix_t;  /* (2H, H), (H, 2H) */
     double *abs, *abs_t;  /* their absolute values */
     double *mix_b;        /* (2H) */
@@ -42,10 +44,9 @@ typedef struct s4_net64 {
 /* Everything that follows from K, mix and enc_t. */
 stet_status s4_net64_finish(s4_net64 *net, arena *a);
 
-/* unit: of an operation; act: relative, of GELU and sigmoid; conv: of a convolution. All 0: real
- * arithmetic. */
+/* unit: of an operation; act: relative, of GELU and sigmoid. All 0: real arithmetic. */
 typedef struct s4_rounding {
-    double unit, act, conv;
+    double unit, act;
     bool plain; /* only the steps that the golden vectors know */
 } s4_rounding;
 extern const s4_rounding s4_float32, s4_exact;
@@ -120,6 +121,15 @@ void s4_pooled(const s4_text *t, double *clean, s4_range box);
  * mean included. false: the numbers ran away. */
 bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double *loss,
                 double *slack);
+
+/* The parameters of one layer's state space, as the model stores them, and H, states. */
+typedef struct s4_space {
+    const float *log_a, *w, *p, *b, *c, *log_dt;
+    size_t H, states;
+} s4_space;
+/* How far K_l of channel h, before D is added, may be from the real one if the recurrence runs in
+ * double, for lags 0 .. len - 1: *at + l * *step. INFINITY where nothing is known. */
+void s4_kernel_error(const s4_space *s, size_t h, size_t len, double *at, double *step);
 
 /* y (n, H) = K * u on the middles and |K| * rad on the radii; `back` runs against time. */
 void s4_convolve(const s4_layer64 *l, size_t n, size_t H, bool back, s4_range u, s4_range y);

@@ -9,7 +9,7 @@
 #include "tensor/ops.h"
 
 /* Activations are within 2 ulp (tensor/vmath.h), relatively 2^-22; twice that leaves room. */
-const s4_rounding s4_float32 = {.unit = 0x1p-24, .act = 0x1p-21, .conv = 2e-6};
+const s4_rounding s4_float32 = {.unit = 0x1p-24, .act = 0x1p-21};
 const s4_rounding s4_exact = {.plain = true};
 
 static const double largest = 1e16; /* beyond it the squares in a norm might overflow float32 */
@@ -35,18 +35,21 @@ static stet_status finish_layer(const s4_net64 *net, s4_layer64 *l, arena *a)
 {
     const size_t H = net->H;
     l->K_norm = arena_new(a, double, net->max_len *H);
+    l->K_off = arena_znew(a, double, net->max_len *H);
     l->mix_t = arena_new(a, double, 2 * H * H);
     l->abs = arena_new(a, double, 2 * H * H);
     l->abs_t = arena_new(a, double, 2 * H * H);
     l->row = arena_new(a, double, 2 * H);
     l->col = arena_new(a, double, H);
-    if (!l->K_norm || !l->mix_t || !l->abs || !l->abs_t || !l->row || !l->col)
+    if (!l->K_norm || !l->K_off || !l->mix_t || !l->abs || !l->abs_t || !l->row || !l->col)
         return STET_ENOMEM;
     for (size_t h = 0; h < H; h++) {
-        double sum = 0;
+        double sum = 0, off = 0;
         for (size_t i = 0; i < net->max_len; i++) {
             sum += l->K[i * H + h] * l->K[i * H + h];
             l->K_norm[i * H + h] = sqrt(sum) * (1 + S4_OUTWARD);
+            off += l->K_err ? l->K_err[i * H + h] * l->K_err[i * H + h] : 0;
+            l->K_off[i * H + h] = sqrt(off) * (1 + S4_OUTWARD);
         }
     }
     for (size_t i = 0; i < 2 * H; i++)
@@ -176,12 +179,33 @@ static void encode(s4_text *t, const double *vectors)
     }
 }
 
+enum { BLOCK = 64 }; /* words that are transformed together (tensor/cpu/block_fft.h) */
+
+/* Rounding of a convolution of n terms, relative to |K| |u|: in any order, or, of longer texts, also
+ * by transforms of blocks (docs/numerics.md, lemma 6). */
+static double conv_error(const s4_rounding *r, size_t n)
+{
+    enum { TRANSFORMS = 180, EACH_BLOCK = 6 };
+    const size_t by_blocks = TRANSFORMS + EACH_BLOCK * ((n + BLOCK - 1) / BLOCK);
+    return gamma_of(r, 3 + (n <= S4_DIRECT_MAX || n > by_blocks ? n : by_blocks));
+}
+
+/* Lags that enter a text's convolution, if only with weight 0: a whole last block. */
+static size_t lags_of(const s4_text *t)
+{
+    const size_t whole = (t->n + BLOCK - 1) / BLOCK * BLOCK;
+    if (t->n <= S4_DIRECT_MAX)
+        return t->n;
+    return whole < t->net->max_len ? whole : t->net->max_len;
+}
+
 /* y and its GELU: clean ones in s->y and g, boxes in box_y and box_g. */
 static void convolution(s4_text *t, s4_station *s, const s4_layer64 *l, double *g, s4_range box_g)
 {
     const size_t n = t->n, H = t->net->H;
     const s4_rounding *r = &t->rounding;
-    const double conv = n <= S4_DIRECT_MAX ? gamma_of(r, n + 3) : r->conv + gamma_of(r, 4);
+    const double conv = conv_error(r, n);
+    const size_t last = (lags_of(t) - 1) * H;
     s4_convolve(l, n, H, false, t->out, s->box_y);
     double *zero = box_g.mid; /* not needed yet */
     memset(zero, 0, n * H * sizeof *zero);
@@ -190,7 +214,8 @@ static void convolution(s4_text *t, s4_station *s, const s4_layer64 *l, double *
         double sum = 0;
         for (size_t p = 0; p < n; p++)
             sum += range_mag(t->out, p * H + h) * range_mag(t->out, p * H + h);
-        s->e_y[h] = conv * (l->K_norm[(n - 1) * H + h] * sqrt(sum) + S4_TINY);
+        s->e_y[h] = (conv * l->K_norm[last + h] + (1 + conv) * l->K_off[last + h]) * sqrt(sum) +
+                    conv * S4_TINY;
     }
     for (size_t i = 0; i < n * H; i++) {
         s->box_y.rad[i] = (s->box_y.rad[i] + s->e_y[i % H]) * (1 + S4_OUTWARD);
@@ -351,7 +376,8 @@ static stet_status check_size(const double *x, size_t n)
     for (size_t i = 0; i < n; i++)
         if (!(fabs(x[i]) < largest)) /* so is a NaN */
             return error_set(STET_EFORMAT,
-                             "the model's numbers are not finite or overflow float32");
+                             "the model's numbers are not finite, overflow float32, or cancel so "
+                             "far that nothing is known of them");
     return STET_OK;
 }
 

@@ -1,5 +1,4 @@
-/* verify/ver_s4.c - ranges of S4, each station by its definition. What convolutions by block
- * transforms may get wrong is not proved: CONV is ten times what is measured. */
+/* verify/ver_s4.c - ranges of S4, each station by its definition. Rounding: docs/numerics.md. */
 #include "verify/ver_s4.h"
 
 #include <complex.h>
@@ -7,18 +6,49 @@
 
 #include "verify/ver_activation.h"
 
-static const double UNIT = 0x1p-24, ACT = 0x1p-22, CONV = 2e-6, NORM_EPS = 1e-5;
+static const double UNIT = 0x1p-24, ACT = 0x1p-22, NORM_EPS = 1e-5;
 static const double OVERFLOWS = 1e16; /* squares of such numbers are summed in float32 */
-enum { DIRECT = 96 };                 /* longer texts are convolved by transforms */
+enum { DIRECT = 96, BLOCK = 64 };     /* longer texts are convolved by transforms of blocks */
 
 /* ---- kernels ------------------------------------------------------------------------------ */
 
+/* How wrong any evaluation of the recurrence below in double may be about K_l, before d is added: *at +
+ * l * *step. The step is the Cayley transform of a matrix whose Hermitian part is not positive, so it
+ * lengthens no error; every step adds its own roundings, relative to |z|, and |z| does not grow. */
+static void kernel_error(const ver_s4 *s, size_t h, size_t states, size_t len, double *at,
+                         double *step)
+{
+    const double u = 0x1p-53, delta = 2 / exp((double)s->log_dt[h]);
+    double rho = 0, bb = 0, cc = 0, db = 0, qq = 0;
+    for (size_t i = h * states; i < (h + 1) * states; i++) {
+        const double re = delta + exp((double)s->log_a[i]), im = s->w[i];
+        const double d2 = re > 1e-100 && re < 1e100 ? 1 / (re * re + im * im) : NAN;
+        const double p2 = pow(s->p[2 * i], 2) + pow(s->p[2 * i + 1], 2);
+        const double b2 = pow(s->b[2 * i], 2) + pow(s->b[2 * i + 1], 2);
+        cc += pow(s->c[2 * i], 2) + pow(s->c[2 * i + 1], 2);
+        rho += 2 * p2 * re * d2;
+        bb += b2;
+        db += b2 * d2;
+        qq += p2 * d2;
+    }
+    const double gain = 2 / (1 + rho), count = 4.0 * (double)states + 128;
+    const double z = 2 * sqrt(db) + 2 * gain * qq * sqrt(bb);
+    const double local = u * (128 + count * 2 * delta * gain * qq);
+    *at = 2.02 * sqrt(cc) * z * 2 * count * u + VER_TINY;
+    *step = 2.02 * sqrt(cc) * z * local;
+    if (!((double)len * local < 0x1p-10))
+        *at = NAN;
+}
+
 /* K_l = 2 Re(C . z_l), z_0 = Bbar, z_{l+1} = Abar z_l for one channel, d added at lag 0. The
  * bilinear step is R^-1 (2 delta - R) with R = delta - A, and R^-1 by Woodbury. NaN where R is so
- * large that the program's square of it might overflow. */
+ * large that the program's square of it might overflow. off: how far the program's K, in float, may be
+ * from this one: both recurrences have their error, and what was there before d was rounded. */
 static void kernel(const ver_s4 *s, size_t h, size_t states, size_t H, size_t len,
-                   double complex *z, double *K)
+                   double complex *z, double *K, double *off)
 {
+    double error, step;
+    kernel_error(s, h, states, len, &error, &step);
     const double delta = 2 / exp((double)s->log_dt[h]);
     const float *p = s->p + 2 * h * states, *b = s->b + 2 * h * states, *c = s->c + 2 * h * states;
     double complex *dh = z + states; /* 1 / (delta - Lambda) */
@@ -42,21 +72,24 @@ static void kernel(const ver_s4 *s, size_t h, size_t states, size_t H, size_t le
             k += 2 * creal((c[2 * i] + I * (double)c[2 * i + 1]) * z[i]);
         }
         K[l * H + h] = k + (l == 0 ? (double)s->d[h] : 0);
+        off[l * H + h] = 2 * (error + (double)l * step) + UNIT * fabs(k) * (1 + 0x1p-20);
     }
 }
 
-/* Once for the model: (layers, max_len, H). */
+/* Once for the model: K (layers, max_len, H), then off, the same. */
 static stet_status make_kernels(ver_work *w)
 {
     const ver_model *m = w->m;
     const size_t H = m->channels;
-    double *K = arena_new(&w->keep, double, m->layers * m->max_len * H);
+    const size_t all = m->layers * m->max_len * H;
+    double *K = arena_new(&w->keep, double, 2 * all);
     double complex *z = arena_new(&w->keep, double complex, 2 * m->states);
     if (!K || !z)
         return STET_ENOMEM;
     for (size_t l = 0; l < m->layers; l++)
         for (size_t h = 0; h < H; h++)
-            kernel(&m->s4[l], h, m->states, H, m->max_len, z, K + l * m->max_len * H);
+            kernel(&m->s4[l], h, m->states, H, m->max_len, z, K + l * m->max_len * H,
+                   K + all + l * m->max_len * H);
     w->kept = K;
     return STET_OK;
 }
@@ -92,6 +125,7 @@ static stet_status alloc(ver_work *w, s4_state *s)
     for (size_t k = 0; ok && k < m->layers; k++) {
         s4_layer *l = &s->layer[k];
         *l = (s4_layer){.p = &m->s4[k], .K = (const double *)w->kept + k * m->max_len * H};
+        l->K_off = l->K + m->layers * m->max_len * H;
         double **const parts[] = {&l->y,   &l->a,   &l->b,   &l->centred, &l->norm, &l->e_y,
                                   &l->e_g, &l->e_a, &l->e_b, &l->e_r,     &l->e_out};
         iv **const boxes[] = {&l->box_y, &l->box_b, &l->box_centred, &l->box_sigma};
@@ -138,18 +172,37 @@ static void encode(ver_work *w, s4_state *s)
         }
 }
 
+/* Roundings of a convolution of n terms in any order, and of longer texts also by transforms. */
+static size_t roundings(size_t n)
+{
+    const size_t by_blocks = 180 + 6 * ((n + BLOCK - 1) / BLOCK);
+    return n <= DIRECT || n > by_blocks ? n : by_blocks;
+}
+
+/* Lags that the program may touch: of longer texts whole blocks. */
+static size_t lags(const ver_work *w)
+{
+    const size_t whole = (w->t->n + BLOCK - 1) / BLOCK * BLOCK;
+    if (w->t->n <= DIRECT)
+        return w->t->n;
+    return whole < w->m->max_len ? whole : w->m->max_len;
+}
+
 /* y and, after it, the range of its GELU in s->lam (scratch). */
 static void convolve(ver_work *w, s4_state *s, s4_layer *l)
 {
     const size_t n = w->t->n, H = w->m->channels;
-    const double g = (n <= DIRECT ? ver_gamma32(n + 2) : CONV + 2 * UNIT) + 2 * UNIT;
+    const double g = ver_gamma32(roundings(n) + 2) + 2 * UNIT;
     for (size_t h = 0; h < H; h++) {
-        double kk = 0, uu = 0;
-        for (size_t p = 0; p < n; p++) {
-            kk += l->K[p * H + h] * l->K[p * H + h];
-            uu += iv_mag(s->box[p * H + h]) * iv_mag(s->box[p * H + h]);
+        double kk = 0, off = 0, uu = 0;
+        for (size_t i = 0; i < lags(w); i++) {
+            kk += l->K[i * H + h] * l->K[i * H + h];
+            off += l->K_off[i * H + h] * l->K_off[i * H + h];
         }
-        const double e = g * ((sqrt(kk) + VER_TINY) * sqrt(uu) + VER_TINY) * (1 + VER_OURS);
+        for (size_t p = 0; p < n; p++)
+            uu += iv_mag(s->box[p * H + h]) * iv_mag(s->box[p * H + h]);
+        const double wrong = g * (sqrt(kk) + VER_TINY) + (1 + g) * sqrt(off);
+        const double e = (wrong * sqrt(uu) + g * VER_TINY) * (1 + VER_OURS);
         for (size_t t = 0; t < n; t++) {
             double y = 0, mid = 0, rad = 0;
             for (size_t i = 0; i <= t; i++) {

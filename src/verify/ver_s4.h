@@ -15,7 +15,7 @@ static const double VER_OURS = 0x1p-40; /* relative, of a few operations in doub
 /* A layer of the open text; (n, H) each unless said. */
 typedef struct s4_layer {
     const ver_s4 *p;
-    const double *K;                             /* (max_len, H) */
+    const double *K, *K_off;                     /* (max_len, H) */
     double *y, *a, *b, *centred, *norm;          /* clean */
     double *sigma;                               /* (n) clean */
     iv *box_y, *box_b, *box_centred, *box_sigma; /* box_sigma (n) */
