@@ -51,6 +51,8 @@ typedef struct stet_sets {
 STET_API stet_status stet_sets_load(const char *path, stet_sets *out);
 STET_API void stet_sets_free(stet_sets *s); /* both; {0} is fine */
 STET_API uint64_t stet_sets_fingerprint(const stet_sets *s);
+/* SHA-256 of the sets as text (docs/formats.md): the same relation gives the same digits. */
+STET_API void stet_sets_sha256(const stet_sets *s, char out[65]);
 /* Add every substitute (of sets of words: every word) to a vocabulary in the making. */
 STET_API stet_status stet_sets_count(const stet_sets *s, stet_counter *c);
 

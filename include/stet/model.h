@@ -63,6 +63,13 @@ STET_API size_t stet_model_max_len(const stet_model *m);
 STET_API size_t stet_model_parameters(const stet_model *m);
 STET_API uint64_t stet_model_fingerprint(const stet_model *m);
 
+/* All that the answers depend on, each part as a SHA-256 in hexadecimal (docs/formats.md says of
+ * what): kind, settings, classes, sizes and tokeniser; parameters and vectors; the words. */
+typedef struct stet_identity {
+    char config[65], weights[65], vocabulary[65];
+} stet_identity;
+STET_API stet_status stet_model_identity(const stet_model *m, stet_identity *out);
+
 /* Word ids as the model reads a text; at most max_len of them, at least one. `ids` has room for max_len. */
 STET_API stet_status stet_model_read(const stet_model *m, const char *text, size_t len,
                                      uint32_t *ids, size_t *n);

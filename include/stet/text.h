@@ -70,6 +70,8 @@ STET_API size_t stet_dataset_classes(const stet_dataset *d);
 STET_API const char *stet_dataset_class_name(const stet_dataset *d, size_t c);
 STET_API size_t stet_dataset_skipped(const stet_dataset *d); /* bad lines left out */
 STET_API uint64_t stet_dataset_fingerprint(const stet_dataset *d);
+/* SHA-256 of the texts and their classes' numbers: "LABEL<TAB>BYTES<LF>text<LF>" for each. */
+STET_API void stet_dataset_sha256(const stet_dataset *d, char out[65]);
 /* Write in a format told by the name (.tsv, .csv, .jsonl, then .gz/.xz/.zst); atomic. */
 STET_API stet_status stet_dataset_save(const stet_dataset *d, const char *path);
 STET_API void stet_dataset_free(stet_dataset *d);

@@ -36,7 +36,7 @@ typedef struct stet_verify_options {
     stet_verify_match *match;   /* NULL: words and sets are taken as stated */
     stet_verify_failed *failed; /* NULL: only counted */
     void *user;
-    const char *synonyms_fingerprint; /* 16 digits that the file must state; NULL: any */
+    const char *data_sha256, *sets_sha256; /* that the file must state; NULL: any */
 } stet_verify_options;
 
 typedef struct stet_verify_result {

@@ -63,8 +63,6 @@ static void put_claims(buf *b, const stet_certifier *c, const cert_proof *p)
             continue;
         buf_printf(b, "%s{\"other\":%zu,\"bound\":", first ? "" : ",", k);
         put_real(b, claim->bound);
-        buf_str(b, ",\"slack\":");
-        put_real(b, claim->slack);
         buf_printf(b, ",\"method\":\"%s\"", c->shared->family->methods[claim->method]);
         if (claim->witness) {
             buf_str(b, ",\"witness\":");
@@ -180,17 +178,22 @@ stet_status cert_file_header(const stet_certify_args *a, size_t texts, buf *b)
     const size_t from = b->n;
     size_t len;
     const char *name = path_last(a->model_name ? a->model_name : "", &len);
-    buf_str(b, "{\"stet_certificates\":1,\"model\":");
-    buf_json_string(b, name, len);
+    stet_identity is;
+    char data[SHA256_HEX], sets[SHA256_HEX];
+    TRY(stet_model_identity(a->model, &is));
+    stet_dataset_sha256(a->data, data);
+    stet_sets_sha256(a->sets, sets);
     buf_printf(b,
-               ",\"kind\":\"%s\",\"model_fingerprint\":\"%016" PRIx64
-               "\",\"synonyms_fingerprint\":\"%016" PRIx64 "\",\"arithmetic\":\"float32\"",
-               stet_model_kind(a->model), stet_model_fingerprint(a->model),
-               stet_sets_fingerprint(a->sets));
-    buf_printf(b, ",\"method\":\"%s\"", a->how.method ? a->how.method : "auto");
+               "{\"stet_certificates\":2,\"kind\":\"%s\",\"sha256\":{\"config\":\"%s\",\"weights\":"
+               "\"%s\",\"vocabulary\":\"%s\",\"data\":\"%s\",\"sets\":\"%s\"}",
+               stet_model_kind(a->model), is.config, is.weights, is.vocabulary, data, sets);
+    buf_str(b, ",\"arithmetic\":{\"type\":\"float32\",\"order\":\"any\",\"fused\":\"any\"}");
     put_budget(b, a->how.budget);
-    buf_printf(b, ",\"complete\":%s,\"refine\":%zu,\"texts\":%zu",
-               a->how.complete ? "true" : "false", a->how.refine, texts);
+    buf_printf(b, ",\"texts\":%zu,\"note\":{\"model\":", texts);
+    buf_json_string(b, name, len);
+    buf_printf(b, ",\"method\":\"%s\",\"complete\":%s,\"refine\":%zu}",
+               a->how.method ? a->how.method : "auto", a->how.complete ? "true" : "false",
+               a->how.refine);
     put_sum(b, from);
     return buf_status(b);
 }

@@ -1,5 +1,4 @@
 /* cli/cmd_verify.c - stet verify: derive every claim of a certificate file anew. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "cli/commands.h"
@@ -9,7 +8,8 @@
 typedef struct verify_cfg {
     cli_common common;
     const char *model, *data, *label, *text, *synonyms;
-    bool skip_bad;
+    int64_t require;
+    bool skip_bad, expect_certified;
 } verify_cfg;
 
 static const stet_opt opts[] = {
@@ -18,12 +18,17 @@ static const stet_opt opts[] = {
     STET_OPT_STR("data", verify_cfg, data, NULL, "FILE",
                  "the texts: words and labels must be theirs"),
     STET_OPT_STR("synonyms", verify_cfg, synonyms, NULL, "SET",
-                 "the sets: substitutes must be theirs (with --data; alone, only the fingerprint "
-                 "is compared)"),
+                 "the sets: substitutes must be theirs (with --data; alone, only their SHA-256 is "
+                 "compared)"),
     STET_OPT_STR("label", verify_cfg, label, NULL, "COLUMN", "column or field of the label"),
     STET_OPT_STR("text", verify_cfg, text, NULL, "COLUMN,...", "columns or fields of the text"),
     STET_OPT_FLAG("skip-bad", verify_cfg, skip_bad,
                   "leave out bad lines of the data, as the certifier did"),
+    STET_OPT_TOPIC("What is expected"),
+    STET_OPT_INT("require", verify_cfg, require, "0", 0, INT64_MAX, "N",
+                 "exit with 4 if fewer than N texts are certified"),
+    STET_OPT_FLAG("expect-certified", verify_cfg, expect_certified,
+                  "exit with 4 unless there are texts and all of them are certified"),
     CLI_COMMON_OPTS(verify_cfg),
     STET_OPT_END,
 };
@@ -39,7 +44,7 @@ typedef struct source {
     stet_tokens tokens;
     stet_choices choices;
     char problem[160];
-    char fingerprint[17];
+    char data_sha256[65], sets_sha256[65];
 } source;
 
 static stet_status source_open(source *s)
@@ -55,9 +60,10 @@ static stet_status source_open(source *s)
                            s->model, &s->data);
     if (st == STET_OK && s->cfg->synonyms)
         st = stet_sets_load(s->cfg->synonyms, &s->sets);
+    if (st == STET_OK && s->cfg->data)
+        stet_dataset_sha256(s->data, s->data_sha256);
     if (st == STET_OK && s->cfg->synonyms)
-        snprintf(s->fingerprint, sizeof s->fingerprint, "%016" PRIx64,
-                 stet_sets_fingerprint(&s->sets));
+        stet_sets_sha256(&s->sets, s->sets_sha256);
     return st;
 }
 
@@ -179,7 +185,8 @@ static stet_status run(void *config, const stet_rest *rest)
             .match = cfg->data ? match_job : NULL,
             .failed = failed,
             .user = &j,
-            .synonyms_fingerprint = cfg->synonyms ? j.from.fingerprint : NULL,
+            .data_sha256 = cfg->data ? j.from.data_sha256 : NULL,
+            .sets_sha256 = cfg->synonyms ? j.from.sets_sha256 : NULL,
         };
         st = stet_verify_file(rest->v[0], cfg->model, &how, &r);
     }
@@ -187,6 +194,13 @@ static stet_status run(void *config, const stet_rest *rest)
         st = print_json(cfg, &r, j.lines);
     else if (st == STET_OK)
         print_text(&r);
+    if (st == STET_OK && r.texts == 0 && r.failed == 0 && !cfg->expect_certified)
+        cli_note("warning: %s is about no text at all", rest->v[0]);
+    if (st == STET_OK && (int64_t)r.certified < cfg->require)
+        cli_require_failed("%zu texts are certified, fewer than the required %lld", r.certified,
+                           (long long)cfg->require);
+    else if (st == STET_OK && cfg->expect_certified && (r.texts == 0 || r.certified < r.texts))
+        cli_require_failed("%zu of %zu texts are certified, not all", r.certified, r.texts);
     if (st == STET_OK && r.failed)
         st = cli_fail(STET_EFORMAT, "%s: %zu line%s not hold", rest->v[0], r.failed,
                       r.failed == 1 ? " does" : "s do");
@@ -207,7 +221,8 @@ const cli_command cmd_verify = {
                "their source as well.",
     .examples =
         "  stet verify cert.jsonl --model runs/cnn\n"
-        "  stet verify cert.jsonl --model runs/cnn --data test.tsv.xz --synonyms jia.subst\n",
+        "  stet verify cert.jsonl --model runs/cnn --data test.tsv.xz --synonyms jia.subst\n"
+        "  stet verify cert.jsonl --model runs/cnn --require 700\n",
     .opts = opts,
     .cfg_size = sizeof(verify_cfg),
     .min_args = 1,

@@ -1,11 +1,13 @@
 /* lexicon/sets.c - sets of words and sets of texts behind one name (stet/choices.h). */
 #include "lexicon/sets.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/sha256.h"
 #include "lexicon/subst.h"
 
 /* ---- loading ------------------------------------------------------------------------------ */
@@ -43,6 +45,53 @@ void stet_sets_free(stet_sets *s)
 uint64_t stet_sets_fingerprint(const stet_sets *s)
 {
     return s->words ? stet_subst_fingerprint(s->words) : stet_subst_texts_fingerprint(s->texts);
+}
+
+static void hash_text(sha256 *h, const char *text, char end)
+{
+    sha256_add(h, text, strlen(text));
+    sha256_add(h, &end, 1);
+}
+
+/* WORD<TAB>SUBSTITUTE<LF>..., in the order of the sets. */
+static void hash_words(sha256 *h, const stet_subst *s)
+{
+    for (uint32_t w = 0; w < stet_subst_words(s); w++) {
+        size_t n;
+        const uint32_t *sub = stet_subst_of(s, w, &n);
+        for (size_t k = 0; k < n; k++) {
+            hash_text(h, stet_subst_word(s, w), '\t');
+            hash_text(h, stet_subst_word(s, sub[k]), '\n');
+        }
+    }
+}
+
+/* TEXT<TAB>POSITION<TAB>SUBSTITUTE<LF>... */
+static void hash_texts(sha256 *h, const stet_subst_texts *s)
+{
+    for (size_t i = 0; i < stet_subst_texts_count(s); i++)
+        for (size_t p = 0; p < stet_subst_texts_positions(s, i); p++) {
+            size_t n;
+            const char *const *sub = stet_subst_texts_at(s, i, p, &n);
+            for (size_t k = 0; k < n; k++) {
+                char at[32];
+                snprintf(at, sizeof at, "%zu", p);
+                hash_text(h, stet_subst_texts_text(s, i).data, '\t');
+                hash_text(h, at, '\t');
+                hash_text(h, sub[k], '\n');
+            }
+        }
+}
+
+void stet_sets_sha256(const stet_sets *s, char out[65])
+{
+    sha256 h;
+    sha256_init(&h);
+    if (s->words)
+        hash_words(&h, s->words);
+    else
+        hash_texts(&h, s->texts);
+    sha256_hex(&h, out);
 }
 
 stet_status stet_sets_count(const stet_sets *s, stet_counter *c)

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/sha256.h"
 #include "text/utf8.h"
 
 enum { PIECE_BYTES = 1 << 20 };
@@ -172,6 +173,21 @@ uint64_t stet_dataset_fingerprint(const stet_dataset *d)
     for (uint32_t c = 0; c < d->classes.n; c++)
         h = hash_bytes(strmap_text(&d->classes, c), strmap_len(&d->classes, c), h);
     return h;
+}
+
+void stet_dataset_sha256(const stet_dataset *d, char out[65])
+{
+    sha256 h;
+    sha256_init(&h);
+    for (size_t i = 0; i < d->n; i++) {
+        const stet_str text = stet_dataset_text(d, i);
+        char head[64];
+        const int n = snprintf(head, sizeof head, "%d\t%zu\n", stet_dataset_label(d, i), text.len);
+        sha256_add(&h, head, (size_t)n);
+        sha256_add(&h, text.data, text.len);
+        sha256_add(&h, "\n", 1);
+    }
+    sha256_hex(&h, out);
 }
 
 void stet_dataset_free(stet_dataset *d)

@@ -131,14 +131,13 @@ static stet_status check_edits(ver_work *w, const ver_line *l, size_t needed, ar
 static stet_status check_claim(ver_work *w, int label, const json_t *claim, bool *seen,
                                stet_verify_result *r)
 {
-    static const char *const keys[] = {"other", "bound", "slack", "method", "witness", NULL};
+    static const char *const keys[] = {"other", "bound", "method", "witness", NULL};
     const char *method;
     int64_t other;
-    double bound, slack, own;
+    double bound, own;
     TRY(json_get_int(claim, "claim", "other", 0, (int64_t)w->m->classes - 1, &other));
     TRY(ver_only_keys(claim, "claim", keys));
     TRY(json_get_real(claim, "claim", "bound", &bound));
-    TRY(json_get_real(claim, "claim", "slack", &slack));
     TRY(json_get_str(claim, "claim", "method", &method));
     const char *const *known = w->m->kind->methods;
     while (*known && strcmp(*known, method) != 0)
@@ -148,8 +147,8 @@ static stet_status check_claim(ver_work *w, int label, const json_t *claim, bool
     if (other == label || seen[other])
         return error_set(STET_EFORMAT, "claim: class %d a second time, or the label itself",
                          (int)other);
-    if (!(bound > 0) || !(slack >= 0 && slack < INFINITY))
-        return error_set(STET_EFORMAT, "claim: expected a bound above 0 and a slack of at least 0");
+    if (!(bound > 0))
+        return error_set(STET_EFORMAT, "claim: expected a bound above 0");
     seen[other] = true;
     TRY(w->m->kind->bound(w, label, (int)other, method, json_object_get(claim, "witness"), &own));
     if (!(own > 0) || !(own >= bound - tolerance(bound)))
@@ -223,9 +222,11 @@ static stet_status check_leaf(ver_work *w, const part *p, const json_t *leaf, ar
     if (!start || !word || !unpaid)
         return STET_ENOMEM;
     if (task_of(p, start, word, unpaid, &t)) {
-        if (!claims)
+        if (!claims || json_object_get(leaf, "over_budget"))
             return error_set(STET_EFORMAT, "tree: a part within the budget without claims");
         TRY(check_claims(w, &t, p->line->text.label, claims, a, r));
+    } else if (claims || !json_is_true(json_object_get(leaf, "over_budget"))) {
+        return error_set(STET_EFORMAT, "tree: a part over the budget that does not say so");
     }
     arena_restore(a, mark);
     return STET_OK;
@@ -300,12 +301,28 @@ static stet_status check_proof(ver_work *w, const ver_line *l, arena *a, stet_ve
     return p.out ? check_tree(w, &p, l->tree, a, r) : STET_ENOMEM;
 }
 
+/* "budget" is what the claims are for: 0 where there are none. A text whose claims cover all that the
+ * file asks for is certified, and no other is; a counter-example changes more words than they allow.
+ */
+static stet_status check_budget(const ver_line *l, size_t needed)
+{
+    const size_t budget = l->task.budget;
+    if ((l->claims || l->tree) != (budget > 0))
+        return error_set(STET_EFORMAT, "\"budget\" without claims, or claims for no change");
+    if (l->verdict == VER_CERTIFIED && budget < needed)
+        return error_set(STET_EFORMAT, "certified for %zu changed words only", budget);
+    if (l->verdict != VER_CERTIFIED && budget >= needed)
+        return error_set(STET_EFORMAT, "claims for all that is asked, but not certified");
+    if (l->verdict == VER_BROKEN && json_array_size(l->edits) <= budget)
+        return error_set(STET_EFORMAT, "\"edits\": no more changes than the claims allow");
+    return STET_OK;
+}
+
 stet_status ver_line_check(ver_work *w, const ver_line *l, size_t needed, arena *a,
                            stet_verify_result *r)
 {
     TRY(check_clean(w, l, a));
-    if (l->verdict == VER_CERTIFIED && l->task.budget < needed)
-        return error_set(STET_EFORMAT, "certified for %zu changed words only", l->task.budget);
+    TRY(check_budget(l, needed));
     if (l->claims || l->tree)
         TRY(check_proof(w, l, a, r));
     if (l->verdict == VER_BROKEN)

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "base/strmap.h"
 #include "stet/verify.h"
 
@@ -82,7 +83,7 @@ typedef struct ver_model {
     const float *table; /* (n_words, dim) */
     size_t features;
     const float *fc_w, *fc_b; /* (classes, features), (classes) */
-    uint64_t fingerprint;
+    char sha_config[SHA256_HEX], sha_weights[SHA256_HEX], sha_vocabulary[SHA256_HEX];
     size_t kernels, filters, k[VER_CNN_KERNELS];
     const float *conv_w[VER_CNN_KERNELS], *conv_b[VER_CNN_KERNELS]; /* (filters, dim, k) */
     size_t hidden;

@@ -1,5 +1,5 @@
 /* verify/ver_model.c - the checker's reader of a model folder: config.json, model.safetensors (F32
- * only) and vocab.txt. The order of the tensors below is part of the model's fingerprint. */
+ * only) and vocab.txt. The order of the tensors below is part of the model's identity. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/sha256.h"
 #include "verify/ver_impl.h"
 
 enum { MOST = 1 << 20 }; /* of any size in config.json but the number of words */
@@ -39,6 +40,44 @@ static stet_status open_tensors(reader *r)
     r->cap = r->size / sizeof(float);
     r->block = arena_new(&r->m->mem, float, r->cap + 1);
     return r->block ? STET_OK : STET_ENOMEM;
+}
+
+typedef struct span {
+    json_int_t from, to;
+} span;
+
+static int by_place(const void *a, const void *b)
+{
+    const span *x = a, *y = b;
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    return (x->to > y->to) - (x->to < y->to);
+}
+
+/* Tensors lie one after the other and fill the file: no byte is read twice, none is hidden. */
+static stet_status check_places(reader *r)
+{
+    span *s = arena_new(&r->m->mem, span, json_object_size(r->header) + 1);
+    size_t n = 0;
+    const char *name;
+    json_t *t;
+    if (!s)
+        return STET_ENOMEM;
+    json_object_foreach(r->header, name, t)
+    {
+        const json_t *at = json_object_get(t, "data_offsets");
+        if (strcmp(name, "__metadata__") != 0)
+            s[n++] = (span){json_integer_value(json_array_get(at, 0)),
+                            json_integer_value(json_array_get(at, 1))};
+    }
+    qsort(s, n, sizeof *s, by_place);
+    json_int_t end = 0;
+    for (size_t i = 0; i < n && end >= 0; i++)
+        end = s[i].from == end && s[i].to >= end ? s[i].to : -1;
+    if (end < 0 || (uint64_t)end != r->size)
+        return error_set(STET_EFORMAT, "%s: tensors overlap, or bytes belong to none of them",
+                         r->path);
+    return STET_OK;
 }
 
 static bool has_shape(const json_t *t, const size_t *dim, size_t rank)
@@ -187,11 +226,12 @@ static stet_status read_weights(reader *r, const json_t *config, const char *nam
         return error_set(STET_EFORMAT, "config.json: cannot check a model of kind '%s'", name);
     m->fc_w = TENSOR(r, m->classes, m->features, 0, "fc.weight");
     m->fc_b = TENSOR(r, m->classes, 0, 0, "fc.bias");
-    const size_t n_values = r->used;
     m->table = TENSOR(r, m->n_words, m->dim, 0, "embedding.weight");
     if (r->status == STET_OK) {
-        m->fingerprint = hash_bytes(r->block, n_values * sizeof(float), 0);
-        m->fingerprint = hash_bytes(m->table, m->n_words * m->dim * sizeof(float), m->fingerprint);
+        sha256 h;
+        sha256_init(&h);
+        sha256_add(&h, r->block, r->used * sizeof *r->block);
+        sha256_hex(&h, m->sha_weights);
     }
     return r->status;
 }
@@ -218,11 +258,42 @@ static stet_status read_vocab(ver_model *m, const char *path)
         (m->vocab.n != m->n_words || strmap_find(&m->vocab, "<unk>", 5) != VER_UNK))
         st = error_set(STET_EFORMAT, "%s: expected %zu words, the second one <unk>", path,
                        m->n_words);
-    uint64_t h = m->vocab.n;
-    for (uint32_t i = 0; st == STET_OK && i < m->vocab.n; i++)
-        h = hash_bytes(strmap_text(&m->vocab, i), strmap_len(&m->vocab, i), h);
-    m->fingerprint ^= h;
+    sha256 h;
+    sha256_init(&h);
+    for (uint32_t i = 0; st == STET_OK && i < m->vocab.n; i++) {
+        sha256_add(&h, strmap_text(&m->vocab, i), strmap_len(&m->vocab, i));
+        sha256_add(&h, "\n", 1);
+    }
+    sha256_hex(&h, m->sha_vocabulary);
     return st;
+}
+
+/* The part of config.json that answers depend on: these keys, sorted, without spaces. */
+static stet_status hash_config(const json_t *o, const char *path, ver_model *m)
+{
+    static const char *const keys[] = {"model",   "settings",  "classes", "dim",
+                                       "max_len", "tokenizer", "words"};
+    json_t *part = json_object();
+    bool whole = true;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        whole = json_object_set(part, keys[i], json_object_get(o, keys[i])) == 0 && whole;
+    const size_t failures = mem_failures(); /* jansson may dump a part where memory runs out */
+    char *text =
+        whole ? json_dumps(part, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(part);
+    if (!text || mem_failures() != failures) {
+        mem_free(text);
+        return error_set(whole ? STET_ENOMEM : STET_EFORMAT,
+                         "%s: expected model, settings, "
+                         "classes, dim, max_len, tokenizer and words",
+                         path);
+    }
+    sha256 h;
+    sha256_init(&h);
+    sha256_add(&h, text, strlen(text));
+    sha256_hex(&h, m->sha_config);
+    mem_free(text);
+    return STET_OK;
 }
 
 static stet_status read_config(const json_t *o, const char *path, ver_model *m, const char **kind)
@@ -242,7 +313,7 @@ static stet_status read_config(const json_t *o, const char *path, ver_model *m, 
     m->classes = json_array_size(json_object_get(o, "classes"));
     if (m->classes < 2)
         return error_set(STET_EFORMAT, "%s: expected a list of at least two 'classes'", path);
-    return STET_OK;
+    return hash_config(o, path, m);
 }
 
 stet_status ver_model_load(const char *dir, ver_model *out)
@@ -258,6 +329,8 @@ stet_status ver_model_load(const char *dir, ver_model *out)
         st = read_config(o, config, out, &kind);
     if (st == STET_OK)
         st = open_tensors(&r);
+    if (st == STET_OK)
+        st = check_places(&r);
     if (st == STET_OK)
         st = read_weights(&r, o, kind);
     if (st == STET_OK)

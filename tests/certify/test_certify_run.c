@@ -95,7 +95,8 @@ TEST(the_file_says_what_the_result_says)
             json_t *o = parse(p, (size_t)(end - p));
             check_sum(p, o);
             if (line == 0) {
-                CHECK_STR(json_string_value(json_object_get(o, "model")), "small");
+                CHECK_STR(json_string_value(json_object_get(json_object_get(o, "note"), "model")),
+                          "small");
                 CHECK_EQ(json_integer_value(json_object_get(o, "texts")), TEXTS);
             } else {
                 int v = 0;

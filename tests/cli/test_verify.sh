@@ -37,7 +37,7 @@ for model in cnn bilstm s4; do
     sed 's/"bound":/"bound":1/' cert.jsonl >edited.jsonl
     [ -z "$line" ] || expect 3 "not hold" "$STET" verify edited.jsonl --model $model
     if [ -n "$line" ] && command -v sha256sum >/dev/null; then
-        forge cert.jsonl "$line" 's/"slack"/"slack"/' >same.jsonl
+        forge cert.jsonl "$line" 's/"bound"/"bound"/' >same.jsonl
         cmp -s cert.jsonl same.jsonl || fail "a line forged as it was is another"
         forge cert.jsonl "$line" 's/"bound":/"bound":9/' >forged.jsonl
         expect 3 "not hold" "$STET" verify forged.jsonl --model $model
@@ -52,6 +52,19 @@ head -n 3 cert.jsonl >cut.jsonl
 expect 3 "not hold" "$STET" verify cut.jsonl --model s4
 sed 's/good/fine/' train.tsv >other.tsv
 expect 3 "not hold" "$STET" verify cert.jsonl --model s4 --data other.tsv
+# What is expected of a file, beyond that it holds.
+certified=$("$STET" verify cert.jsonl --model s4 --json | sed 's/.*"certified":\([0-9]*\).*/\1/')
+output "stand" "$STET" verify cert.jsonl --model s4 --require "$certified"
+expect 4 "fewer than the required" "$STET" verify cert.jsonl --model s4 --require 7
+expect 4 "not all" "$STET" verify cert.jsonl --model s4 --require 0 --expect-certified
+forge cert.jsonl 1 's/"texts":6/"texts":0/' | head -n 1 >none.jsonl
+output "0 texts stand" "$STET" verify none.jsonl --model s4
+expect 4 "not all" "$STET" verify none.jsonl --model s4 --expect-certified
+# The configuration is part of what the certificates are about.
+cp -r s4 shorter
+sed 's/"max_len": *[0-9]*/"max_len": 3/' s4/config.json >shorter/config.json
+cmp -s s4/config.json shorter/config.json && fail "config.json is as it was"
+"$STET" verify cert.jsonl --model shorter 2>/dev/null | grep -q '"config"' || fail "another configuration is not noticed"
 expect 2 "--model" "$STET" verify cert.jsonl
 expect 1 "none" "$STET" verify none --model s4
 expect 1 "config.json" "$STET" verify cert.jsonl --model none

@@ -26,7 +26,10 @@ static void pair_open(pair *p, model *m)
 {
     *p = (pair){.m = m};
     CHECK_OK(ver_model_load(test_dir(), &p->v));
-    CHECK_EQ(p->v.fingerprint == stet_model_fingerprint(m), true);
+    stet_identity is;
+    CHECK_OK(stet_model_identity(m, &is));
+    CHECK(strcmp(p->v.sha_config, is.config) == 0 && strcmp(p->v.sha_weights, is.weights) == 0 &&
+          strcmp(p->v.sha_vocabulary, is.vocabulary) == 0);
     p->w.m = &p->v;
 }
 

@@ -60,12 +60,13 @@ static char *with_number(const char *line, size_t at, size_t len, double x, bool
 
 /* Every number, moved up and down. With the old sum each change is noticed. With a fresh one, those
  * that make a line say more than is true, or something else than the model: bounds raised, answers,
- * classes, margins, positions of edits and splits. Not among them: which text of the data it is,
- * the rounding included in a bound, how many steps refined it, and weaker claims. */
+ * classes, margins, budgets, positions of edits and splits. Not among them: which text of the data it
+ * is, and weaker claims. */
 TEST(every_number_changed_by_hand_is_noticed)
 {
     static const char *const truths[] = {"label", "answer", "clean", "other",
                                          "at",    "after",  "texts", "stet_certificates"};
+    static const char *const claimless[] = {"broken", "wrong"};
     file f;
     failures bad;
     size_t numbers = 0, strong = 0;
@@ -88,6 +89,8 @@ TEST(every_number_changed_by_hand_is_noticed)
                 bool must = up && has_key(line, at, "bound");
                 for (size_t k = 0; k < sizeof truths / sizeof *truths; k++)
                     must = must || has_key(line, at, truths[k]);
+                for (size_t k = 0; k < sizeof claimless / sizeof *claimless; k++)
+                    must = must || (has_key(line, at, "budget") && strstr(line, claimless[k]));
                 strong += must;
                 if (failed_lines(&f, NULL, &bad) == 0 && must)
                     test_fail(__FILE__, __LINE__, "fresh sum: line %zu, byte %zu: %s", i + 1, at,
@@ -127,13 +130,24 @@ TEST(what_is_changed_is_named)
     file f;
     make_file(&f);
     expect_failure(&f, 0, "\"kind\":\"cnn\"", "\"kind\":\"s4\"", "\"kind\" is 's4'");
-    expect_failure(&f, 0, "\"model_fingerprint\":\"", "\"model_fingerprint\":\"0",
-                   "model_fingerprint");
-    expect_failure(&f, 0, "float32", "float64", "arithmetic");
+    expect_failure(&f, 0, "\"config\":\"", "\"config\":\"0", "config");
+    expect_failure(&f, 0, "\"weights\":\"", "\"weights\":\"0", "weights");
+    expect_failure(&f, 0, "\"vocabulary\":\"", "\"vocabulary\":\"0", "vocabulary");
+    expect_failure(&f, 0, "\"data\":\"0", "\"data\":\"", "data");
+    expect_failure(&f, 0, "\"sets\":\"0", "\"sets\":\"x", "sets");
+    expect_failure(&f, 0, "\"sets\":\"0", "\"set\":\"0", "unknown key \"set\"");
+    expect_failure(&f, 0, "float32", "float64", "\"type\" is 'float64'");
+    expect_failure(&f, 0, "\"order\":\"any\"", "\"order\":\"one\"", "order");
     expect_failure(&f, 0, "\"budget\":1", "\"budget\":-1", "budget");
     expect_failure(&f, 0, "\"budget\":1", "\"budget\":0", "nothing is proved");
     expect_failure(&f, 0, "\"budget\":1", "\"budget\":2", "certified for 1 changed words only");
-    expect_failure(&f, 0, "\"refine\"", "\"rafine\"", "rafine");
+    expect_failure(&f, 0, "\"note\"", "\"nota\"", "nota");
+    expect_failure(&f, 1, "\"budget\":null", "\"budget\":0", "claims for no change");
+    expect_failure(&f, 4, "\"claims\":[", "\"over_budget\":true,\"claims\":[", "without claims");
+    expect_failure(&f, 5, "\"budget\":0", "\"budget\":7", "without claims");
+    expect_failure(&f, 6, "\"budget\":0", "\"budget\":7", "without claims");
+    expect_failure(&f, 6, "\"budget\":0", "\"budget\":null", "without claims");
+    expect_failure(&f, 1, "\"method\"", "\"slack\":1e308,\"method\"", "unknown key \"slack\"");
     expect_failure(&f, 1, "certified", "broken", "\"edits\"");
     expect_failure(&f, 1, "certified", "wrong", "claims");
     expect_failure(&f, 1, "certified", "sure", "unknown verdict");
@@ -229,7 +243,7 @@ TEST(another_model_is_noticed)
     make_file(&f);
     make_model(0.02, 4);
     CHECK_EQ(failed_lines(&f, NULL, &bad), 1);
-    CHECK(strstr(bad.why, "model_fingerprint"));
+    CHECK(strstr(bad.why, "weights"));
     drop_file(&f);
 }
 
@@ -245,16 +259,23 @@ TEST(texts_are_compared_where_asked)
     make_file(&f);
     write_file(&f, NULL);
     size_t asked = 0;
+    char sets[65], data[65];
+    snprintf(sets, sizeof sets, "%064d", 7);
+    snprintf(data, sizeof data, "%064d", 0);
     stet_verify_options how = {
-        .match = refuse, .user = &asked, .synonyms_fingerprint = "00000000000000aa"};
+        .match = refuse, .user = &asked, .sets_sha256 = sets, .data_sha256 = data};
     stet_verify_result r;
     CHECK_OK(stet_verify_file(path_of("cert.jsonl"), test_dir(), &how, &r));
     CHECK_EQ(asked, TEXTS);
     CHECK_EQ(r.failed, 1);
-    how.synonyms_fingerprint = "00000000000000ab";
-    CHECK_OK(stet_verify_file(path_of("cert.jsonl"), test_dir(), &how, &r));
-    CHECK_EQ(r.failed, 1);
-    CHECK_EQ(r.texts, 0);
+    for (int k = 0; k < 2; k++) {
+        char *const of = k ? sets : data;
+        of[3] = '1';
+        CHECK_OK(stet_verify_file(path_of("cert.jsonl"), test_dir(), &how, &r));
+        CHECK_EQ(r.failed, 1);
+        CHECK_EQ(r.texts, 0);
+        of[3] = '0';
+    }
     drop_file(&f);
 }
 
@@ -277,6 +298,13 @@ TEST(a_bad_model_folder_is_an_error)
         CHECK_FAILS(stet_verify_file(path_of("cert.jsonl"), test_dir(), NULL, &r), STET_EFORMAT,
                     "");
     }
+    char *longer = mem_alloc(size + 4, 1);
+    memcpy(longer, data, size);
+    memset(longer + size, 0, 4);
+    CHECK_OK(file_write_all(path_of("model.safetensors"), longer, size + 4));
+    CHECK_FAILS(stet_verify_file(path_of("cert.jsonl"), test_dir(), NULL, &r), STET_EFORMAT,
+                "belong to none");
+    mem_free(longer);
     float nan = NAN;
     memcpy(data + size - sizeof nan, &nan, sizeof nan);
     CHECK_OK(file_write_all(path_of("model.safetensors"), data, size));

@@ -3,8 +3,6 @@
 #ifndef TESTS_VERIFY_WRITTEN_FILE_H
 #define TESTS_VERIFY_WRITTEN_FILE_H
 
-#include <inttypes.h>
-
 #include "../certify/harness.h"
 #include "base/buf.h"
 #include "base/file.h"
@@ -152,7 +150,7 @@ static bool put_claims(buf *b, int label, const char *method)
         json_t *witness = strcmp(method, "joint") == 0 ? witness_for(label, other) : NULL;
         const double bound = bound_of(label, other, method, witness);
         good = good && bound > 0;
-        buf_printf(b, "%s{\"other\":%d,\"bound\":%.17g,\"slack\":1e-05,\"method\":\"%s\"",
+        buf_printf(b, "%s{\"other\":%d,\"bound\":%.17g,\"method\":\"%s\"",
                    first ? "" : ",", other, bound, method);
         if (witness) {
             char *text = json_dumps(witness, JSON_COMPACT);
@@ -306,11 +304,11 @@ static void make_file(file *f)
     *f = (file){0};
     buf head = {0};
     buf_printf(&head,
-               "{\"stet_certificates\":1,\"model\":\"m\",\"kind\":\"cnn\",\"model_fingerprint\":\"%"
-               "016" PRIx64 "\",\"synonyms_fingerprint\":\"00000000000000aa\",\"arithmetic\":"
-               "\"float32\",\"method\":\"auto\",\"budget\":1,"
-               "\"complete\":false,\"refine\":30,\"texts\":%d",
-               v.fingerprint, TEXTS);
+               "{\"stet_certificates\":2,\"kind\":\"cnn\",\"sha256\":{\"config\":\"%s\",\"weights\":"
+               "\"%s\",\"vocabulary\":\"%s\",\"data\":\"%064d\",\"sets\":\"%064d\"},"
+               "\"arithmetic\":{\"type\":\"float32\",\"order\":\"any\",\"fused\":\"any\"},"
+               "\"budget\":1,\"texts\":%d,\"note\":{\"model\":\"m\",\"method\":\"auto\"}",
+               v.sha_config, v.sha_weights, v.sha_vocabulary, 0, 7, TEXTS);
     keep_line(f, &head);
     rng r = rng_stream(4, STREAM_TEST, 9);
     int word[4];

@@ -1,0 +1,58 @@
+/* model/model_identity.c - what a model is, as three digests. Training settings and other notes of
+ * config.json are no part of it: they change no answer. */
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/sha256.h"
+#include "model/model_impl.h"
+
+static stet_status config_text(const model *m, char **out)
+{
+    char *text;
+    json_t *settings;
+    TRY(stet_opt_json(m->desc->opts, m->cfg, &text));
+    const stet_status st = json_read_text("settings", text, strlen(text), &settings);
+    stet_free(text);
+    TRY(st);
+    json_t *classes = json_array();
+    bool whole = true;
+    for (size_t c = 0; c < m->n_classes; c++)
+        whole = json_array_append_new(classes, json_string(m->class_names[c])) == 0 && whole;
+    json_t *o = json_pack("{s:s, s:o, s:o, s:I, s:I, s:s, s:I}", "model", m->desc->name, "settings",
+                          settings, "classes", classes, "dim", (json_int_t)m->dim, "max_len",
+                          (json_int_t)m->max_len, "tokenizer", stet_tokenizer_name(m->tokenizer),
+                          "words", (json_int_t)m->n_words);
+    const size_t failures = mem_failures(); /* jansson may dump a part where memory runs out */
+    *out = whole ? json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(o);
+    if (*out && mem_failures() == failures)
+        return STET_OK;
+    stet_free(*out);
+    return error_set(STET_ENOMEM, "out of memory for the configuration");
+}
+
+stet_status stet_model_identity(const stet_model *m, stet_identity *out)
+{
+    char *text;
+    sha256 h;
+    TRY(config_text(m, &text));
+    sha256_init(&h);
+    sha256_add(&h, text, strlen(text));
+    sha256_hex(&h, out->config);
+    stet_free(text);
+    sha256_init(&h);
+    for (size_t i = 0; i < m->n_params; i++)
+        sha256_add(&h, model_value(m, (int)i),
+                   shape_count(m->params[i].shape) * sizeof *model_value(m, (int)i));
+    sha256_add(&h, m->table, m->n_words * m->dim * sizeof *m->table);
+    sha256_hex(&h, out->weights);
+    sha256_init(&h);
+    for (uint32_t i = 0; i < m->n_words; i++) {
+        const char *word = stet_vocab_word(m->vocab, i);
+        sha256_add(&h, word, strlen(word));
+        sha256_add(&h, "\n", 1);
+    }
+    sha256_hex(&h, out->vocabulary);
+    return STET_OK;
+}
