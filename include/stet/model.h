@@ -74,7 +74,8 @@ STET_API stet_status stet_model_identity(const stet_model *m, stet_identity *out
 STET_API stet_status stet_model_read(const stet_model *m, const char *text, size_t len,
                                      uint32_t *ids, size_t *n);
 
-/* Class probabilities (K) and the most probable class (the first of equals). Either may be NULL. */
+/* Class probabilities (K) and the most probable class (the first of equals). Either may be NULL.
+ * STET_EFORMAT where the model's numbers overflow. */
 STET_API stet_status stet_model_predict(const stet_model *m, const char *text, size_t len,
                                         float *prob, int *label);
 /* Logits (n_texts, K) of a whole corpus, batched and on all threads. */

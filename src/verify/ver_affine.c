@@ -241,6 +241,32 @@ static void hidden_unit(const ver_read *r, ver_tube *t, size_t step, size_t i, d
     *e = (sum + ver_gamma64(8) * all) * (1 + ver_gamma64(H + r->n + f->symbols + 16));
 }
 
+/* Words that add next to nothing join the box. This makes a bound worse by next to nothing, but what
+ * comes after decides between forms and boxes, and one who decides otherwise ends elsewhere. */
+static void fold_words(const ver_read *r, ver_affine *f)
+{
+    static const double small = 1e-4;
+    const size_t H = r->H;
+    for (size_t p = 0; p < r->n; p++) {
+        const size_t from = (r->t->start[p] + 1) * H, to = r->t->start[p + 1] * H;
+        double largest = 0;
+        for (size_t j = from; j < to; j++)
+            largest = iv_max(largest, iv_max(fabs(f->h[j]), fabs(f->c[j])));
+        if (largest > small)
+            continue;
+        for (size_t i = 0; i < H; i++) {
+            double h = 0, c = 0;
+            for (size_t j = from + i; j < to; j += H) {
+                h = iv_max(h, fabs(f->h[j]));
+                c = iv_max(c, fabs(f->c[j]));
+                f->h[j] = f->c[j] = 0;
+            }
+            f->e_h[i] = ver_up(f->e_h[i] + h);
+            f->e_c[i] = ver_up(f->e_c[i] + c);
+        }
+    }
+}
+
 /* ---- symbols ------------------------------------------------------------------------------ */
 
 /* What a symbol would add if it became a box: its size less its largest entry. */
@@ -265,15 +291,17 @@ static void remove_symbol(ver_affine *f, size_t k, size_t H)
     memmove(f->sym_c + k * H, f->sym_c + f->symbols * H, H * sizeof *f->sym_c);
 }
 
-/* The smallest ones join the box until there is room; then the box becomes symbols, one an entry.
- */
+/* The smallest ones join the box until there is room, and with them all that lose nothing by it; then
+ * the box becomes symbols, one an entry. */
 static void renew_symbols(const ver_read *r, ver_affine *f)
 {
     const size_t H = r->H;
-    while (f->symbols > symbols_kept(r)) {
+    while (f->symbols > 0) {
         size_t least = 0;
         for (size_t k = 1; k < f->symbols; k++)
             least = spread_of(f, k, H) < spread_of(f, least, H) ? k : least;
+        if (f->symbols <= symbols_kept(r) && spread_of(f, least, H) > 0)
+            break;
         remove_symbol(f, least, H);
     }
     for (size_t i = 0; i < 2 * H; i++) {
@@ -303,6 +331,7 @@ void ver_affine_hidden(const ver_read *r, ver_tube *t, size_t step)
     total(r, f, f->h, f->sym_h, H);
     for (size_t i = 0; i < H; i++)
         meet(r, t, i, r->h[(step + 1) * H + i], &t->h[i], f->h, f->sym_h, f->m_h, f->e_h);
+    fold_words(r, f);
     if (t->level == VER_LINEAR)
         renew_symbols(r, f);
 }

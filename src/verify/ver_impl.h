@@ -17,7 +17,7 @@
 
 /* Float32 sums of terms that stay below VER_OVERFLOWS in all do not overflow; what underflow loses,
  * VER_TINY makes up for. */
-static const double VER_OVERFLOWS = 1e30, VER_TINY = 1e-30;
+static const double VER_OVERFLOWS = 0x1p104, VER_TINY = 1e-30;
 
 /* n roundings of relative size u multiply a sum's magnitude by at most this (Higham, lemma 3.1). */
 static inline double ver_gamma(double n, double u)

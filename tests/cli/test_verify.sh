@@ -65,6 +65,27 @@ cp -r s4 shorter
 sed 's/"max_len": *[0-9]*/"max_len": 3/' s4/config.json >shorter/config.json
 cmp -s s4/config.json shorter/config.json && fail "config.json is as it was"
 "$STET" verify cert.jsonl --model shorter 2>/dev/null | grep -q '"config"' || fail "another configuration is not noticed"
+# A model whose numbers overflow says so, whoever asks.
+if command -v python3 >/dev/null; then
+    cp -r cnn huge
+    python3 - huge/model.safetensors <<'END'
+import json, os, struct, sys
+path = sys.argv[1]
+config = os.path.join(os.path.dirname(path), "config.json")
+settings = json.load(open(config))
+settings.pop("files", None)  # digests, if it has them
+json.dump(settings, open(config, "w"))
+data = bytearray(open(path, "rb").read())
+n = struct.unpack("<Q", data[:8])[0]
+for name, t in json.loads(data[8:8 + n]).items():
+    if name in ("convs.0.bias", "fc.weight"):
+        a, b = t["data_offsets"]
+        data[8 + n + a:8 + n + b] = struct.pack("<f", 3e38) * ((b - a) // 4)
+open(path, "wb").write(data)
+END
+    expect 3 "overflow" "$STET" predict huge "a good film"
+    expect 3 "overflow" "$STET" predict huge --json "a good film"
+fi
 expect 2 "--model" "$STET" verify cert.jsonl
 expect 1 "none" "$STET" verify none --model s4
 expect 1 "config.json" "$STET" verify cert.jsonl --model none
