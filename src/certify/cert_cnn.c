@@ -23,13 +23,18 @@ double cnn_gamma(size_t n)
 /* No number of the float32 program exceeds this; far from overflow, so none is infinite or NaN. */
 static const double largest = 0x1p100;
 
+/* D k products and a bias in any order. Views also subtract the word that leaves, of the same size,
+ * hence the factor 3. */
+size_t cnn_roundings(size_t dim, size_t k)
+{
+    return dim * k + 3 * k + 9;
+}
+
 /* How far a window sum of size at most `size` may be from that of the neighbour: from its
- * projections to the real ones (D roundings), and from there to a float32 evaluation: a dot product
- * of length D, k + 1 additions. Views also subtract the word that leaves, of the same size, hence
- * the factor 3. */
+ * projections to the real ones (D roundings), and from there to a float32 evaluation. */
 static double window_error(size_t dim, size_t k, double size)
 {
-    return (cnn_gamma(dim) + cnn_gamma(dim + 3 * k + 9)) * size + 0x1p-120;
+    return (cnn_gamma(dim) + cnn_gamma(cnn_roundings(dim, k))) * size + 0x1p-120;
 }
 
 double cnn_bias_margin(const cnn_work *w, int other)
@@ -249,7 +254,7 @@ static stet_status open_task(void *p, const cert_task *t)
                              w->s->m->n_words);
     arena_restore(&w->mem, (arena_mark){0});
     w->t = t;
-    w->joint->open = false;
+    w->joint->open = w->tight = false;
     w->limited = is_limited(t);
     w->pad = arena_new(&w->mem, real, n);
     w->err = arena_new(&w->mem, double, n);
@@ -280,7 +285,7 @@ stet_status cnn_ibp(cnn_work *w, int other, cert_bound *out)
     return STET_OK;
 }
 
-static stet_status bound(void *p, size_t method, int other, size_t refine, cert_bound *out)
+static stet_status bound_by(cnn_work *p, size_t method, int other, size_t refine, cert_bound *out)
 {
     switch (method) {
     case IBP:
@@ -292,6 +297,17 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
     default:
         return cnn_dual(p, other, refine, out);
     }
+}
+
+/* Where rounding alone is in the way, how large can it be? */
+static stet_status bound(void *p, size_t method, int other, size_t refine, cert_bound *out)
+{
+    cnn_work *w = p;
+    TRY(bound_by(w, method, other, refine, out));
+    if (out->margin > 0 || !(out->margin + out->slack > 0) || w->tight)
+        return STET_OK;
+    TRY(cnn_tighten(w));
+    return bound_by(w, method, other, refine, out);
 }
 
 static struct json_t *witness(const void *p, size_t method, int other)

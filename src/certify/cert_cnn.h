@@ -36,6 +36,7 @@ typedef struct cnn_work {
     arena mem;
     const cert_task *t;
     bool limited; /* the budget is smaller than the number of positions that it concerns */
+    bool tight;   /* err is that of cnn_tighten */
     cnn_ranges r[CNN_MAX_KERNELS];
     real *pad;        /* (features) */
     double *err;      /* (features) */
@@ -59,8 +60,12 @@ static inline const real *cnn_bias(const cnn_work *w, size_t kernel)
     return model_value(w->s->m, (int)(2 * kernel + 1));
 }
 
-/* Relative error of n roundings to nearest in float. */
+/* Relative error of n roundings to nearest in float; roundings of a window sum. */
 double cnn_gamma(size_t n);
+size_t cnn_roundings(size_t dim, size_t k);
+
+/* cert_cnn_tight.c: w->err from the task's own words, where the cheap one is too large. */
+stet_status cnn_tighten(cnn_work *w);
 
 /* cert_cnn_windows.c: w->r, w->lo, w->hi for the task. */
 stet_status cnn_windows(cnn_work *w);

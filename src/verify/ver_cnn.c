@@ -116,7 +116,7 @@ static stet_status open_windows(ver_work *w, size_t kernel)
     cnn_windows *win = &s->w[kernel];
     const size_t k = m->k[kernel];
     win->n = w->t->n < k ? 1 : w->t->n - k + 1; /* short texts go on with zero vectors */
-    win->g = ver_gamma32(m->dim + k + 2) + ver_gamma64(m->dim + k + 8);
+    win->g = ver_gamma32(m->dim * k + 2) + ver_gamma64(m->dim + k + 8); /* in any order */
     win->lo = arena_new(&w->mem, double, win->n * m->filters);
     win->hi = arena_new(&w->mem, double, win->n * m->filters);
     if (!win->lo || !win->hi)

@@ -290,6 +290,50 @@ TEST(the_s4_certifier_can_be_followed)
     follow(&cert_s4, NULL, "s4", s4_deep, 12, 60, 0.05);
 }
 
+/* ---- orders of summation ------------------------------------------------------------------ */
+
+/* A float32 accumulator that starts at the bias and takes products that are each half of its last
+ * place: it takes none. Real arithmetic, and the program, see all of them. */
+TEST(a_sum_that_starts_at_the_bias_is_covered)
+{
+    enum { DIM = 64, K = 5 };
+    static const char *const one_filter[] = {"filters=1", "kernels=5", NULL};
+    for (int c = 0; c <= 40; c++) {
+        model *m = harness_model("cnn", one_filter, DIM, 2, 0, 1);
+        for (size_t i = 0; i < m->n_words * m->dim; i++)
+            m->table[i] = 1;
+        for (size_t i = 0; i < DIM * K; i++)
+            model_value(m, 0)[i] = 0x1p-25f;
+        *model_value(m, 1) = 1;
+        *model_value(m, 2) = 1;                       /* logit 0 is the feature */
+        model_value(m, 3)[1] = 1 + (float)c * 0x1p-22f; /* logit 1 a constant */
+        pair p;
+        pair_open(&p, harness_fresh(m));
+        volatile float sum = *model_value(p.m, 1);
+        for (size_t i = 0; i < DIM * K; i++)
+            sum += model_value(p.m, 0)[i] * p.m->table[2 * DIM + i % DIM];
+        const double margin = (double)sum - (double)model_value(p.m, 3)[1];
+        const uint32_t start[] = {0, 1, 2, 3, 4, 5}, word[] = {2, 3, 4, 5, 6};
+        const cert_task task = {.n = K, .start = start, .word = word, .budget = STET_ANY};
+        const ver_task t = task_of(&p, &task);
+        open_task(&p, &t);
+        harness h;
+        CHECK_OK(harness_init(&h, &cert_cnn, p.m));
+        CHECK_OK(h.family->open(h.work, &task));
+        for (size_t method = 0; cert_cnn.methods[method]; method++) {
+            double own, drop[K];
+            uint32_t worst[K];
+            cert_bound b = {.drop = drop, .worst = worst};
+            CHECK_OK(p.v.kind->bound(&p.w, 0, 1, cert_cnn.methods[method], NULL, &own));
+            CHECK_OK(h.family->bound(h.work, method, 1, 30, &b));
+            CHECK_LE(own, margin);
+            CHECK_LE(b.margin, margin);
+        }
+        harness_deinit(&h);
+        pair_close(&p);
+    }
+}
+
 /* ---- numbers at the edge of float32 -------------------------------------------------------- */
 
 TEST(lines_over_huge_intervals_hold_every_point)
