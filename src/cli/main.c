@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/terminal.h"
 
 enum {
     EXIT_DONE = 0,
@@ -149,11 +150,11 @@ static stet_status run(const cli_command *cmd, int argc, char **argv)
         stet_set_threads((int)common->threads);
         signal(SIGINT, on_signal);
         signal(SIGTERM, on_signal);
-        signal(SIGPIPE, SIG_IGN); /* writing fails instead, and says why */
-        signal(SIGXFSZ, SIG_IGN);
         st = cmd->run(cfg, &rest);
     }
     st = output_end(st);
+    if (st == STET_EIO && output_unheard())
+        st = STET_OK;
     if (st == STET_EUSAGE)
         fprintf(stderr, "stet %s: %s; see 'stet %s --help'\n", cmd->name, output_message(),
                 cmd->name);
@@ -176,7 +177,7 @@ static void hold_standard_files(void)
 /* Help that did not arrive is a failure too. */
 static int printed(int code)
 {
-    if (output_end(STET_OK) == STET_OK || code != EXIT_DONE)
+    if (output_end(STET_OK) == STET_OK || output_unheard() || code != EXIT_DONE)
         return code;
     fprintf(stderr, "stet: %s\n", output_message());
     return EXIT_FAILED;
@@ -185,6 +186,9 @@ static int printed(int code)
 int main(int argc, char **argv)
 {
     hold_standard_files();
+    terminal_guard();
+    signal(SIGPIPE, SIG_IGN); /* writing fails instead */
+    signal(SIGXFSZ, SIG_IGN);
     argc--, argv++;
     if (argc == 0)
         return list_commands(NULL), EXIT_USAGE;

@@ -8,6 +8,8 @@ void output_init(const cli_common *common);
 /* Ends what is printed; a command that went well still fails if it did not arrive. */
 stet_status output_end(stet_status st);
 bool output_require_failed(void);
+/* Did the reader of standard output go away, as head(1) does? Then there is nobody to tell. */
+bool output_unheard(void);
 const char *output_message(void); /* of the failure being reported */
 
 #endif
