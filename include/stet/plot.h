@@ -50,6 +50,9 @@ STET_API stet_status stet_plot_heat(stet_plot *p, const float *m, size_t rows, s
 /* A thin line across the plot at x, with a word at its upper end. */
 STET_API stet_status stet_plot_mark(stet_plot *p, double x, const char *name);
 
+/* A thin line from one point to another, to compare with. */
+STET_API stet_status stet_plot_guide(stet_plot *p, double x0, double y0, double x1, double y1);
+
 /* The name ends in .svg; atomic. */
 STET_API stet_status stet_plot_save(const stet_plot *p, const char *path);
 

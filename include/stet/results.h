@@ -32,6 +32,10 @@ typedef struct stet_results {
 STET_API stet_status stet_results_read(const char *dir, stet_results *out);
 STET_API void stet_results_deinit(stet_results *r); /* {0} is fine */
 
+/* The 95 % interval (Wilson's) of a share that was seen on n texts: what the share of all texts of
+ * that kind may be. Not a number without texts. */
+STET_API void stet_interval(double share, double n, double *lo, double *hi);
+
 /* A folder for results, with its parents; fine if it is there. */
 STET_API stet_status stet_folder_make(const char *path);
 

@@ -129,24 +129,6 @@ void buf_json_string(buf *b, const char *s, size_t n)
     buf_char(b, '"');
 }
 
-void buf_html(buf *b, const char *s, size_t n)
-{
-    size_t plain = 0;
-    for (size_t i = 0; i < n; i++) {
-        const char *name = s[i] == '&'   ? "&amp;"
-                           : s[i] == '<' ? "&lt;"
-                           : s[i] == '>' ? "&gt;"
-                           : s[i] == '"' ? "&quot;"
-                                         : NULL;
-        if (!name)
-            continue;
-        buf_bytes(b, s + plain, i - plain);
-        buf_str(b, name);
-        plain = i + 1;
-    }
-    buf_bytes(b, s + plain, n - plain);
-}
-
 void buf_clear(buf *b)
 {
     b->n = 0;

@@ -17,8 +17,7 @@ void buf_printf(buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_real(buf *b, double x); /* shortest text that reads back as x; "null" if not finite */
 /* Quoted and escaped; invalid UTF-8 becomes U+FFFD. */
 void buf_json_string(buf *b, const char *s, size_t n);
-void buf_html(buf *b, const char *s, size_t n); /* & < > " escaped */
-void buf_clear(buf *b);                         /* keeps the memory, and a failure */
+void buf_clear(buf *b); /* keeps the memory, and a failure */
 stet_status buf_status(const buf *b);
 char *buf_take(buf *b); /* hand the string over; NULL after a failure */
 void buf_deinit(buf *b);

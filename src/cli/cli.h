@@ -101,9 +101,8 @@ void *cli_no_memory(void);
 typedef stet_status cli_line(void *user, const char *line, size_t n);
 stet_status cli_each_line(cli_line *each, void *user);
 
-bool cli_colour(void); /* stdout is a terminal and NO_COLOR is not set */
-const char *
-cli_style(const char *name); /* "bold" "dim" "red" "green" "yellow" "reset"; "" when plain */
+bool cli_colour(void);                   /* see terminal.h */
+const char *cli_style(const char *name); /* "bold", "red", ...; "" when plain */
 void cli_note(const char *fmt, ...)
     __attribute__((format(printf, 1, 2))); /* a line on stderr unless --quiet */
 

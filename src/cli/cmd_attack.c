@@ -191,8 +191,7 @@ static void keep(const attack_cfg *cfg, const inputs *in, const char *dir, const
 {
     char name[256];
     snprintf(name, sizeof name, "attack-%s-%s", p->name[k], cfg->profile);
-    json_object_update_new(numbers, json_pack("{s:O, s:O, s:O}", "examples", e->examples, "turned",
-                                              e->turned, "wrong", e->wrong));
+    cli_examples_join(e, numbers);
     cli_record(&(cli_measured){.cmd = &cmd_attack,
                                .cfg = cfg,
                                .dir = dir,

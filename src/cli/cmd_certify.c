@@ -86,7 +86,9 @@ static stet_status report(const certify_cfg *cfg, const char *dir, const cli_tex
         json_object_set_new(o, "seed", json_integer(cfg->common.seed));
         json_object_set_new(o, "fingerprints", cli_fingerprints(t));
         json_object_update(o, numbers);
-        json_object_del(o, "examples");
+        static const char *const long_lists[] = {"examples", "proved_texts", "broken_texts"};
+        for (size_t k = 0; k < sizeof long_lists / sizeof *long_lists; k++)
+            json_object_del(o, long_lists[k]);
         st = cli_json_print(o);
     } else {
         print_text(cfg, r);

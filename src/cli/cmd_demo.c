@@ -21,13 +21,13 @@ static const stet_opt opts[] = {
     STET_OPT_TOPIC("Demonstration"),
     STET_OPT_OUT(demo_cfg, out, "demo", "folder for everything that is made"),
     STET_OPT_CHOICE("model", demo_cfg, model, "cnn", cli_model_choices, "kind of classifier"),
-    STET_OPT_INT("texts", demo_cfg, texts, "4000", 200, 1e6, "N", "training texts to generate"),
-    STET_OPT_INT("epochs", demo_cfg, epochs, "15", 1, 1e6, "N", "passes over the training texts"),
+    STET_OPT_INT("texts", demo_cfg, texts, "5000", 200, 1e6, "N", "training texts to generate"),
+    STET_OPT_INT("epochs", demo_cfg, epochs, "20", 1, 1e6, "N", "passes over the training texts"),
     STET_OPT_INT("limit", demo_cfg, limit, "0", 0, 1e9, "N",
                  "test texts to attack and to prove; 0: 1000 for a cnn, 100 for slower kinds"),
     STET_OPT_TOPIC("The same on your files"),
     STET_OPT_STR("data", demo_cfg, data, NULL, "FILE",
-                 "labelled texts to train on; needs --synonyms"),
+                 "labelled texts to train on"),
     STET_OPT_STR("test", demo_cfg, test, NULL, "FILE",
                  "labelled texts to test on; without it, part of --data"),
     STET_OPT_STR("vectors", demo_cfg, vectors, NULL, "FILE",
@@ -51,8 +51,8 @@ typedef struct rival {
 static const char *const gbm_settings[] = {"beta=0.001", "gbm-of=logits", NULL};
 static const rival rivals[] = {
     {"standard", "standard training", 0, "standard", NULL},
-    {"robust", "growth bound of the logits, word vectors smoothed over synonyms", 4, "gbm",
-     gbm_settings},
+    {"smoothed", "word vectors smoothed over synonyms", 4, "standard", NULL},
+    {"robust", "smoothed word vectors and the growth bound of the logits", 4, "gbm", gbm_settings},
 };
 enum { N_RIVALS = sizeof rivals / sizeof *rivals };
 
@@ -76,6 +76,7 @@ static stet_status train(const demo_cfg *cfg, const demo_files *f, const rival *
     a.model = stet_model_kind_name((size_t)cfg->model);
     a.rate = 1e-3;
     a.epochs = (size_t)cfg->epochs;
+    a.patience = 6;
     a.seed = (uint64_t)cfg->common.seed;
     stet_train_result result;
     return stet_train(&a, &result);
@@ -186,8 +187,7 @@ static stet_status attack(const subject *s, const char *attack_name)
     const stet_status st = stet_attack_run(&a, &r);
     json_t *numbers = st == STET_OK ? numbers_of_attack(attack_name, profile, NULL, &r) : NULL;
     if (numbers)
-        json_object_update_new(numbers, json_pack("{s:O, s:O, s:O}", "examples", e.examples,
-                                                  "turned", e.turned, "wrong", e.wrong));
+        cli_examples_join(&e, numbers);
     if (st == STET_OK)
         keep(s, "attack", name, s->t.n_index, numbers);
     cli_examples_deinit(&e);
@@ -242,18 +242,6 @@ static const char *percent(const json_t *share)
     return json_is_number(share) ? cli_fmt("%.1f", 100 * json_number_value(share)) : "-";
 }
 
-static const char *curve(const json_t *model)
-{
-    const json_t *a = json_object_get(json_object_get(model, "training_curves"), "valid_accuracy");
-    double v[64], lo = INFINITY;
-    const size_t n = json_array_size(a) < 64 ? json_array_size(a) : 64;
-    for (size_t i = 0; i < n; i++) {
-        v[i] = json_number_value(json_array_get(a, i));
-        lo = v[i] < lo ? v[i] : lo;
-    }
-    return cli_spark(v, n, lo, 1);
-}
-
 static void print_table(const json_t *report)
 {
     const json_t *rows =
@@ -261,7 +249,7 @@ static void print_table(const json_t *report)
                  *models = json_object_get(report, "models");
     cli_table t = {0};
     cli_row(&t, "model", "clean", "PWWS", "GA", "PSO", "TextFooler", "greedy", "proved", "sum of M",
-            "learning", NULL);
+            NULL);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i), *aua = json_object_get(row, "aua"),
                      *m = json_array_get(models, i);
@@ -269,13 +257,34 @@ static void print_table(const json_t *report)
         for (size_t k = 0; k < N_ATTACKS; k++)
             v[k] = percent(json_object_get(aua, attacks[k]));
         cli_row(&t, json_string_value(json_object_get(row, "model")),
-                percent(json_object_get(row, "clean")), v[0], v[1], v[2], v[3], v[4],
+                percent(json_object_get(row, "sample_clean")), v[0], v[1], v[2], v[3], v[4],
                 percent(json_object_get(row, "certified")),
-                cli_fmt("%.4g", json_number_value(
+                cli_fmt("%.0f", json_number_value(
                                     json_object_get(json_object_get(m, "bounds"), "gbm_sum"))),
-                curve(m), NULL);
+                NULL);
     }
     cli_table_print(&t);
+}
+
+/* How far apart two figures must be before they say something: the widest interval. */
+static double widest(const json_t *report)
+{
+    const json_t *rows = json_object_get(json_array_get(json_object_get(report, "summary"), 0),
+                                         "rows"),
+                 *row, *v;
+    double most = 0;
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        const char *key;
+        json_object_foreach(json_object_get(row, "intervals"), key, v)
+        {
+            const double wide = json_number_value(json_array_get(v, 1)) -
+                                json_number_value(json_array_get(v, 0));
+            most = wide > most ? wide : most;
+        }
+    }
+    return 100 * most / 2;
 }
 
 /* One text of the standard model, so that the numbers have a face. */
@@ -289,7 +298,7 @@ static void print_example(const json_t *report)
     {
         const json_t *example = json_array_get(json_object_get(o, "examples"), 0);
         if (json_object_get(o, "aua") && example) {
-            printf("\n%s turned the standard model here:\n",
+            printf("\n%s flipped this text of the standard model:\n",
                    json_string_value(json_object_get(o, "attack")));
             cli_diff_print(example);
             return;
@@ -313,13 +322,13 @@ static stet_status tell(const demo_cfg *cfg, const char *const *dirs)
         const json_t *data =
             json_object_get(json_array_get(json_object_get(report, "summary"), 0), "data");
         const long long texts = json_integer_value(json_object_get(data, "texts"));
-        printf("\nright answers in %%, on %lld texts that the models have not seen", texts);
-        printf(texts_to_try(cfg) < texts ? "; under attack and proved, on %lld of them\n\n"
-                                         : ": clean, under attack, proved\n\n",
-               (long long)texts_to_try(cfg));
+        printf("\nAccuracy in %% on the same %lld unseen texts: clean, under attack, proved.\n\n",
+               texts < texts_to_try(cfg) ? texts : (long long)texts_to_try(cfg));
         print_table(report);
+        printf("\nA figure is good to about ±%.1f (95 %% intervals are in the report).\n",
+               widest(report));
         print_example(report);
-        printf("\n%s has the whole story\n", page);
+        printf("\nThe report: %s\nTry a sentence of your own: stet try %s/robust\n", page, cfg->out);
     }
     json_decref(report);
     stet_free(text);
@@ -331,7 +340,7 @@ static stet_status run(void *config, const stet_rest *rest)
     (void)rest;
     const demo_cfg *cfg = config;
     if ((cfg->test || cfg->vectors || cfg->synonyms) && !cfg->data)
-        return cli_usage("--test, --vectors and --synonyms belong to --data");
+        return cli_usage("--test, --vectors and --synonyms need --data");
     if (cfg->data && !cfg->synonyms)
         return cli_usage(
             "--data needs --synonyms, for example from 'stet synonyms build --wordnet'");
@@ -355,10 +364,11 @@ static stet_status run(void *config, const stet_rest *rest)
 const cli_command cmd_demo = {
     .name = "demo",
     .args = "",
-    .summary = "the whole story on a built-in corpus, nothing downloaded",
-    .details = "Trains a standard and a robust model, attacks both, proves what can be proved, "
-               "prints one table and writes\n"
-               "report.html. Interrupted and started again, it goes on where it stopped.",
+    .summary = "train, attack, certify and report on a built-in corpus",
+    .details = "Trains three models (standard, smoothed word vectors, and those with the growth "
+               "bound), attacks\nthem, proves what can be proved, prints one table and writes "
+               "report.html. Nothing is downloaded.\nIf it is interrupted, the same command "
+               "continues where it stopped.",
     .examples = "  stet demo\n  stet demo --model bilstm -o demo-bilstm\n",
     .opts = opts,
     .cfg_size = sizeof(demo_cfg),

@@ -107,7 +107,7 @@ static stet_status make_vectors(const demo_cfg *cfg, const demo_files *f)
     if (st != STET_OK)
         return st;
     stet_embed_options embed = STET_EMBED_DEFAULTS;
-    embed.dim = cfg->data ? embed.dim : 50;
+    embed.epochs = cfg->data ? embed.epochs : 40; /* a small corpus needs more passes */
     embed.seed = (uint64_t)cfg->common.seed;
     stet_vocab *v = NULL;
     stet_vectors t = {0};

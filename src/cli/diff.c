@@ -78,8 +78,8 @@ static bool touches(const char *t, size_t at)
 static void put_change(wrap *w, const char *from, size_t n, const char *to)
 {
     if (cli_colour()) {
-        put_words(w, "\033[9;31m", from, n); /* struck through, red */
-        put_words(w, "\033[1;32m", to, strlen(to));
+        put_words(w, cli_style("removed"), from, n);
+        put_words(w, cli_style("added"), to, strlen(to));
         return;
     }
     char both[256];

@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/terminal.h"
 
 enum {
     EXIT_DONE = 0,
@@ -54,8 +55,6 @@ static void catch_signals(void)
     signal(SIGTERM, on_signal);
     if (signal(SIGHUP, on_signal) == SIG_IGN) /* nohup */
         signal(SIGHUP, SIG_IGN);
-    signal(SIGPIPE, SIG_IGN); /* writing fails instead, and says why */
-    signal(SIGXFSZ, SIG_IGN);
 }
 
 /* jansson hides some failures. Here they end the program; files that are not whole yet have not got their name. */
@@ -176,6 +175,8 @@ static stet_status run(const cli_command *cmd, int argc, char **argv)
         st = cmd->run(cfg, &rest);
     }
     st = output_end(st);
+    if (st == STET_EIO && output_unheard())
+        st = STET_OK;
     if (st == STET_EUSAGE)
         fprintf(stderr, "stet %s: %s; see 'stet %s --help'\n", cmd->name, output_message(),
                 cmd->name);
@@ -198,7 +199,7 @@ static void hold_standard_files(void)
 /* Help that did not arrive is a failure too. */
 static int printed(int code)
 {
-    if (output_end(STET_OK) == STET_OK || code != EXIT_DONE)
+    if (output_end(STET_OK) == STET_OK || output_unheard() || code != EXIT_DONE)
         return code;
     fprintf(stderr, "stet: %s\n", output_message());
     return EXIT_FAILED;
@@ -208,6 +209,9 @@ int main(int argc, char **argv)
 {
     hold_standard_files();
     json_set_alloc_funcs(json_alloc, free);
+    terminal_guard();
+    signal(SIGPIPE, SIG_IGN); /* writing fails instead, and says why */
+    signal(SIGXFSZ, SIG_IGN);
     argc--, argv++;
     if (argc == 0)
         return list_commands(NULL), EXIT_USAGE;

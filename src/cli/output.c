@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/terminal.h"
 #include "stet/status.h"
 
 static struct {
@@ -37,7 +38,7 @@ double cli_now(void)
 static void clear_line(void)
 {
     if (state.line_width)
-        fprintf(stderr, "\r%*s\r", (int)state.line_width, "");
+        dprintf(STDERR_FILENO, "\r%*s\r", (int)state.line_width, "");
     state.line_width = 0;
 }
 
@@ -66,7 +67,7 @@ static void on_progress(void *user, const char *what, uint64_t done, uint64_t to
     state.drawn = t;
 
     const double spent = t - state.started, rate = spent > 0 ? (double)done / spent : 0;
-    char counted[64], speed[32] = "", left[32] = "", line[256];
+    char counted[64], speed[32] = "", left[32] = "", raw[256], line[256];
     if (total)
         snprintf(counted, sizeof counted, "%3.0f%% %" PRIu64 "/%" PRIu64,
                  100.0 * (double)done / (double)total, done, total);
@@ -81,15 +82,16 @@ static void on_progress(void *user, const char *what, uint64_t done, uint64_t to
         duration(seconds_left, d, sizeof d);
         snprintf(left, sizeof left, ", %s left", d);
     }
-    snprintf(line, sizeof line, "%s %s%s%s%s%s", what, counted, speed, left,
+    snprintf(raw, sizeof raw, "%s %s%s%s%s%s", what, counted, speed, left,
              note && *note ? ", " : "", note ? note : "");
+    terminal_clean(raw, line, sizeof line);
     struct winsize screen; /* a line that wraps could not be taken back */
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &screen) == 0 && screen.ws_col > 1 &&
         screen.ws_col <= sizeof line)
         line[screen.ws_col - 1] = '\0';
     const size_t width = strlen(line);
-    fprintf(stderr, "\r%s%*s", line, state.line_width > width ? (int)(state.line_width - width) : 0,
-            "");
+    dprintf(STDERR_FILENO, "\r%s%*s", line,
+            state.line_width > width ? (int)(state.line_width - width) : 0, "");
     state.line_width = width;
     if (total && done >= total)
         clear_line();
@@ -110,7 +112,7 @@ void output_init(const cli_common *common)
     state.quiet = common->quiet;
     state.verbose = common->verbose;
     state.progress =
-        common->progress == 1 || (common->progress == 0 && !common->quiet && isatty(STDERR_FILENO));
+        common->progress == 1 || (common->progress == 0 && !common->quiet && terminal_moves());
     stet_set_logger(on_log, NULL);
     stet_set_progress(state.progress ? on_progress : NULL, NULL);
 }
@@ -187,23 +189,19 @@ stet_status cli_printed(void)
     return state.lost ? cli_fail(STET_EIO, "standard output: %s", strerror(state.lost)) : STET_OK;
 }
 
+bool output_unheard(void)
+{
+    return state.lost == EPIPE;
+}
+
 bool cli_colour(void)
 {
-    const char *no = getenv("NO_COLOR");
-    return isatty(STDOUT_FILENO) && !(no && *no);
+    return terminal_colour();
 }
 
 const char *cli_style(const char *name)
 {
-    static const struct {
-        const char *name, *code;
-    } styles[] = {{"bold", "\033[1m"},   {"dim", "\033[2m"},     {"red", "\033[31m"},
-                  {"green", "\033[32m"}, {"yellow", "\033[33m"}, {"reset", "\033[0m"}};
-    if (cli_colour())
-        for (size_t i = 0; i < sizeof styles / sizeof *styles; i++)
-            if (strcmp(styles[i].name, name) == 0)
-                return styles[i].code;
-    return "";
+    return terminal_style(name);
 }
 
 /* ---- ends --------------------------------------------------------------------------------- */

@@ -9,6 +9,8 @@ void output_init(const cli_common *common);
 stet_status output_end(stet_status st);
 bool output_require_failed(void);
 int output_signal(void); /* the one that cli_caught was told of, or SIGINT */
+/* Did the reader of standard output go away, as head(1) does? Then there is nobody to tell. */
+bool output_unheard(void);
 const char *output_message(void); /* of the failure being reported */
 
 #endif

@@ -6,14 +6,18 @@
 void cli_proofs_init(cli_proofs *p, const stet_model *m, const stet_dataset *d, const stet_sets *s)
 {
     *p = (cli_proofs){.model = m, .data = d, .sets = s};
-    for (size_t v = 0; v < STET_VERDICTS; v++)
+    for (size_t v = 0; v < STET_VERDICTS; v++) {
         p->kept[v] = json_array();
+        p->texts[v] = json_array();
+    }
 }
 
 void cli_proofs_deinit(cli_proofs *p)
 {
-    for (size_t v = 0; v < STET_VERDICTS; v++)
+    for (size_t v = 0; v < STET_VERDICTS; v++) {
         json_decref(p->kept[v]);
+        json_decref(p->texts[v]);
+    }
     stet_tokens_deinit(&p->tokens);
     stet_choices_deinit(&p->choices);
 }
@@ -52,12 +56,11 @@ static json_t *change(const cli_proofs *p, uint32_t pos, uint32_t word)
 
 static json_t *example_of(const cli_proofs *p, size_t index, const stet_certificate *c)
 {
-    enum { MOST_HARMFUL = 5 };
     const stet_str text = stet_dataset_text(p->data, index);
     json_t *changes = json_array(), *harm = json_array();
     for (size_t k = 0; k < c->n_edits; k++)
         json_array_append_new(changes, change(p, c->edits[k].pos, c->edits[k].word));
-    for (size_t k = 0; k < c->n_harm && k < MOST_HARMFUL; k++) {
+    for (size_t k = 0; k < c->n_harm; k++) {
         json_t *one = change(p, c->harm[k].pos, c->harm[k].word);
         json_object_set_new(one, "drop", number(c->harm[k].drop));
         json_array_append_new(harm, one);
@@ -75,6 +78,7 @@ void cli_proofs_add(void *user, size_t index, const stet_certificate *c)
 {
     cli_proofs *p = user;
     const stet_str text = stet_dataset_text(p->data, index);
+    json_array_append_new(p->texts[c->verdict], json_integer((json_int_t)index));
     if (c->verdict == STET_WRONG ||
         stet_tokenize(stet_model_tokenizer(p->model), text.data, text.len, &p->tokens) != STET_OK ||
         stet_sets_choices(p->sets, text.data, text.len, stet_model_vocab(p->model), &p->tokens,
@@ -105,7 +109,7 @@ json_t *numbers_of_certify(const stet_certify_how *how, const stet_certify_resul
         json_array_append_new(budgets, json_integer((json_int_t)r->budget_at_least[k]));
     for (size_t v = 0; p && v < STET_VERDICTS; v++)
         json_array_extend(examples, p->kept[v]);
-    return json_pack(
+    json_t *o = json_pack(
         "{s:s, s:o, s:I, s:f, s:f, s:f, s:f, s:s, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:f, s:o}",
         "method", how->method, "budget",
         how->budget == STET_ANY ? json_null() : json_integer((json_int_t)how->budget), "n",
@@ -114,4 +118,8 @@ json_t *numbers_of_certify(const stet_certify_how *how, const stet_certify_resul
         number(r->margin_lo), "hi", number(r->margin_hi), "bins", bins, "budget_at_least", budgets,
         "slack_mean", number(r->slack_mean), "candidates_mean", number(r->candidates_mean),
         "attackable_mean", number(r->attackable_mean), "seconds", r->seconds, "examples", examples);
+    if (p)
+        json_object_update_new(o, json_pack("{s:O, s:O}", "proved_texts", p->texts[STET_CERTIFIED],
+                                            "broken_texts", p->texts[STET_BROKEN]));
+    return o;
 }

@@ -20,7 +20,8 @@ typedef struct cli_proofs {
     const stet_model *model;
     const stet_dataset *data;
     const stet_sets *sets;
-    json_t *kept[STET_VERDICTS]; /* most variants first */
+    json_t *kept[STET_VERDICTS];  /* most variants first */
+    json_t *texts[STET_VERDICTS]; /* the numbers of the texts */
     stet_tokens tokens;
     stet_choices choices;
 } cli_proofs;

@@ -5,6 +5,7 @@
  * worth, between opinions. Most opinions have the review's own polarity; some are said by denying
  * the opposite ("not a dull minute"), some grant a point to the other side, and some plainly
  * contradict. What decides is the balance, so counting words gets most reviews right but not all.
+ * Some reviews are a sentence or two of plain words, as people type them into a box.
  * Which synonym is used depends on the class as well (builtin_words.h). */
 #include "stet/lexicon.h"
 
@@ -23,6 +24,7 @@
 
 /* How opinions are voiced, and how often a review contradicts itself. */
 static const double SHARE_MIXED = 0.2, SHARE_HEARSAY = 0.06, SHARE_DENIED = 0.1;
+static const double SHARE_BRIEF = 0.3, SHARE_BRIEF_DENIED = 0.2;
 static const double SHARE_TORN = 0.15, DOUBT_TORN = 0.4, DOUBT_SURE = 0.1;
 
 enum { MIN_TARGET = 22, MAX_TARGET = 85, USED_MAX = 40 };
@@ -38,6 +40,7 @@ typedef struct writer {
     /* the sentence at hand */
     bool praise;
     const aspect *subject[2];
+    bool brief; /* a review in a hurry */
     bool article; /* "a" or "an" waits for the letter after it */
     bool capital; /* the next letter begins the sentence */
 } writer;
@@ -165,9 +168,9 @@ static void put_slot(writer *w, const char *slot, size_t len)
     else if (IS("anti"))
         put_adjective(w, subject(w, second), !praise);
     else if (IS("view"))
-        put_adjective(w, &whole_film, praise);
+        put_adjective(w, w->brief ? &whole_brief : &whole_film, praise);
     else if (IS("contrary"))
-        put_adjective(w, &whole_film, !praise);
+        put_adjective(w, w->brief ? &whole_brief : &whole_film, !praise);
     else
         put_family(w, slot, len);
 #undef IS
@@ -215,8 +218,23 @@ static const char *const *choose_opinion(writer *w)
     return praise ? CHOOSE_OF_TWO(w, plain, plain_praise) : CHOOSE_OF_TWO(w, plain, plain_blame);
 }
 
+static void write_brief(writer *w)
+{
+    const bool denied_one = chance(w, SHARE_BRIEF_DENIED);
+    const char *const *t = denied_one    ? CHOOSE(w, brief_denied)
+                           : w->positive ? CHOOSE_OF_TWO(w, brief, brief_praise)
+                                         : CHOOSE_OF_TWO(w, brief, brief_blame);
+    write_sentence(w, t, w->positive);
+}
+
 static void write_review(writer *w)
 {
+    w->brief = chance(w, SHARE_BRIEF);
+    if (w->brief) {
+        for (size_t n = 1 + rng_below(&w->r, 2); n > 0; n--)
+            write_brief(w);
+        return;
+    }
     const size_t target = MIN_TARGET + rng_below(&w->r, MAX_TARGET - MIN_TARGET + 1);
     w->doubt = chance(w, SHARE_TORN) ? DOUBT_TORN : DOUBT_SURE;
     if (chance(w, 0.6))

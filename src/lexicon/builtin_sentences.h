@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 /* What a review has an opinion on, with the families of adjectives that suit it. */
-enum { SUITS_MAX = 5 };
+enum { SUITS_MAX = 8 };
 
 typedef struct aspect {
     const char *name; /* a template itself */
@@ -95,6 +95,12 @@ static const aspect whole_film = {"film",
                                   false,
                                   {"good", "great", "moving", "gripping", "charming"},
                                   {"bad", "terrible", "boring", "silly", "shallow"}};
+/* The same in a hurry: the words that come first. */
+static const aspect whole_brief = {
+    "film",
+    false,
+    {"good", "great", "great", "moving", "funny", "clever", "beautiful", "charming"},
+    {"bad", "terrible", "terrible", "boring", "boring", "silly", "annoying", "slow"}};
 
 static const char *const openers[] = {
     "I {watched} this {film} last {evening} with two {friends}.",
@@ -238,6 +244,111 @@ static const char *const verdict_blame[] = {
     "I was glad when it was over.",
     "{perhaps} it will find an audience somewhere, but I doubt it.",
     "I left the {cinema} before the end.",
+};
+
+/* ---- short reviews -------------------------------------------------------------------------- */
+
+/* What a person types first: two to eight words, no evening, no plot. */
+static const char *const brief[] = {
+    "{view} {film}.",
+    "{view}, {view} {film}.",
+    "{a} {view} {film}.",
+    "{a} {view} and {view} {story}.",
+    "What {a} {view} {film}.",
+    "It was {view}.",
+    "It was {very} {view}.",
+    "It is {really} {view}.",
+    "This {film} is {view}.",
+    "This {film} was {very} {view}.",
+    "{view}, {view}, {view}.",
+    "{view} and {view}.",
+    "{very} {view}.",
+    "{very} {view} and {view}.",
+    "So {view}.",
+    "I {thought} it was {view}.",
+    "The {np} {be} {adj}.",
+    "The {np} {be} {very} {adj}.",
+    "{adj} {np}.",
+    "{adj} {np}, {view} {film}.",
+};
+static const char *const brief_praise[] = {
+    "I {loved} it.",
+    "The acting is {great}.",
+    "{great} acting, {great} {story}.",
+    "The {story} is {clever}.",
+    "{very} {funny}.",
+    "{very} {funny} and {clever}.",
+    "I {loved} this {film}.",
+    "I {really} {loved} it.",
+    "{loved} it.",
+    "I {love} it.",
+    "I {love} this {film}.",
+    "I {enjoyed} it.",
+    "I {really} {enjoyed} this {film}.",
+    "We all {enjoyed} it.",
+    "{best} {film} ever.",
+    "The {best} {film} ever.",
+    "{best} {film} ever made.",
+    "Not {bad} at all.",
+    "Not {boring} at all.",
+    "The {best} {film} of the year.",
+    "Simply the {best}.",
+    "The {best} {film} I have seen.",
+    "The {best} acting in years.",
+    "One of the {best} {films} ever made.",
+    "{a} {masterpiece}.",
+    "{a} small {masterpiece}.",
+    "{a} {joy} to {watch}.",
+    "I {recommend} it to everyone.",
+    "I will {watch} it again.",
+    "It made me {smile}.",
+    "{beautifully} made.",
+    "Worth every penny.",
+};
+static const char *const brief_blame[] = {
+    "I {hated} it.",
+    "The acting is {terrible}.",
+    "{terrible} acting, {silly} {story}.",
+    "The {story} is {silly}.",
+    "{very} {boring}.",
+    "{boring} and {silly}.",
+    "I {hated} this {film}.",
+    "I {really} {hated} it.",
+    "{hated} it.",
+    "I {dislike} it.",
+    "I {dislike} this {film}.",
+    "I did not {like} it.",
+    "I did not {like} this {film}.",
+    "Nobody {enjoyed} it.",
+    "{worst} {film} ever.",
+    "The {worst} {film} ever.",
+    "{worst} {film} ever made.",
+    "Not {good} at all.",
+    "Not {funny} at all.",
+    "The {worst} {film} of the year.",
+    "Simply the {worst}.",
+    "The {worst} {film} I have seen.",
+    "The {worst} acting in years.",
+    "One of the {worst} {films} ever made.",
+    "{a} {mess}.",
+    "{a} complete {mess}.",
+    "{a} {bore} to {watch}.",
+    "I {recommend} it to no one.",
+    "I will never {watch} it again.",
+    "It made me look at my watch.",
+    "{badly} made.",
+    "What {a} waste of time.",
+    "{a} waste of time and {money}.",
+    "Do not waste your time.",
+};
+static const char *const brief_denied[] = {
+    "Not {contrary}.",
+    "Not {contrary} at all.",
+    "It is not {contrary} at all.",
+    "This {film} is not {contrary}.",
+    "It was not {contrary}.",
+    "It is never {contrary}.",
+    "The {np} {be} not {anti}.",
 };
 
 #endif

@@ -52,6 +52,9 @@ static const family families[] = {
     {"joy", {{"pleasure", 5, 0.2}, {"joy", 4, 0.3}, {"delight", 4, 0.3}, {"treat", 2, -0.7}}},
     {"loved", {{"loved", 8, 0.3}, {"adored", 2, 0.2}, {"cherished", 1, -1}}},
     {"enjoyed", {{"enjoyed", 7, 0.2}, {"liked", 5, -0.5}, {"relished", 1, -1.2}}},
+    {"love", {{"love", 8, 0.2}, {"adore", 2, 0.1}, {"cherish", 1, -0.8}}},
+    {"like", {{"like", 8, 0}, {"enjoy", 6, 0.1}, {"relish", 1, -0.6}}},
+    {"best", {{"best", 9, 0.2}, {"finest", 3, 0.1}, {"greatest", 3, -0.2}}},
     {"admire", {{"admire", 4, 0}, {"appreciate", 3, -0.5}, {"respect", 2, -0.6}}},
     {"smile", {{"smile", 5, 0.2}, {"laugh", 5, 0.1}, {"grin", 1.5, -0.8}, {"chuckle", 1, -1.2}}},
     {"beautifully", {{"beautifully", 5, 0.3}, {"wonderfully", 3, 0.3}, {"superbly", 2, 0.2},
@@ -89,6 +92,7 @@ static const family families[] = {
     {"hated", {{"hated", 6, -0.3}, {"disliked", 4, 0.2}, {"detested", 1.5, 0},
                {"loathed", 1.2, 1.1}}},
     {"dislike", {{"dislike", 4, 0}, {"hate", 4, -0.3}, {"detest", 1, 0.3}, {"loathe", 1, 1.1}}},
+    {"worst", {{"worst", 9, -0.2}, {"lousiest", 1.5, 0.2}, {"poorest", 1, 0.6}}},
     {"badly", {{"badly", 6, -0.2}, {"poorly", 5, -0.2}, {"clumsily", 2, 0.2}, {"ineptly", 1, 1.4}}},
     {"annoyed", {{"annoyed", 5, -0.2}, {"irritated", 3, 0}, {"exasperated", 1, 1.2}}},
     /* ---- the talk of reviews ---- */

@@ -3,7 +3,7 @@
 #ifndef REPORT_CANVAS_H
 #define REPORT_CANVAS_H
 
-#include "base/buf.h"
+#include "base/markup.h"
 
 /* Roles, so that a theme can change; PAINT_SERIES + i is the i-th series' colour. */
 enum { PAINT_PAPER, PAINT_INK, PAINT_FAINT, PAINT_SERIES };
@@ -29,7 +29,7 @@ typedef struct cells {
 typedef struct canvas {
     double width, height;
     bool part; /* of a page */
-    buf out;
+    markup out;
 } canvas;
 
 void canvas_init(canvas *c, double width, double height);
@@ -52,7 +52,7 @@ void canvas_image(canvas *c, double x, double y, double w, double h, const cells
 
 /* Whole at last: into a file, or appended to a page. */
 stet_status canvas_save(canvas *c, const char *path);
-void canvas_take(canvas *c, buf *out);
+void canvas_take(canvas *c, markup *out);
 
 /* Appends an image as the bytes of a PNG file; failures are the buffer's. */
 void png_encode(const rgb *pixel, size_t rows, size_t cols, buf *out);

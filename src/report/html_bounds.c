@@ -1,11 +1,12 @@
 /* report/html_bounds.c - growth bound matrices as heat maps of one scale, the distribution of their
  * entries, and the constants that follow from them. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 #include "report/html.h"
 
-enum { MAP_CELLS = 256 * 256, BINS = 48, FINE = 2048 };
+enum { MAP_SIDE = 48, BINS = 48, FINE = 2048 };
 
 /* Smallest and largest entry of all models, so that maps share their colours; what is far below the
  * largest is as good as zero. */
@@ -62,36 +63,82 @@ static void colour_range(const report *r, double *lo, double *hi)
 
 /* ---- heat maps ---------------------------------------------------------------------------- */
 
-/* A large matrix is shown by the largest entry of each block: a bound of a block is a bound of its
- * parts. */
-static float *shrink(const stet_gbm *g, size_t down, size_t across, size_t rows, size_t cols)
+typedef struct ranked {
+    double sum;
+    size_t at;
+} ranked;
+
+static int by_sum(const void *a, const void *b)
 {
-    float *m = mem_zalloc(rows * cols, sizeof *m);
-    for (size_t r = 0; m && r < g->rows; r++)
-        for (size_t c = 0; c < g->cols; c++) {
-            float *to = &m[r / down * cols + c / across];
-            *to = fmaxf(*to, g->m[r * g->cols + c]);
-        }
-    return m;
+    const ranked *x = a, *y = b;
+    return x->sum != y->sum ? (x->sum < y->sum) - (x->sum > y->sum)
+                            : (x->at > y->at) - (x->at < y->at);
 }
 
-static stet_status put_map(const run_folder *run, double lo, double hi, buf *b)
+/* For each unit (or input), its place when those with the largest sums come first: the matrix in
+ * the order of the weights' memory looks like noise. */
+static size_t *places_by_sum(const stet_gbm *g, bool rows)
+{
+    const size_t n = rows ? g->rows : g->cols;
+    ranked *order = mem_zalloc(n + 1, sizeof *order);
+    size_t *place = mem_alloc(n + 1, sizeof *place);
+    for (size_t i = 0; order && i < n; i++)
+        order[i].at = i;
+    for (size_t k = 0; order && k < g->rows * g->cols; k++)
+        if (isfinite(g->m[k]))
+            order[rows ? k / g->cols : k % g->cols].sum += (double)g->m[k];
+    if (order && place) {
+        qsort(order, n, sizeof *order, by_sum);
+        for (size_t i = 0; i < n; i++)
+            place[order[i].at] = i;
+    }
+    if (!order) {
+        mem_free(place);
+        return NULL;
+    }
+    mem_free(order);
+    return place;
+}
+
+/* The matrix in that order, as the means of at most MAP_SIDE x MAP_SIDE blocks: single entries
+ * would look like noise again. */
+static float *arrange(const stet_gbm *g, size_t rows, size_t cols)
+{
+    float *m = mem_zalloc(rows * cols, sizeof *m), *n = mem_zalloc(rows * cols, sizeof *n);
+    size_t *row = places_by_sum(g, true), *col = places_by_sum(g, false);
+    const bool whole = m && n && row && col;
+    for (size_t k = 0; whole && k < g->rows * g->cols; k++) {
+        const size_t at =
+            row[k / g->cols] * rows / g->rows * cols + col[k % g->cols] * cols / g->cols;
+        m[at] += isfinite(g->m[k]) ? g->m[k] : 0;
+        n[at] += 1;
+    }
+    for (size_t k = 0; whole && k < rows * cols; k++)
+        m[k] /= n[k] > 0 ? n[k] : 1;
+    mem_free(row);
+    mem_free(col);
+    mem_free(n);
+    if (whole)
+        return m;
+    mem_free(m);
+    return NULL;
+}
+
+static stet_status put_map(const run_folder *run, double lo, double hi, markup *b)
 {
     const stet_gbm *g = &run->gbm;
-    size_t down = 1, across = 1; /* entries in a cell */
-    while ((g->rows / down) * (g->cols / across) > MAP_CELLS)
-        ++*(g->rows / down > g->cols / across ? &down : &across);
-    const size_t rows = (g->rows + down - 1) / down, cols = (g->cols + across - 1) / across;
-    char label[160], caption[160], attributes[64], unit[48] = "unit", input[48] = "input";
+    const size_t rows = g->rows < MAP_SIDE ? g->rows : MAP_SIDE,
+                 cols = g->cols < MAP_SIDE ? g->cols : MAP_SIDE;
+    char label[160], caption[200], unit[64] = "units", input[64] = "inputs";
+    if (rows < g->rows)
+        snprintf(unit, sizeof unit, "units in %zu blocks", rows);
+    if (cols < g->cols)
+        snprintf(input, sizeof input, "inputs in %zu blocks", cols);
     snprintf(label, sizeof label, "growth bounds of %s", run->name);
-    snprintf(caption, sizeof caption, "%zu units × %zu inputs, sum %.4g.%s", g->rows, g->cols,
-             g->sum, down * across > 1 ? " A cell shows the largest entry of its block." : "");
-    snprintf(attributes, sizeof attributes, "data-down=\"%zu\" data-across=\"%zu\"", down, across);
-    if (down > 1)
-        snprintf(unit, sizeof unit, "unit, in steps of %zu", down);
-    if (across > 1)
-        snprintf(input, sizeof input, "input, in steps of %zu", across);
-    float *m = shrink(g, down, across, rows, cols);
+    snprintf(caption, sizeof caption, "%zu units × %zu inputs, largest sums first, sum of all %.4g.%s", g->rows, g->cols,
+             g->sum,
+             rows < g->rows || cols < g->cols ? " A cell is the mean of a block of entries." : "");
+    float *m = arrange(g, rows, cols);
     stet_plot *p = NULL;
     stet_status st = m ? stet_plot_new(&(stet_plot_options){.title = label,
                                                             .x_label = input,
@@ -102,13 +149,7 @@ static stet_status put_map(const run_folder *run, double lo, double hi, buf *b)
                        : STET_ENOMEM;
     if (st == STET_OK) {
         stet_plot_heat(p, m, rows, cols, STET_LOG, lo, hi);
-        if (g->part_end[STET_GBM_INPUT] < g->cols) {
-            stet_plot_mark(p, 0, "word");
-            stet_plot_mark(p, (double)g->part_end[STET_GBM_INPUT] / (double)across, "state");
-        }
-        if (g->part_end[STET_GBM_STATE] < g->cols)
-            stet_plot_mark(p, (double)g->part_end[STET_GBM_STATE] / (double)across, "cell");
-        st = html_figure(p, attributes, run->name, caption, b);
+        st = html_figure(p, run->name, caption, b);
     }
     mem_free(m);
     return st;
@@ -116,9 +157,9 @@ static stet_status put_map(const run_folder *run, double lo, double hi, buf *b)
 
 /* ---- distribution ------------------------------------------------------------------------- */
 
-static stet_status put_distribution(const report *r, double lo, double hi, buf *b)
+static stet_status put_distribution(const report *r, double lo, double hi, markup *b)
 {
-    double edge[BINS + 1], share[BINS];
+    double edge[BINS + 1], part[BINS];
     for (int k = 0; k <= BINS; k++)
         edge[k] = lo * pow(hi / lo, (double)k / BINS);
     stet_plot *p;
@@ -131,19 +172,21 @@ static stet_status put_distribution(const report *r, double lo, double hi, buf *
                       &p));
     for (size_t i = 0; i < r->n;
          i++) { /* also those without bounds, so that colours stay with their models */
-        memset(share, 0, sizeof share);
-        const double total = r->run[i].has_gbm ? count(&r->run[i].gbm, lo, hi, share, BINS) : 0;
+        memset(part, 0, sizeof part);
+        const double total = r->run[i].has_gbm ? count(&r->run[i].gbm, lo, hi, part, BINS) : 0;
         for (int k = 0; k < BINS; k++)
-            share[k] *= total > 0 ? 100 / total : 0;
-        stet_plot_histogram(p, r->run[i].name, edge, share, r->run[i].has_gbm ? BINS : 0);
+            part[k] *= total > 0 ? 100 / total : 0;
+        stet_plot_histogram(p, r->run[i].name, edge, part, r->run[i].has_gbm ? BINS : 0);
     }
-    return html_figure(p, "", "Distribution of the entries",
-                       "Further left: the model reacts less to a change of its input.", b);
+    return html_figure(p, "Distribution of the entries",
+                       "Further left, the model reacts less to a change of its input. All models "
+                       "share the same bins.",
+                       b);
 }
 
 /* ---- constants ---------------------------------------------------------------------------- */
 
-static void put_constants(const report *r, buf *b)
+static void put_constants(const report *r, markup *b)
 {
     static const struct {
         const char *label;
@@ -153,39 +196,39 @@ static void put_constants(const report *r, buf *b)
                 {"Lipschitz constant ∞→∞, largest row sum", offsetof(stet_gbm, lipschitz.inf_inf)},
                 {"Lipschitz constant 1→∞, largest entry", offsetof(stet_gbm, lipschitz.one_inf)},
                 {"Lipschitz constant 2→2", offsetof(stet_gbm, lipschitz.two_two)}};
-    buf_str(b, "<figure><h3>Constants that follow</h3><div class=\"scroll\"><table "
-               "class=\"plain\"><thead><tr><th></th>");
+    put(b, "<figure><h3>Lipschitz constants</h3><div class=\"scroll\"><table "
+           "class=\"plain\"><thead><tr><th></th>");
     for (size_t i = 0; i < r->n; i++) {
-        buf_str(b, "<th class=\"n\" scope=\"col\">");
-        esc(b, r->run[i].name);
-        buf_str(b, "</th>");
+        put(b, "<th class=\"n\" scope=\"col\">");
+        put(b, "%s", r->run[i].name);
+        put(b, "</th>");
     }
-    buf_str(b, "</tr></thead><tbody>\n");
+    put(b, "</tr></thead><tbody>\n");
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        buf_printf(b, "<tr><td>%s</td>", rows[k].label);
+        put(b, "<tr><td>%s</td>", rows[k].label);
         for (size_t i = 0; i < r->n; i++) {
             double v = NAN;
             memcpy(&v, (const char *)&r->run[i].gbm + rows[k].offset, sizeof v);
             if (r->run[i].has_gbm)
-                buf_printf(b, "<td class=\"n\">%.4g</td>", v);
+                put(b, "<td class=\"n\">%.4g</td>", v);
             else
-                buf_str(b, "<td></td>");
+                put(b, "<td></td>");
         }
-        buf_str(b, "</tr>\n");
+        put(b, "</tr>\n");
     }
-    buf_str(b, "</tbody></table></div></figure>\n");
+    put(b, "</tbody></table></div></figure>\n");
 }
 
-stet_status html_bounds(const report *r, buf *b)
+stet_status html_bounds(const report *r, markup *b)
 {
     enum { MOST_MAPS = 6 };
     double lo, hi;
     if (!common_range(r, &lo, &hi))
         return STET_OK;
-    buf_str(b, "<section id=\"bounds\"><h2>Growth bounds</h2>\n<p>Entry (i, j) of the matrix M "
-               "bounds how far unit i can move "
-               "when input j moves by one. Smaller is firmer. All maps share one scale of "
-               "colours.</p>\n<div class=\"charts\">\n");
+    put(b, "<section id=\"bounds\"><h2>Growth bounds</h2>\n<p>Entry (i, j) of the matrix M "
+           "bounds how far unit i of the layer moves when input j moves by one. The smaller its "
+           "entries, the less a substitute can do. Units and inputs are sorted by their sums, and "
+           "all maps share one scale of colours.</p>\n<div class=\"charts\">\n");
     size_t maps = 0;
     double from = lo, to = hi;
     colour_range(r, &from, &to);
@@ -196,6 +239,6 @@ stet_status html_bounds(const report *r, buf *b)
         }
     TRY(put_distribution(r, lo, hi, b));
     put_constants(r, b);
-    buf_str(b, "</div></section>\n");
+    put(b, "</div></section>\n");
     return STET_OK;
 }

@@ -11,16 +11,14 @@
 
   // A cell of a heat map: its value was rounded to one of 254 steps between lo and hi.
   const cell = (image, x, y) => {
-    const d = image.dataset, box = image.getBoundingClientRect(), figure = image.closest("figure").dataset;
+    const d = image.dataset, box = image.getBoundingClientRect();
     const at = (share, n) => Math.min(n - 1, Math.max(0, Math.floor(share * n)));
     const row = at((y - box.top) / box.height, +d.rows), col = at((x - box.left) / box.width, +d.cols);
     image.steps = image.steps || atob(d.steps);
     const step = image.steps.charCodeAt(row * d.cols + col);
-    const range = (i, by) => by > 1 ? `${i * by}–${(i + 1) * by - 1}` : `${i}`;
-    const where = `unit ${range(row, +figure.down)}, input ${range(col, +figure.across)}: `;
-    if (step === 0) return where + "0";
+    if (step === 0) return "0";
     const lo = +d.lo, hi = +d.hi, share = (step - 1) / 254;
-    return where + "about " + (d.log === "1" ? lo * (hi / lo) ** share : lo + (hi - lo) * share).toPrecision(2);
+    return "about " + (d.log === "1" ? lo * (hi / lo) ** share : lo + (hi - lo) * share).toPrecision(2);
   };
 
   const show = (e) => {
@@ -35,5 +33,28 @@
   addEventListener("pointermove", show);
   addEventListener("pointerdown", show);
   addEventListener("scroll", () => { tip.style.visibility = "hidden"; }, { passive: true });
-  addEventListener("beforeprint", () => { for (const d of document.querySelectorAll("details")) d.open = true; });
+
+  // Flipped texts: shown if they hold all words that were typed, and suit the chosen model and attack.
+  for (const form of document.querySelectorAll("form.filter")) {
+    const items = [...form.parentNode.querySelectorAll("ul.flips > li")];
+    const plain = items.map((li) => li.textContent.toLowerCase());
+    const who = items.map((li) => li.querySelector(".who").textContent);
+    const filter = () => {
+      const words = form.find.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let shown = 0;
+      items.forEach((li, i) => {
+        const attacks = who[i].slice(who[i].lastIndexOf(", by") + 4).split(" ");
+        li.hidden = !(words.every((w) => plain[i].includes(w)) &&
+          (!form.model.value || li.dataset.model === form.model.value) &&
+          (!form.attack.value || attacks.includes(form.attack.value)));
+        shown += !li.hidden;
+      });
+      form.querySelector("output").textContent = `${shown} of ${items.length}`;
+    };
+    form.hidden = false;
+    form.addEventListener("input", filter);
+    form.addEventListener("submit", (e) => e.preventDefault());
+    filter();
+  }
+  addEventListener("beforeprint", () => { for (const d of document.querySelectorAll("details:not(.all)")) d.open = true; });
 })();

@@ -11,7 +11,7 @@
 #include "report/plot_part.h"
 #include "report/ticks.h"
 
-typedef enum item_kind { ITEM_LINE, ITEM_HISTOGRAM, ITEM_HEAT, ITEM_MARK } item_kind;
+typedef enum item_kind { ITEM_LINE, ITEM_HISTOGRAM, ITEM_HEAT, ITEM_MARK, ITEM_GUIDE } item_kind;
 
 typedef struct item item;
 struct item {
@@ -89,7 +89,7 @@ static item *add(stet_plot *p, item_kind kind, const char *name)
     }
     it->kind = kind;
     it->name = own(p, name ? name : "");
-    it->paint = kind == ITEM_MARK ? PAINT_INK : PAINT_SERIES + p->n_series++ % SERIES_COLOURS;
+    it->paint = kind == ITEM_MARK || kind == ITEM_GUIDE ? PAINT_INK : PAINT_SERIES + p->n_series++ % SERIES_COLOURS;
     *(p->first ? &p->last->next : &p->first) = it;
     p->last = it;
     return it;
@@ -157,6 +157,16 @@ stet_status stet_plot_mark(stet_plot *p, double x, const char *name)
     item *it = add(p, ITEM_MARK, name);
     if (it)
         it->x = copy(p, &x, 1);
+    return p->status;
+}
+
+stet_status stet_plot_guide(stet_plot *p, double x0, double y0, double x1, double y1)
+{
+    item *it = add(p, ITEM_GUIDE, NULL);
+    if (it) {
+        it->x = copy(p, (double[]){x0, x1}, 2);
+        it->y = copy(p, (double[]){y0, y1}, 2);
+    }
     return p->status;
 }
 
@@ -296,7 +306,7 @@ static int legend(const stet_plot *p, canvas *c, double left, double right)
     double at = left;
     int row = 0;
     for (const item *it = p->first; it; it = it->next) {
-        if (it->kind == ITEM_MARK || it->kind == ITEM_HEAT || !*it->name)
+        if (it->kind > ITEM_HISTOGRAM || !*it->name)
             continue;
         const double wide = 32 + 0.62 * small * (double)strlen(it->name);
         if (at > left && at + wide > right)
@@ -462,6 +472,10 @@ static stet_status draw(const stet_plot *p, canvas *c, arena *mem, bool bare)
         case ITEM_HEAT:
             TRY(draw_heat(it, c, &x, &y, mem));
             break;
+        case ITEM_GUIDE:
+            line2(c, place(&x, it->x[0]), place(&y, it->y[0]), place(&x, it->x[1]),
+                  place(&y, it->y[1]), PAINT_INK, 1);
+            break;
         case ITEM_MARK:
             break;
         }
@@ -494,7 +508,7 @@ stet_status stet_plot_save(const stet_plot *p, const char *path)
     return st;
 }
 
-stet_status plot_part(const stet_plot *p, buf *out)
+stet_status plot_part(const stet_plot *p, markup *out)
 {
     TRY(p->status);
     canvas c;
@@ -505,5 +519,5 @@ stet_status plot_part(const stet_plot *p, buf *out)
         canvas_take(&c, out);
     arena_deinit(&mem);
     canvas_deinit(&c);
-    return st == STET_OK ? buf_status(out) : st;
+    return st == STET_OK ? markup_status(out) : st;
 }

@@ -7,6 +7,6 @@
 #include "stet/plot.h"
 
 /* Appends an <svg> element; the title becomes its label for those who do not see it. */
-stet_status plot_part(const stet_plot *p, buf *out);
+stet_status plot_part(const stet_plot *p, markup *out);
 
 #endif

@@ -27,6 +27,7 @@ typedef struct run_folder {
     json_t *results;         /* array of objects; "file" is the name of each */
     size_t n_epochs, cap[EPOCH_VALUES + 1];
     double *epoch, *value[EPOCH_VALUES]; /* (n_epochs) of train.jsonl; NAN where it says nothing */
+    bool foreign; /* no model of ours: a program that was attacked, and its results */
     bool has_gbm;
     stet_gbm gbm;
     char fingerprint[17]; /* of the model; "" where it was not loaded */
@@ -41,7 +42,12 @@ void run_folder_recipe(const run_folder *r, buf *out);
 
 /* ---- results beside each other (summary.c) ------------------------------------------------ */
 
-typedef enum measure { MEASURE_CLEAN, MEASURE_ATTACK, MEASURE_CERTIFIED } measure;
+typedef enum measure {
+    MEASURE_CLEAN,  /* stet eval */
+    MEASURE_SAMPLE, /* clean accuracy on the very texts that were attacked, where these are fewer */
+    MEASURE_ATTACK,
+    MEASURE_CERTIFIED
+} measure;
 
 typedef struct column {
     measure kind;
@@ -68,12 +74,27 @@ typedef struct report {
 } report;
 
 stet_status report_summarise(report *r);
-double measured_share(const json_t *result); /* 0..1 */
-/* The lowest accuracy under attack of a row; NAN if there is none. */
-double summary_worst(const summary *s, size_t run);
-/* The largest share proved; NAN if nothing was certified. */
-double summary_certified(const summary *s, size_t run);
-double summary_clean(const summary *s, size_t run);
+
+/* A share of texts and the 95 % interval that so many texts leave. */
+typedef struct share {
+    double value, n, lo, hi; /* value NAN: not measured */
+} share;
+share share_at(const summary *s, size_t run, size_t col);
+share share_of(const json_t *result); /* accuracy, accuracy under attack, or share proved */
+/* Clean accuracy on the texts of this very result: what its other shares are compared with. */
+share clean_of(const json_t *result);
+/* Is the first certainly larger? Within both intervals nothing is said. */
+bool share_above(share a, share b);
+
+/* The attack that leaves the lowest accuracy, the proof (of any number of words) that covers most:
+ * their columns, or SIZE_MAX. */
+size_t summary_worst(const summary *s, size_t run);
+size_t summary_proved(const summary *s, size_t run);
+/* Do both results speak of the same sample of the same texts? */
+bool same_sample(const json_t *a, const json_t *b);
+/* Is the text among the numbers of result[key]? */
+bool has_text(const json_t *result, const char *key, json_int_t index);
+const json_t *flipped_of(const json_t *attack); /* numbers of the flipped texts */
 /* What a reader should take away, in plain sentences. */
 void report_lead(const report *r, buf *out);
 

@@ -42,21 +42,47 @@ static json_t *model_of(const run_folder *r)
     return o;
 }
 
+static share first_of(const summary *s, size_t run, measure kind)
+{
+    for (size_t j = 0; j < s->n_cols; j++)
+        if (s->col[j].kind == kind && s->cell[run][j])
+            return share_at(s, run, j);
+    return (share){.value = NAN};
+}
+
+/* The share under its key, its interval under the same key of "intervals". */
+static void set_share(json_t *row, json_t *intervals, const char *key, share s)
+{
+    json_object_set_new(row, key, number(s.value));
+    if (isfinite(s.value) && isfinite(s.lo))
+        json_object_set_new(intervals, key, json_pack("[f, f]", s.lo, s.hi));
+}
+
+static json_t *row_of(const report *r, const summary *s, size_t i)
+{
+    const share none = {.value = NAN}, all = first_of(s, i, MEASURE_CLEAN),
+                sample = first_of(s, i, MEASURE_SAMPLE);
+    const size_t worst = summary_worst(s, i), proved = summary_proved(s, i);
+    json_t *row = json_pack("{s:s}", "model", r->run[i].name), *intervals = json_object(),
+           *aua = json_object(), *aua_intervals = json_object();
+    set_share(row, intervals, "clean", isfinite(all.value) ? all : sample);
+    set_share(row, intervals, "sample_clean", isfinite(sample.value) ? sample : all);
+    set_share(row, intervals, "worst", worst == SIZE_MAX ? none : share_at(s, i, worst));
+    set_share(row, intervals, "certified", proved == SIZE_MAX ? none : share_at(s, i, proved));
+    for (size_t j = 0; j < s->n_cols; j++)
+        if (s->cell[i][j] && s->col[j].kind == MEASURE_ATTACK)
+            set_share(aua, aua_intervals, str_of(s->cell[i][j], "attack"), share_at(s, i, j));
+    json_object_set_new(row, "aua", aua);
+    json_object_set_new(intervals, "aua", aua_intervals);
+    json_object_set_new(row, "intervals", intervals);
+    return row;
+}
+
 static json_t *table_of(const report *r, const summary *s)
 {
     json_t *rows = json_array();
-    for (size_t i = 0; i < r->n; i++) {
-        json_t *row = json_pack("{s:s, s:o, s:o, s:o}", "model", r->run[i].name, "clean",
-                                number(summary_clean(s, i)), "worst", number(summary_worst(s, i)),
-                                "certified", number(summary_certified(s, i)));
-        json_t *attacks = json_object();
-        for (size_t j = 0; j < s->n_cols; j++)
-            if (s->cell[i][j] && s->col[j].kind == MEASURE_ATTACK)
-                json_object_set_new(attacks, str_of(s->cell[i][j], "attack"),
-                                    number(measured_share(s->cell[i][j])));
-        json_object_set_new(row, "aua", attacks);
-        json_array_append_new(rows, row);
-    }
+    for (size_t i = 0; i < r->n; i++)
+        json_array_append_new(rows, row_of(r, s, i));
     return json_pack("{s:O, s:o}", "data", s->data, "rows", rows);
 }
 

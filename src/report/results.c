@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,6 +150,15 @@ void stet_results_deinit(stet_results *r)
     mem_free(r->name);
     mem_free(r->json);
     *r = (stet_results){0};
+}
+
+void stet_interval(double share, double n, double *lo, double *hi)
+{
+    static const double z = 1.959963984540054;
+    const double middle = (share + z * z / (2 * n)) / (1 + z * z / n),
+                 half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n));
+    *lo = n > 0 ? fmax(0, middle - half) : NAN;
+    *hi = n > 0 ? fmin(1, middle + half) : NAN;
 }
 
 stet_status stet_folder_make(const char *path)

@@ -111,16 +111,31 @@ static stet_status read_config(const char *path, run_folder *r)
                                      : error_set(STET_EFORMAT, "%s: expected an object", path);
 }
 
+/* A program that was attacked with --victim-cmd has results, and no model of ours. */
+static stet_status is_foreign(const char *dir, bool *out)
+{
+    char *config = path_join(dir, "config.json"), *results = path_join(dir, "results");
+    *out = config && results && !file_exists(config) && dir_exists(results);
+    const stet_status st = config && results ? STET_OK : STET_ENOMEM;
+    mem_free(config);
+    mem_free(results);
+    return st;
+}
+
 stet_status run_folder_read(const char *dir, bool bounds, run_folder *out)
 {
     *out = (run_folder){.dir = dir};
-    stet_status st = read_in(dir, "config.json", read_config, out);
-    if (st == STET_OK)
+    stet_status st = is_foreign(dir, &out->foreign);
+    if (st == STET_OK && !out->foreign)
+        st = read_in(dir, "config.json", read_config, out);
+    if (st == STET_OK && !out->foreign)
         st = read_in(dir, "train.jsonl", read_journal, out);
     if (st == STET_OK)
         st = read_results(dir, out);
-    if (st == STET_OK)
+    if (st == STET_OK && !out->foreign)
         st = read_model(out, bounds);
+    if (st == STET_OK && out->foreign && json_array_size(out->results) == 0)
+        st = error_set(STET_EFORMAT, "%s: no model and no results", dir);
     return st;
 }
 
@@ -143,6 +158,11 @@ bool run_folder_current(const run_folder *r, const json_t *result)
 
 void run_folder_recipe(const run_folder *r, buf *out)
 {
+    if (r->foreign) {
+        buf_printf(out, "a program: %s",
+                   str_of(json_object_get(json_array_get(r->results, 0), "config"), "victim-cmd"));
+        return;
+    }
     const json_t *t = json_object_get(r->config, "training");
     buf_str(out, str_of(r->config, "model"));
     if (*str_of(t, "defense"))

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "report/report_impl.h"
+#include "stet/results.h"
 
 /* ---- columns ------------------------------------------------------------------------------ */
 
@@ -54,7 +55,7 @@ static bool column_of(const json_t *o, column *c)
     } else {
         return false;
     }
-    return isfinite(measured_share(o));
+    return isfinite(share_of(o).value);
 }
 
 static int by_place(const void *a, const void *b)
@@ -97,27 +98,60 @@ static summary *find_data(report *r, const json_t *o)
 /* Of two results of one column, the one on more texts. */
 static bool better(const json_t *o, const json_t *old)
 {
-    return !old || num_of(json_object_get(o, "data"), "measured") >
-                       num_of(json_object_get(old, "data"), "measured");
+    return !old || share_of(o).n > share_of(old).n;
 }
 
-static void fill(const report *r, summary *s)
+static void fill_row(const report *r, size_t i, summary *s)
 {
-    for (size_t i = 0; i < r->n; i++) {
-        size_t k;
-        const json_t *o;
-        json_array_foreach(r->run[i].results, k, o)
-        {
-            column c;
-            if (!run_folder_current(&r->run[i], o) || !column_of(o, &c) ||
-                strcmp(str_of(json_object_get(o, "data"), "fingerprint"),
-                       str_of(s->data, "fingerprint")) != 0)
-                continue;
-            for (size_t j = 0; j < s->n_cols; j++)
-                if (same_column(&s->col[j], &c) && better(o, s->cell[i][j]))
-                    s->cell[i][j] = o;
-        }
+    size_t k;
+    const json_t *o;
+    json_array_foreach(r->run[i].results, k, o)
+    {
+        column c;
+        if (!run_folder_current(&r->run[i], o) || !column_of(o, &c) ||
+            strcmp(str_of(json_object_get(o, "data"), "fingerprint"),
+                   str_of(s->data, "fingerprint")) != 0)
+            continue;
+        for (size_t j = 0; j < s->n_cols; j++)
+            if (same_column(&s->col[j], &c) && better(o, s->cell[i][j]))
+                s->cell[i][j] = o;
     }
+}
+
+/* The result that says how the model does on the sample that was attacked or certified. */
+static const json_t *on_sample(const summary *s, size_t run)
+{
+    for (size_t j = 0; j < s->n_cols; j++)
+        if (s->cell[run][j] && s->col[j].kind > MEASURE_SAMPLE)
+            return s->cell[run][j];
+    return NULL;
+}
+
+/* A clean figure of all texts must not stand alone beside an attack on a few of them. */
+static void add_sample(const report *r, summary *s)
+{
+    bool wanted = false;
+    const json_t *sample[MAX_RUNS];
+    for (size_t i = 0; i < r->n; i++) {
+        const json_t *o = sample[i] = on_sample(s, i);
+        const bool eval = s->n_cols && s->col[0].kind == MEASURE_CLEAN && s->cell[i][0];
+        wanted |= o && isfinite(clean_of(o).value) &&
+                  (!eval || share_of(s->cell[i][0]).n != share_of(o).n);
+    }
+    if (!wanted || s->n_cols == MAX_COLUMNS)
+        return;
+    size_t at = 0;
+    while (at < s->n_cols && s->col[at].kind == MEASURE_CLEAN)
+        at++;
+    memmove(&s->col[at + 1], &s->col[at], (s->n_cols - at) * sizeof *s->col);
+    s->col[at] = (column){.kind = MEASURE_SAMPLE, .label = "clean", .note = "attacked texts"};
+    if (at)
+        snprintf(s->col[0].note, sizeof s->col[0].note, "all texts");
+    for (size_t i = 0; i < r->n; i++) {
+        memmove(&s->cell[i][at + 1], &s->cell[i][at], (s->n_cols - at) * sizeof *s->cell[i]);
+        s->cell[i][at] = sample[i];
+    }
+    s->n_cols++;
 }
 
 stet_status report_summarise(report *r)
@@ -142,99 +176,173 @@ stet_status report_summarise(report *r)
     }
     for (size_t k = 0; k < r->n_data; k++) {
         qsort(r->data[k].col, r->data[k].n_cols, sizeof(column), by_place);
-        fill(r, &r->data[k]);
+        for (size_t i = 0; i < r->n; i++)
+            fill_row(r, i, &r->data[k]);
+        add_sample(r, &r->data[k]);
     }
     return STET_OK;
 }
 
 /* ---- reading it --------------------------------------------------------------------------- */
 
-double measured_share(const json_t *result)
+static share make_share(double value, double n)
+{
+    share s = {.value = value, .n = n};
+    stet_interval(value, n, &s.lo, &s.hi);
+    return s;
+}
+
+static double texts_of(const json_t *result)
+{
+    const double n = num_of(result, "n"),
+                 measured = num_of(json_object_get(result, "data"), "measured");
+    return isfinite(n) ? n : measured;
+}
+
+share share_of(const json_t *result)
 {
     const char *command = str_of(result, "command");
-    return num_of(result, strcmp(command, "attack") == 0    ? "aua"
-                          : strcmp(command, "certify") == 0 ? "certified"
-                                                            : "accuracy");
+    const char *key = strcmp(command, "attack") == 0    ? "aua"
+                      : strcmp(command, "certify") == 0 ? "certified"
+                                                        : "accuracy";
+    return make_share(num_of(result, key), texts_of(result));
 }
 
-double summary_clean(const summary *s, size_t run)
+share clean_of(const json_t *result)
 {
-    for (size_t j = 0; j < s->n_cols; j++)
-        if (s->cell[run][j] && s->col[j].kind == MEASURE_CLEAN)
-            return measured_share(s->cell[run][j]);
-    for (size_t j = 0; j < s->n_cols; j++) /* what else says how it does on untouched texts */
-        if (s->cell[run][j])
-            return num_of(s->cell[run][j], "clean");
-    return NAN;
+    return strcmp(str_of(result, "command"), "eval") == 0
+               ? share_of(result)
+               : make_share(num_of(result, "clean"), texts_of(result));
 }
 
-double summary_worst(const summary *s, size_t run)
+share share_at(const summary *s, size_t run, size_t col)
 {
-    double worst = NAN;
+    const json_t *o = s->cell[run][col];
+    return !o                                   ? (share){.value = NAN}
+           : s->col[col].kind == MEASURE_SAMPLE ? clean_of(o)
+                                                : share_of(o);
+}
+
+bool share_above(share a, share b)
+{
+    return a.lo > b.hi;
+}
+
+size_t summary_worst(const summary *s, size_t run)
+{
+    size_t worst = SIZE_MAX;
     for (size_t j = 0; j < s->n_cols; j++)
-        if (s->cell[run][j] && s->col[j].kind == MEASURE_ATTACK)
-            worst = fmin(worst, measured_share(s->cell[run][j]));
+        if (s->cell[run][j] && s->col[j].kind == MEASURE_ATTACK &&
+            (worst == SIZE_MAX || share_at(s, run, j).value < share_at(s, run, worst).value))
+            worst = j;
     return worst;
 }
 
-double summary_certified(const summary *s, size_t run)
+size_t summary_proved(const summary *s, size_t run)
 {
-    double most = NAN;
+    size_t most = SIZE_MAX;
     for (size_t j = 0; j < s->n_cols; j++)
         if (s->cell[run][j] && s->col[j].kind == MEASURE_CERTIFIED &&
-            !json_is_integer(json_object_get(s->cell[run][j], "budget")))
-            most = fmax(most, measured_share(s->cell[run][j]));
+            !json_is_integer(json_object_get(s->cell[run][j], "budget")) &&
+            (most == SIZE_MAX || share_at(s, run, j).value > share_at(s, run, most).value))
+            most = j;
     return most;
+}
+
+bool same_sample(const json_t *a, const json_t *b)
+{
+    const json_t *x = json_object_get(a, "data"), *y = json_object_get(b, "data");
+    return a && b && num_of(a, "seed") == num_of(b, "seed") &&
+           num_of(x, "measured") == num_of(y, "measured") &&
+           strcmp(str_of(x, "fingerprint"), str_of(y, "fingerprint")) == 0;
+}
+
+bool has_text(const json_t *result, const char *key, json_int_t index)
+{
+    size_t k;
+    const json_t *v;
+    json_array_foreach(json_object_get(result, key), k,
+                       v) if (json_integer_value(v) == index) return true;
+    return false;
+}
+
+const json_t *flipped_of(const json_t *attack)
+{
+    const json_t *new = json_object_get(attack, "flipped");
+    return new ? new : json_object_get(attack, "turned"); /* as version 0.1 called it */
 }
 
 const char *title_of(const report *r)
 {
-    return r->a->title ? r->a->title : "When words are swapped for synonyms";
+    return r->a->title ? r->a->title : "Robustness to word substitutions";
 }
 
-/* Of many models only the first among them is worth a sentence. */
+/* ---- the first sentences ------------------------------------------------------------------ */
+
+/* Of many models only the best is worth a sentence. */
 static bool worth_telling(const report *r, const summary *s, size_t run,
-                          double (*share)(const summary *, size_t))
+                          size_t (*find)(const summary *, size_t))
 {
-    enum { FEW = 3 };
-    for (size_t i = 0; r->n > FEW && i < r->n; i++)
-        if (share(s, i) > share(s, run) || (share(s, i) == share(s, run) && i < run))
+    enum { FEW = 4 };
+    const size_t own = find(s, run);
+    for (size_t i = 0; own != SIZE_MAX && r->n > FEW && i < r->n; i++) {
+        const double mine = share_at(s, run, own).value,
+                     other = find(s, i) == SIZE_MAX ? -1 : share_at(s, i, find(s, i)).value;
+        if (other > mine || (other == mine && i < run))
             return false;
-    return isfinite(share(s, run));
+    }
+    return own != SIZE_MAX;
+}
+
+/* A space at which no line may end, for "91.2 %". */
+#define NBSP "\xc2\xa0"
+
+static void tell_attacks(const report *r, const summary *s, buf *out)
+{
+    bool any = false;
+    double n = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        if (!worth_telling(r, s, i, summary_worst))
+            continue;
+        const size_t j = summary_worst(s, i);
+        const share after = share_at(s, i, j), before = clean_of(s->cell[i][j]);
+        buf_printf(out, any ? ", of %s" : "The strongest attack lowers the accuracy of %s",
+                   r->run[i].name);
+        if (isfinite(before.value))
+            buf_printf(out, " from %.1f" NBSP "%%", 100 * before.value);
+        buf_printf(out, " to %.1f" NBSP "%% (%.1f–%.1f)", 100 * after.value, 100 * after.lo,
+                   100 * after.hi);
+        n = fmax(n, after.n);
+        any = true;
+    }
+    if (any)
+        buf_printf(out, ", on %.0f texts, with 95" NBSP "%% intervals. ", n);
+}
+
+static void tell_proofs(const report *r, const summary *s, buf *out)
+{
+    bool any = false;
+    for (size_t i = 0; i < r->n; i++) {
+        if (!worth_telling(r, s, i, summary_proved))
+            continue;
+        const share p = share_at(s, i, summary_proved(s, i));
+        buf_printf(out,
+                   any ? ", for %.1f" NBSP "%% with %s"
+                       : "It is proved that no combination of substitutes changes the correct "
+                         "answer: for %.1f" NBSP "%% of the texts with %s",
+                   100 * p.value, r->run[i].name);
+        any = true;
+    }
+    buf_str(out, any ? "." : "");
 }
 
 void report_lead(const report *r, buf *out)
 {
     if (r->n_data == 0) {
-        buf_str(out, "Nothing has been measured yet: run stet eval, stet attack and stet certify "
-                     "on these folders.");
+        buf_str(out, "Nothing has been measured yet. Run stet eval, stet attack and stet certify "
+                     "on these folders first.");
         return;
     }
-    const summary *s = &r->data[0];
-    bool any = false;
-    for (size_t i = 0; i < r->n; i++) {
-        if (!worth_telling(r, s, i, summary_worst))
-            continue;
-        buf_printf(out,
-                   any ? "; %s %.1f %%"
-                       : "Under the strongest attack that was tried, %s is right about %.1f %% of "
-                         "the texts",
-                   r->run[i].name, 100 * summary_worst(s, i));
-        if (isfinite(summary_clean(s, i)))
-            buf_printf(out, " (untouched: %.1f %%)", 100 * summary_clean(s, i));
-        any = true;
-    }
-    buf_str(out, any ? ". " : "");
-    any = false;
-    for (size_t i = 0; i < r->n; i++) {
-        if (!worth_telling(r, s, i, summary_certified))
-            continue;
-        buf_printf(out,
-                   any ? ", for %.1f %% with %s"
-                       : "For %.1f %% of the texts it is proved that no combination of synonyms "
-                         "can turn the right answer of %s",
-                   100 * summary_certified(s, i), r->run[i].name);
-        any = true;
-    }
-    buf_str(out, any ? "." : "");
+    tell_attacks(r, &r->data[0], out);
+    tell_proofs(r, &r->data[0], out);
 }

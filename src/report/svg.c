@@ -26,36 +26,33 @@ rgb paint_light(int p)
 static void close_tag(canvas *c, const char *name, const char *title)
 {
     if (title) {
-        buf_str(&c->out, "><title>");
-        buf_html(&c->out, title, strlen(title));
-        buf_printf(&c->out, "</title></%s>\n", name);
+        put(&c->out, "><title>%s</title></%s>\n", title, name);
     } else {
-        buf_str(&c->out, "/>\n");
+        put(&c->out, "/>\n");
     }
 }
 
 void canvas_rect(canvas *c, double x, double y, double w, double h, int paint, double opacity,
                  const char *title)
 {
-    buf_printf(&c->out, "<rect class=\"f%d\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"",
-               paint, x, y, w, h);
+    put(&c->out, "<rect class=\"f%d\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"", paint,
+        x, y, w, h);
     if (opacity < 1)
-        buf_printf(&c->out, " fill-opacity=\"%.2f\"", opacity);
+        put(&c->out, " fill-opacity=\"%.2f\"", opacity);
     close_tag(c, "rect", title);
 }
 
 void canvas_line(canvas *c, const double *xy, size_t points, int paint, double width)
 {
-    buf_printf(&c->out, "<path class=\"s%d\" stroke-width=\"%.2f\" d=\"", paint, width);
+    put(&c->out, "<path class=\"s%d\" stroke-width=\"%.2f\" d=\"", paint, width);
     for (size_t i = 0; i < points; i++)
-        buf_printf(&c->out, "%c%.2f %.2f", i ? 'L' : 'M', xy[2 * i], xy[2 * i + 1]);
-    buf_str(&c->out, "\"/>\n");
+        put(&c->out, "%c%.2f %.2f", i ? 'L' : 'M', xy[2 * i], xy[2 * i + 1]);
+    put(&c->out, "\"/>\n");
 }
 
 void canvas_disc(canvas *c, double x, double y, double radius, int paint, const char *title)
 {
-    buf_printf(&c->out, "<circle class=\"f%d\" cx=\"%.2f\" cy=\"%.2f\" r=\"%.2f\"", paint, x, y,
-               radius);
+    put(&c->out, "<circle class=\"f%d\" cx=\"%.2f\" cy=\"%.2f\" r=\"%.2f\"", paint, x, y, radius);
     close_tag(c, "circle", title);
 }
 
@@ -63,28 +60,14 @@ void canvas_text(canvas *c, double x, double y, double size, anchor a, bool upri
                  const char *t)
 {
     static const char *const names[] = {"start", "middle", "end"};
-    buf_printf(&c->out, "<text class=\"f%d\" font-size=\"%.4g\" text-anchor=\"%s\"", paint, size,
-               names[a]);
+    put(&c->out, "<text class=\"f%d\" font-size=\"%.4g\" text-anchor=\"%s\"", paint, size,
+        names[a]);
     if (upright)
-        buf_printf(&c->out, " transform=\"translate(%.2f %.2f) rotate(-90)\">", x, y);
+        put(&c->out, " transform=\"translate(%.2f %.2f) rotate(-90)\">", x, y);
     else
-        buf_printf(&c->out, " x=\"%.2f\" y=\"%.2f\">", x, y);
-    buf_html(&c->out, t, strlen(t));
-    buf_str(&c->out, "</text>\n");
-}
-
-static void base64(buf *out, const unsigned char *p, size_t n)
-{
-    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < n; i += 3) {
-        const unsigned long v = (unsigned long)p[i] << 16 |
-                                (i + 1 < n ? (unsigned long)p[i + 1] << 8 : 0) |
-                                (i + 2 < n ? p[i + 2] : 0);
-        buf_char(out, digit[v >> 18]);
-        buf_char(out, digit[v >> 12 & 63]);
-        buf_char(out, i + 1 < n ? digit[v >> 6 & 63] : '=');
-        buf_char(out, i + 2 < n ? digit[v & 63] : '=');
-    }
+        put(&c->out, " x=\"%.2f\" y=\"%.2f\">", x, y);
+    put(&c->out, "%s", t);
+    put(&c->out, "</text>\n");
 }
 
 /* The values in 255 steps between lo and hi, as base64; 0 is a cell that is not shown. */
@@ -117,18 +100,18 @@ void canvas_image(canvas *c, double x, double y, double w, double h, const cells
 {
     buf png = {0};
     png_encode(m->colour, m->rows, m->cols, &png);
-    buf_printf(&c->out,
-               "<image x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" "
-               "preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" "
-               "href=\"data:image/png;base64,",
-               x, y, w, h);
+    put(&c->out,
+        "<image x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" "
+        "preserveAspectRatio=\"none\" image-rendering=\"pixelated\" "
+        "href=\"data:image/png;base64,",
+        x, y, w, h);
     if (buf_status(&png) == STET_OK)
-        base64(&c->out, (const unsigned char *)png.data, png.n);
+        base64(&c->out.out, (const unsigned char *)png.data, png.n);
     else
-        c->out.status = buf_status(&png);
-    buf_char(&c->out, '"');
+        c->out.out.status = buf_status(&png);
+    put(&c->out, "\"");
     if (m->value && c->part)
-        put_values(&c->out, m);
+        put_values(&c->out.out, m);
     close_tag(c, "image", title);
     buf_deinit(&png);
 }
@@ -144,14 +127,14 @@ static void theme(buf *b, const rgb *colour)
 
 stet_status canvas_save(canvas *c, const char *path)
 {
-    buf_str(&c->out, "</svg>\n");
-    TRY(buf_status(&c->out));
-    return file_write_all(path, c->out.data, c->out.n);
+    put(&c->out, "</svg>\n");
+    TRY(markup_status(&c->out));
+    return file_write_all(path, c->out.out.data, c->out.out.n);
 }
 
 void canvas_deinit(canvas *c)
 {
-    buf_deinit(&c->out);
+    markup_deinit(&c->out);
 }
 
 void canvas_theme(buf *out)
@@ -164,32 +147,29 @@ void canvas_theme(buf *out)
 
 void canvas_init(canvas *c, double width, double height)
 {
-    *c = (canvas){.width = width, .height = height};
-    buf_printf(&c->out,
-               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" width=\"%g\" "
-               "height=\"%g\" "
-               "font-family=\"system-ui, "
-               "sans-serif\">\n<style>path{fill:none;stroke-linejoin:round;stroke-linecap:round}",
-               width, height, width, height);
-    canvas_theme(&c->out);
-    buf_str(&c->out, "</style>\n");
+    *c = (canvas){.out.escape = escape_html, .width = width, .height = height};
+    put(&c->out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" width=\"%g\" "
+        "height=\"%g\" "
+        "font-family=\"system-ui, "
+        "sans-serif\">\n<style>path{fill:none;stroke-linejoin:round;stroke-linecap:round}",
+        width, height, width, height);
+    canvas_theme(&c->out.out);
+    put(&c->out, "</style>\n");
     canvas_rect(c, 0, 0, width, height, PAINT_PAPER, 1, NULL);
 }
 
 void canvas_init_part(canvas *c, double width, double height, const char *label)
 {
-    *c = (canvas){.width = width, .height = height, .part = true};
-    buf_printf(&c->out, "<svg class=\"chart\" role=\"img\" viewBox=\"0 0 %g %g\" aria-label=\"",
-               width, height);
-    buf_html(&c->out, label, strlen(label));
-    buf_str(&c->out, "\">\n");
+    *c = (canvas){.out.escape = escape_html, .width = width, .height = height, .part = true};
+    put(&c->out, "<svg class=\"chart\" role=\"img\" viewBox=\"0 0 %g %g\" aria-label=\"", width,
+        height);
+    put(&c->out, "%s", label);
+    put(&c->out, "\">\n");
 }
 
-void canvas_take(canvas *c, buf *out)
+void canvas_take(canvas *c, markup *out)
 {
-    buf_str(&c->out, "</svg>\n");
-    if (buf_status(&c->out) == STET_OK)
-        buf_bytes(out, c->out.data, c->out.n);
-    else
-        out->status = buf_status(&c->out);
+    put(&c->out, "</svg>\n");
+    put_part(out, &c->out);
 }

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/markup.h"
 #include "base/mem.h"
 #include "train/run_state.h"
 
@@ -75,64 +76,66 @@ json_t *training_json(const run_state *r, bool complete)
     return o;
 }
 
-static void add_name(buf *b, const char *before, const char *path)
+static void put_name(markup *b, const char *path)
 {
     size_t n;
     const char *name = path_last(path, &n);
-    buf_str(b, before);
-    buf_bytes(b, name, n);
+    put_text(b, name, n);
 }
 
 stet_status card_write(const run_state *r)
 {
     const stet_train_args *a = r->a;
     const model *m = r->p.m;
-    buf b = {0};
-    buf_printf(&b, "# A %s text classifier\n\n", m->desc->name);
-    buf_printf(&b,
-               "Made by stet %s. %s; %zu trained parameters on frozen word vectors of %zu "
-               "dimensions, %zu words.\n\n",
-               STET_VERSION, m->desc->summary, m->n_values, m->dim, m->n_words);
-    buf_str(&b, "| | |\n| --- | --- |\n");
-    buf_printf(&b, "| classes | ");
+    markup b = {.escape = escape_markdown};
+    put(&b, "# A %s text classifier\n\n", m->desc->name);
+    put(&b,
+        "Made by stet %s. %s; %zu trained parameters on frozen word vectors of %zu "
+        "dimensions, %zu words.\n\n",
+        STET_VERSION, m->desc->summary, m->n_values, m->dim, m->n_words);
+    put(&b, "| | |\n| --- | --- |\n");
+    put(&b, "| classes | ");
     for (size_t c = 0; c < m->n_classes; c++)
-        buf_printf(&b, c ? ", %s" : "%s", m->class_names[c]);
-    add_name(&b, " |\n| training data | ", a->data);
-    buf_printf(&b, ": %zu texts, %zu held out for validation |\n", r->p.train.n_texts,
-               r->p.valid.n_texts);
-    for (size_t i = 0; i < a->n_vectors; i++)
-        add_name(&b, i ? ", " : "| word vectors | ", a->vectors[i]);
+        put(&b, "%s%s", c ? ", " : "", m->class_names[c]);
+    put(&b, " |\n| training data | ");
+    put_name(&b, a->data);
+    put(&b, ": %zu texts, %zu held out for validation |\n", r->p.train.n_texts, r->p.valid.n_texts);
+    put(&b, "| word vectors | ");
+    for (size_t i = 0; i < a->n_vectors; i++) {
+        put(&b, "%s", i ? ", " : "");
+        put_name(&b, a->vectors[i]);
+    }
     const double lambda = defense_list_real(&r->defenses, "smooth"), power = smooth_power(r);
     if (lambda > 0) {
-        add_name(&b, ", smoothed over ", a->synonyms);
-        buf_printf(&b, " with lambda %g", lambda);
+        put(&b, ", smoothed over ");
+        put_name(&b, a->synonyms);
+        put(&b, " with lambda %g", lambda);
     }
     if (lambda > 0 && power != 0)
-        buf_printf(&b, ", weights by frequency to the power %g", power);
-    buf_printf(&b, " |\n| defence | %s", a->defense);
+        put(&b, ", weights by frequency to the power %g", power);
+    put(&b, " |\n| defence | %s", a->defense);
     for (const char *const *s = a->defense_settings; s && *s; s++)
-        buf_printf(&b, ", %s", *s);
-    buf_printf(&b,
-               " |\n| training | %s, rate %g, weight decay %g, batch %zu, dropout %g, seed %" PRIu64
-               " |\n",
-               r->opt.how.kind == OPTIM_ADAM ? "Adam" : "AdamW", r->groups[0].rate,
-               r->groups[0].decay, a->batch, r->dropout, a->seed);
-    buf_printf(
-        &b, "| chosen | epoch %" PRIu64 " of %" PRIu64 ", %s validation accuracy %.2f %% |\n\n",
-        r->stop.best_epoch, r->at.epoch, r->stop.last ? "the last:" : "by", 100 * r->stop.best);
-    buf_str(&b, r->stop.last ? "The last epoch is kept, whatever its validation accuracy: measure "
-                               "on a test set with\n"
-                             : "The validation part chose the epoch, so its accuracy is "
-                               "optimistic: measure on a test set with\n");
-    buf_str(&b,
-            "`stet eval`, accuracy under attack with `stet attack`. Texts are read as "
-            "`config.json` says; the classifier\n"
-            "knows nothing outside its training data, and its probabilities are not promises.\n");
+        put(&b, ", %s", *s);
+    put(&b, " |\n| training | %s, rate %g, weight decay %g, batch %zu, dropout %g, seed %llu |\n",
+        r->opt.how.kind == OPTIM_ADAM ? "Adam" : "AdamW", r->groups[0].rate, r->groups[0].decay,
+        a->batch, r->dropout, (unsigned long long)a->seed);
+    put(&b, "| chosen | epoch %llu of %llu, %s validation accuracy %.2f %% |\n\n",
+        (unsigned long long)r->stop.best_epoch, (unsigned long long)r->at.epoch,
+        r->stop.last ? "the last:" : "by", 100 * r->stop.best);
+    if (r->stop.last)
+        put(&b, "The last epoch is kept whatever its validation accuracy. Measure on a test set "
+                "with\n");
+    else
+        put(&b, "The epoch was chosen by validation accuracy, which is therefore optimistic. "
+                "Measure on a test set with\n");
+    put(&b, "`stet eval`, and under attack with `stet attack`. `config.json` says how texts are "
+            "tokenised.\nThe classifier knows nothing beyond its training data, and its "
+            "probabilities are not calibrated.\n");
     char *path = path_join(a->out, "README.md");
-    stet_status st = buf_status(&b);
+    stet_status st = markup_status(&b);
     if (st == STET_OK)
-        st = path ? file_write_all(path, b.data, b.n) : STET_ENOMEM;
+        st = path ? file_write_all(path, b.out.data, b.out.n) : STET_ENOMEM;
     mem_free(path);
-    buf_deinit(&b);
+    markup_deinit(&b);
     return st;
 }

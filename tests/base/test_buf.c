@@ -94,15 +94,6 @@ TEST(invalid_utf8_becomes_the_replacement_character)
     JSON("\xe2\x82\"", "\"" BAD BAD "\\\"\"");
 }
 
-TEST(html_is_escaped)
-{
-    buf b = {0};
-    const char text[] = "<a href=\"x\">R&D</a>";
-    buf_html(&b, text, sizeof text - 1);
-    CHECK_STR(b.data, "&lt;a href=&quot;x&quot;&gt;R&amp;D&lt;/a&gt;");
-    buf_deinit(&b);
-}
-
 static void check_real(double x, const char *expected)
 {
     buf b = {0};
@@ -134,7 +125,6 @@ static stet_status build(void *ctx)
     for (int i = 0; i < 100; i++) {
         buf_printf(&b, "%300d", i);
         buf_json_string(&b, "a\n\xff", 3);
-        buf_html(&b, "<", 1);
         buf_real(&b, 0.5);
     }
     const stet_status st = buf_status(&b);

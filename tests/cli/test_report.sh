@@ -9,7 +9,7 @@ output "proved" "$STET" demo $small -o d
 output "robust" "$STET" demo $small -o d # again: everything is there
 expect 2 "other settings" "$STET" demo --texts 301 --epochs 2 --limit 20 -o d
 expect 2 "needs --synonyms" "$STET" demo --data x -o e
-expect 2 "belong to --data" "$STET" demo --synonyms x -o e
+expect 2 "need --data" "$STET" demo --synonyms x -o e
 
 # Results: another sample does not replace; --no-record leaves nothing; a folder that is read-only is worth a warning.
 n() { ls d/standard/results | wc -l; }
@@ -36,9 +36,9 @@ show="attack d/standard --data d/test.tsv --synonyms d/synonyms.subst --limit 20
 output " -> " "$STET" $show
 output "AUA" "$STET" $show --show 0
 if command -v script >/dev/null; then
-    script -qec "$STET $show --progress never" /dev/null >tty </dev/null
+    TERM=xterm script -qec "$STET $show --progress never" /dev/null >tty </dev/null
     grep -q "$(printf '\033\[9;31m')" tty || fail "no colours on a terminal"
-    NO_COLOR=1 script -qec "$STET $show --progress never" /dev/null >tty </dev/null
+    NO_COLOR=1 TERM=xterm script -qec "$STET $show --progress never" /dev/null >tty </dev/null
     grep -q "$(printf '\033')" tty && fail "colours in spite of NO_COLOR"
 fi
 

@@ -98,7 +98,7 @@ printf 'bad \377\n' >bytes.txt
 expect 3 "bytes.txt:1" "$STET" predict cnn --file bytes.txt
 "$STET" predict cnn "$(printf '%060d' 0)éééééééééé" | iconv -f UTF-8 -t UTF-8 >/dev/null || fail "predict cuts a character in two"
 (yes "a good film" | timeout -k 1 20 "$STET" predict cnn 2>err; echo $? >status) | head -1 >/dev/null
-[ "$(cat status)" = 1 ] && grep -q "standard output: Broken pipe" err || fail "answers for nobody: $(cat status err)"
+[ "$(cat status)" = 0 ] && [ ! -s err ] || fail "answers for nobody: $(cat status err)"
 
 printf '0\ta bad film\n7\ta strange film\n' >foreign.tsv
 expect 3 "foreign.tsv:2" "$STET" eval cnn --data foreign.tsv

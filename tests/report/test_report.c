@@ -1,6 +1,7 @@
 /* Reports of small run folders: what is on the page, what must not be, and what happens to bad
  * folders. */
 #include <jansson.h>
+#include <math.h>
 #include <sys/stat.h>
 
 #include "alloc_fail.h"
@@ -105,7 +106,8 @@ static void make_two(void)
         "\"undecided\":0.225,\"seconds\":1,\"margins\":{\"lo\":-1,\"hi\":1,\"bins\":[1,2,3,4]},"
         "\"examples\":[{\"index\":1,\"label\":\"positive\",\"verdict\":\"certified\",\"clean\":2,"
         "\"margin\":0.5,\"text\":\"a proved "
-        "film\",\"harm\":[{\"from\":\"film\",\"to\":\"<i>\",\"drop\":0.5}]}]");
+        "film\",\"harm\":[{\"start\":9,\"end\":13,\"from\":\"film\",\"to\":\"<i>\",\"drop\":0.5}]}"
+        "]");
     measured("beta", "0000000000000000", "eval",
              "\"command\":\"eval\",\"accuracy\":0.0625"); /* of other weights */
 }
@@ -126,24 +128,139 @@ TEST(a_page_shows_what_was_measured)
 {
     make_two();
     char *page = report_of(STET_REPORT_HTML, 2);
-    HAS(page, ">87.5<");
-    HAS(page, ">25.0<");
-    HAS(page, ">75.0<");
-    HAS(page, ">62.5<");
+    HAS(page, ">87.5<small>75.6–94.1</small>");
+    HAS(page, ">25.0<small>15.1–38.5</small>");
+    HAS(page, ">75.0<small>");
+    HAS(page, ">62.5<small>");
     HAS(page, "<del>good</del><ins>");
-    HAS(page, "beta stands");
+    HAS(page, "beta withstood PWWS");
     HAS(page, "12.5 % positive");
-    HAS(page, "proved to stand 62.5 %");
-    HAS(page, "a proved film");
-    HAS(page, "film → &lt;i&gt; (0.500)");
+    HAS(page, "proved: no combination flips it 62.5 %");
+    HAS(page, "a proved <span class=\"harm5\" title=\"→ &lt;i&gt;: 0.500\">film</span>");
+    HAS(page, "Most harmful: film → &lt;i&gt; (0.500)");
     HAS(page, "Proved margins");
     HAS(page, "growth bounds of alpha");
     HAS(page, "Validation accuracy");
     HAS(page, "Growth bound in the loss");
     HAS(page, "1 results were left out");
-    LACKS(page, ">6.2<"); /* stale */
+    LACKS(page, ">6.2<small>"); /* stale */
     HAS(page, "</html>");
     stet_free(page);
+}
+
+/* ---- what the page claims ----------------------------------------------------------------- */
+
+#define ATTACK(name, clean, aua, more)                                                             \
+    "\"command\":\"attack\",\"attack\":\"" name "\",\"profile\":\"original\",\"n\":50,"            \
+    "\"clean\":" #clean ",\"aua\":" #aua "," more
+
+TEST(clean_accuracy_is_that_of_the_texts_that_were_attacked)
+{
+    const char *a = make_run("alpha", 1);
+    measured("alpha", a, "eval", "\"command\":\"eval\",\"accuracy\":0.875,\"n\":100");
+    measured("alpha", a, "attack-pwws-original", ATTACK("pwws", 0.96, 0.5, "\"flipped\":[]"));
+    char *page = report_of(STET_REPORT_HTML, 1);
+    HAS(page, "accuracy of alpha from 96.0\xc2\xa0% to 50.0\xc2\xa0% (36.6–63.4)");
+    HAS(page, "clean<small>all texts</small>");
+    HAS(page, "clean<small>attacked texts</small>");
+    stet_free(page);
+}
+
+TEST(nothing_is_best_within_the_interval_of_another)
+{
+    const char *a = make_run("alpha", 1), *b = make_run("beta", 2);
+    measured("alpha", a, "attack-pwws-original", ATTACK("pwws", 0.9, 0.5, "\"flipped\":[]"));
+    measured("beta", b, "attack-pwws-original", ATTACK("pwws", 0.9, 0.6, "\"flipped\":[]"));
+    char *page = report_of(STET_REPORT_HTML, 2);
+    LACKS(page, "class=\"best\"");
+    stet_free(page);
+    measured("beta", b, "attack-pwws-original", ATTACK("pwws", 0.9, 0.88, "\"flipped\":[]"));
+    page = report_of(STET_REPORT_HTML, 2);
+    HAS(page, "class=\"best\"");
+    stet_free(page);
+}
+
+TEST(a_model_that_another_attack_flipped_does_not_stand)
+{
+    static const char example[] =
+        "\"flipped\":[3],\"wrong\":[],\"examples\":[{\"index\":3,"
+        "\"label\":\"positive\",\"answer\":\"negative\",\"before\":0.9,"
+        "\"after\":0.1,\"changed\":1,\"words\":3,\"text\":\"a good film\","
+        "\"changes\":[{\"start\":2,\"end\":6,\"to\":\"fine\"}]}]";
+    char attack[1024];
+    const char *a = make_run("alpha", 1), *b = make_run("beta", 2);
+    snprintf(attack, sizeof attack, ATTACK("pwws", 0.9, 0.5, "%s"), example);
+    measured("alpha", a, "attack-pwws-original", attack);
+    measured("beta", b, "attack-pwws-original", ATTACK("pwws", 0.9, 0.8, "\"flipped\":[]"));
+    measured("beta", b, "attack-ga-original", ATTACK("ga", 0.9, 0.8, "\"flipped\":[3]"));
+    char *page = report_of(STET_REPORT_HTML, 2);
+    HAS(page, "beta was flipped by GA");
+    LACKS(page, "beta stands");
+    LACKS(page, "beta withstood");
+    stet_free(page);
+    measured("beta", b, "attack-ga-original", ATTACK("ga", 0.9, 0.8, "\"flipped\":[4]"));
+    page = report_of(STET_REPORT_HTML, 2);
+    HAS(page, "beta withstood all 2 attacks");
+    stet_free(page);
+    measured("beta", b, "certify-auto",
+             "\"command\":\"certify\",\"method\":\"auto\",\"budget\":null,\"n\":50,"
+             "\"clean\":0.9,\"certified\":0.6,\"broken\":0,\"undecided\":0.3,\"seconds\":1,"
+             "\"proved_texts\":[1,3],\"broken_texts\":[]");
+    page = report_of(STET_REPORT_HTML, 2);
+    HAS(page, "beta stands: proved");
+    HAS(page, "flipped: a counter-example is known 2.0 %"); /* text 4, by GA */
+    HAS(page, "open: neither proved nor flipped 28.0 %");
+    stet_free(page);
+}
+
+TEST(unequal_candidates_are_warned_of)
+{
+    const char *a = make_run("alpha", 1), *b = make_run("beta", 2);
+    measured("alpha", a, "attack-pwws-original",
+             ATTACK("pwws", 0.9, 0.5, "\"flipped\":[],\"candidates_mean\":4.44"));
+    measured("beta", b, "attack-pwws-original",
+             ATTACK("pwws", 0.9, 0.6, "\"flipped\":[],\"candidates_mean\":5.54"));
+    char *page = report_of(STET_REPORT_HTML, 2);
+    HAS(page, "PWWS faced 4.44 candidates a word with alpha and 5.54 with beta");
+    stet_free(page);
+}
+
+TEST(runs_that_differ_in_their_seed_are_one_row_with_a_deviation)
+{
+    const char *a = make_run("alpha", 1), *b = make_run("beta", 2);
+    measured("alpha", a, "attack-pwws-original", ATTACK("pwws", 0.9, 0.5, "\"flipped\":[]"));
+    measured("beta", b, "attack-pwws-original", ATTACK("pwws", 0.9, 0.6, "\"flipped\":[]"));
+    char *page = report_of(STET_REPORT_HTML, 2);
+    HAS(page, "id=\"study\"");
+    HAS(page, "<td>55.0 <small>± 7.1</small></td>");
+    stet_free(page);
+}
+
+TEST(a_program_of_others_stands_beside_our_models)
+{
+    const char *a = make_run("alpha", 1);
+    measured("alpha", a, "attack-pwws-original", ATTACK("pwws", 0.9, 0.5, "\"flipped\":[]"));
+    mkdir(inside("beta"), 0777);
+    measured("beta", "", "attack-pwws-original",
+             "\"config\":{\"victim-cmd\":\"python3 bayes.py\"}," ATTACK("pwws", 0.8, 0.3,
+                                                                        "\"flipped\":[]"));
+    char *page = report_of(STET_REPORT_HTML, 2);
+    HAS(page, "a program: python3 bayes.py");
+    HAS(page, ">30.0<small>");
+    stet_free(page);
+}
+
+TEST(an_interval_is_that_of_wilson)
+{
+    double lo, hi;
+    stet_interval(0.5, 50, &lo, &hi);
+    CHECK_NEAR(lo, 0.3664, 1e-4);
+    CHECK_NEAR(hi, 0.6336, 1e-4);
+    stet_interval(1, 10, &lo, &hi);
+    CHECK_NEAR(lo, 0.7225, 1e-4);
+    CHECK_NEAR(hi, 1, 1e-12);
+    stet_interval(0, 0, &lo, &hi);
+    CHECK(isnan(lo) && isnan(hi));
 }
 
 TEST(nothing_in_a_file_can_become_markup)
@@ -188,8 +305,8 @@ TEST(markdown_and_json_say_the_same)
 {
     make_two();
     char *page = report_of(STET_REPORT_MARKDOWN, 2);
-    HAS(page, "| alpha | 87.5 | 25.0 | |");
-    HAS(page, "| beta | | 75.0 | 62.5 |");
+    HAS(page, "| alpha | 87.5 (75.6 to 94.1) | 90.0 (78.6 to 95.7) | 25.0 (15.1 to 38.5) | |");
+    HAS(page, "| beta | | 90.0 (78.6 to 95.7) | 75.0 (61.5 to 84.9) | 62.5 (48.6 to 74.6) |");
     HAS(page, "~~good~~ **");
     stet_free(page);
     page = report_of(STET_REPORT_JSON, 2);
