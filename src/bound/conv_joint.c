@@ -338,6 +338,7 @@ static stet_status joint_bwd(tape *t, node *n)
     j.choices = keep->choices;
     j.word = keep->word;
     j.dz = n->grad;
+    const node *rows = n->in[2 * j.n + 2];
     head_gradient(&j, n->in[2 * j.n]->grad, n->in[2 * j.n + 1]->grad);
     enum { WINDOWS = 4 };
     const size_t cap = j.seq->n_texts * (j.K - 1) * WINDOWS * (j.a->eps < 1 ? 2 : 1);
@@ -348,8 +349,9 @@ static stet_status joint_bwd(tape *t, node *n)
         TRY(tap_terms_make(&j.now->filters, cap, t->mem, &j.terms));
         pool_run(j.now->filters.F, filter_piece, &j);
         if (n->in[2 * i]->grad)
-            conv_weight_gradient(&j.now->filters, &j.terms, n->in[2 * j.n + 2]->value,
-                                 n->in[2 * i]->grad);
+            conv_weight_gradient(&j.now->filters, &j.terms, rows->value, n->in[2 * i]->grad);
+        if (rows->grad)
+            TRY(conv_rows_gradient(&j.now->filters, &j.terms, t->mem, rows->grad));
         arena_restore(t->mem, scratch);
     }
     return STET_OK;

@@ -147,6 +147,8 @@ static stet_status ranges_bwd(tape *t, node *n)
     pool_run(r.filters.F, filter_piece, &r);
     if (n->in[WEIGHT]->grad)
         conv_weight_gradient(&r.filters, &r.terms, n->in[ROWS]->value, n->in[WEIGHT]->grad);
+    if (n->in[ROWS]->grad)
+        TRY(conv_rows_gradient(&r.filters, &r.terms, t->mem, n->in[ROWS]->grad));
     arena_restore(t->mem, scratch);
     return STET_OK;
 }

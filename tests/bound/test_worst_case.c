@@ -105,7 +105,8 @@ typedef struct said {
     double loss, share;
 } said;
 
-static void bounds_pass(world *w, double eps, real *grad, said *out)
+/* `grad` (n_values): gradients of the parameters; `dtable` (vocabulary, D): of the vectors. */
+static void bounds_pass(world *w, double eps, real *grad, real *dtable, said *out)
 {
     const stet_corpus c = {TEXTS,  w->text_start[TEXTS], w->m->n_classes,
                            w->ids, w->text_start,        w->label};
@@ -120,6 +121,10 @@ static void bounds_pass(world *w, double eps, real *grad, said *out)
     CHECK_OK(batch_make(&w->batches, w->m, &c, pick, TEXTS, &mem, &x));
     tape_init(&t, &mem, NULL, grad != NULL);
     CHECK_OK(pass_init(&p, w->m, &t, NULL, grad, &x));
+    if (dtable) {
+        p.table = tape_input(&t, p.table->shape, w->m->table, dtable);
+        p.rows = op_gather(&t, p.table, x.word, x.seq.n_rows);
+    }
     CHECK_OK(batch_sets_make(&w->sets, &p, &x, w->slot, &sets));
     const worst_args a = {.s = &sets, .label = x.label, .eps = eps, .joint = w->joint};
     range_features(w->m, &p, &sets, eps, side);
@@ -177,7 +182,7 @@ TEST(sampled_texts_obey_the_bounds)
             world w;
             static said b;
             world_make(&w, which, seed % 2 ? 2 : 3, seed < 3 ? long_lengths : short_lengths, seed);
-            bounds_pass(&w, 1, NULL, &b);
+            bounds_pass(&w, 1, NULL, NULL, &b);
             rng r = rng_stream(seed, STREAM_TEST, 4);
             for (int n = 0; n < 300; n++) {
                 uint32_t ids[TEXTS * SMALL_MAX_LEN];
@@ -197,7 +202,7 @@ TEST(no_combination_of_short_texts_breaks_a_bound)
             world w;
             static said b;
             world_make(&w, which, 2 + seed % 2, short_lengths, seed);
-            bounds_pass(&w, 1, NULL, &b);
+            bounds_pass(&w, 1, NULL, NULL, &b);
             const size_t F = w.m->desc->n_features(w.m), K = w.m->n_classes;
             double top[TEXTS * 64], features[TEXTS * 64], logits[TEXTS * 4];
             for (size_t i = 0; i < TEXTS * F; i++)
@@ -233,7 +238,7 @@ TEST(ranges_grow_from_a_point_with_eps)
         double features[TEXTS * 64], logits[TEXTS * 4], width[3] = {0};
         plain_pass(&w, w.ids, features, logits);
         for (int e = 0; e < 3; e++) {
-            bounds_pass(&w, e / 2.0, NULL, &b[e]);
+            bounds_pass(&w, e / 2.0, NULL, NULL, &b[e]);
             for (size_t i = 0; i < TEXTS * 2; i++) {
                 const double lead = logits[i] - logits[i / 2 * 2 + (size_t)w.label[i / 2]];
                 CHECK_NEAR(b[e].logits[i], logits[i], slack);
@@ -251,7 +256,7 @@ TEST(ranges_grow_from_a_point_with_eps)
         CHECK_NEAR(width[0], 0, 100 * slack);
         CHECK(width[2] > width[1] && width[1] > width[0] + 0.1);
         memset(w.start, 0, sizeof w.start);
-        bounds_pass(&w, 1, NULL, &b[0]);
+        bounds_pass(&w, 1, NULL, NULL, &b[0]);
         for (size_t i = 0; i < TEXTS * F; i++)
             CHECK_NEAR(b[0].side[RANGE_UPPER][i], b[0].side[RANGE_LOWER][i], slack);
         world_free(&w);
@@ -268,7 +273,7 @@ TEST(the_joint_bound_is_never_worse_than_intervals)
         world_make(&w, 0, 2 + seed % 2, long_lengths, seed);
         for (int joint = 0; joint < 2; joint++) {
             w.joint = joint;
-            bounds_pass(&w, 1, NULL, &b[joint]);
+            bounds_pass(&w, 1, NULL, NULL, &b[joint]);
         }
         const size_t K = w.m->n_classes;
         for (size_t i = 0; i < TEXTS * K; i++) {
@@ -308,7 +313,7 @@ TEST(threads_do_not_change_a_bit)
             stet_set_threads(i + 1);
             grad[i] = mem_zalloc(w.m->n_values, sizeof(real));
             CHECK(grad[i]);
-            bounds_pass(&w, 0.7, grad[i], &b[i]);
+            bounds_pass(&w, 0.7, grad[i], NULL, &b[i]);
         }
         CHECK(b[0].loss == b[1].loss &&
               memcmp(grad[0], grad[1], w.m->n_values * sizeof(real)) == 0);
@@ -329,10 +334,11 @@ TEST(gradients_equal_finite_differences)
             world_make(&w, which, 2 + seed % 2, seed < 24 ? long_lengths : short_lengths, seed);
             const double eps = seed % 3 ? 1 : 0.6;
             rng r = rng_stream(seed, STREAM_TEST, 5);
-            const size_t n = w.m->n_values;
+            /* parameters, then vectors, as one block of numbers */
+            const size_t own = w.m->n_values, n = own + w.m->n_words * w.m->dim;
             real *grad = mem_zalloc(n, sizeof *grad), *step = mem_zalloc(n, sizeof *step);
             CHECK(grad && step);
-            bounds_pass(&w, eps, grad, &b);
+            bounds_pass(&w, eps, grad, grad + own, &b);
             double slope = 0, size = 0, error = INFINITY;
             for (size_t i = 0; i < n; i++) {
                 slope += grad[i] * (step[i] = rng_normal(&r) / 10);
@@ -344,12 +350,13 @@ TEST(gradients_equal_finite_differences)
                 double side[2];
                 for (int s = 0; s < 2; s++) {
                     for (size_t i = 0; i < n; i++)
-                        w.m->value[i] += (s ? 2 * e : -e) * step[i];
-                    bounds_pass(&w, eps, NULL, &b);
+                        *(i < own ? w.m->value + i : w.m->table + i - own) +=
+                            (s ? 2 * e : -e) * step[i];
+                    bounds_pass(&w, eps, NULL, NULL, &b);
                     side[s] = b.loss;
                 }
                 for (size_t i = 0; i < n; i++)
-                    w.m->value[i] -= e * step[i];
+                    *(i < own ? w.m->value + i : w.m->table + i - own) -= e * step[i];
                 error =
                     fmin(error, fabs((side[1] - side[0]) / (2 * e) - slope) / (1e-3 + fabs(slope)));
             }
