@@ -30,7 +30,7 @@ static void compare(int kind, size_t len, size_t most_edits, uint64_t seed)
     float fast[VARIANTS * 3], slow[VARIANTS * 3];
     CHECK_OK(stet_model_compile(m));
     stet_view *v;
-    CHECK_OK(stet_view_open(m, ids, len, &v));
+    CHECK_OK(stet_view_open(m, NULL, ids, len, &v));
     CHECK_OK(stet_view_edits(v, edits, start, VARIANTS, fast));
     CHECK_OK(variants_whole(m, ids, len, edits, start, VARIANTS, slow));
     const size_t none[2] = {0, 0};
@@ -65,9 +65,9 @@ TEST(a_reopened_view_forgets_the_old_text)
         CHECK_OK(stet_model_compile(m));
         const uint32_t a[] = {3, 4, 5, 6, 7, 8, 9}, b[] = {10, 11};
         stet_view *v, *fresh;
-        CHECK_OK(stet_view_open(m, a, 7, &v));
+        CHECK_OK(stet_view_open(m, NULL, a, 7, &v));
         CHECK_OK(stet_view_reopen(v, b, 2));
-        CHECK_OK(stet_view_open(m, b, 2, &fresh));
+        CHECK_OK(stet_view_open(m, NULL, b, 2, &fresh));
         const stet_edit e = {1, 12};
         const size_t start[2] = {0, 1};
         float x[2], y[2];
@@ -99,7 +99,7 @@ TEST(edits_do_not_depend_on_their_company_or_on_threads)
         float one[400], two[400], alone[2];
         stet_view *v;
         stet_set_threads(1);
-        CHECK_OK(stet_view_open(m, ids, 20, &v));
+        CHECK_OK(stet_view_open(m, NULL, ids, 20, &v));
         CHECK_OK(stet_view_edits(v, edits, start, 200, one));
         stet_set_threads(2);
         CHECK_OK(stet_view_edits(v, edits, start, 200, two));
@@ -117,11 +117,11 @@ TEST(bad_edits_are_refused)
     model *m = small_model(0, 2, 7);
     const uint32_t ids[] = {2, 3, 4};
     stet_view *v;
-    CHECK_FAILS(stet_view_open(m, ids, 3, &v), STET_EUSAGE, "compile");
+    CHECK_FAILS(stet_view_open(m, NULL, ids, 3, &v), STET_EUSAGE, "compile");
     CHECK_OK(stet_model_compile(m));
     const uint32_t unknown[] = {9999};
-    CHECK_FAILS(stet_view_open(m, unknown, 1, &v), STET_EUSAGE, "vocabulary");
-    CHECK_OK(stet_view_open(m, ids, 3, &v));
+    CHECK_FAILS(stet_view_open(m, NULL, unknown, 1, &v), STET_EUSAGE, "vocabulary");
+    CHECK_OK(stet_view_open(m, NULL, ids, 3, &v));
     float out[2];
     const size_t one[2] = {0, 1}, both[2] = {0, 2};
     const stet_edit past = {3, 2}, foreign = {0, 9999}, twice[] = {{1, 2}, {1, 3}};
