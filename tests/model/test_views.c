@@ -131,3 +131,53 @@ TEST(bad_edits_are_refused)
     stet_view_free(v);
     stet_model_free(m);
 }
+
+/* Words that the vocabulary lacks are the row of <unk>, in the text and in edits; and a model without views
+ * of its own has the same answers. */
+TEST(unknown_words_and_whole_evaluation_agree_with_every_view)
+{
+    enum { LEN = 12, EDITS = 4 };
+    for (int kind = 0; kind < SMALL_KINDS; kind++) {
+        model *m = small_model(kind, 3, 21);
+        CHECK_OK(stet_model_compile(m));
+        const model_desc *own = m->desc;
+        model_desc plain = *own; /* what a kind without views is */
+        plain.compile = NULL;
+        plain.view_new = NULL;
+        plain.view_open = NULL;
+        plain.view_edits = NULL;
+        stet_words *w;
+        uint32_t odd[2], ids[LEN], known[LEN];
+        CHECK_OK(stet_model_words(m, &w));
+        CHECK_OK(stet_words_add(w, "odd", 3, &odd[0]));
+        CHECK_OK(stet_words_add(w, "even", 4, &odd[1]));
+        CHECK_EQ(odd[1], odd[0] + 1);
+        for (uint32_t i = 0; i < LEN; i++) {
+            ids[i] = i % 5 == 0 ? odd[0] : STET_FIRST_WORD + i;
+            known[i] = i % 5 == 0 ? STET_UNK : ids[i];
+        }
+        const stet_edit edits[EDITS] = {{2, odd[1]}, {5, 7}, {3, odd[0]}, {4, odd[1]}},
+                        same[EDITS] = {{2, STET_UNK}, {5, 7}, {3, STET_UNK}, {4, STET_UNK}};
+        const size_t start[] = {0, 2, 3, 4};
+        float of_run[9], of_rows[9], whole[9];
+        stet_view *v;
+        CHECK_OK(stet_view_open(m, w, ids, LEN, &v));
+        CHECK_OK(stet_view_edits(v, edits, start, 3, of_run));
+        stet_view_free(v);
+        CHECK_OK(stet_view_open(m, NULL, known, LEN, &v));
+        CHECK_OK(stet_view_edits(v, same, start, 3, of_rows));
+        CHECK_FAILS(stet_view_edits(v, edits, start, 3, of_rows), STET_EUSAGE, "out of range");
+        stet_view_free(v);
+        m->desc = &plain;
+        CHECK_OK(stet_view_open(m, w, ids, LEN, &v));
+        CHECK_OK(stet_view_edits(v, edits, start, 3, whole));
+        stet_view_free(v);
+        m->desc = own;
+        for (size_t i = 0; i < 9; i++) {
+            CHECK_NEAR(of_run[i], of_rows[i], 0);
+            CHECK_NEAR(of_run[i], whole[i], 1e-5);
+        }
+        stet_words_free(w);
+        stet_model_free(m);
+    }
+}
