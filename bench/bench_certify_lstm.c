@@ -92,7 +92,7 @@ static double above_clean(review *x, const model *m)
     for (size_t p = 0; p < x->task.n; p++)
         ids[p] = x->word[x->start[p]];
     stet_view *view;
-    must_be_ok(stet_view_open(m, ids, x->task.n, &view));
+    must_be_ok(stet_view_open(m, NULL, ids, x->task.n, &view));
     const float *logits = stet_view_logits(view);
     const double clean = (double)logits[1] - (double)logits[0];
     stet_view_free(view);

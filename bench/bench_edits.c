@@ -63,7 +63,7 @@ static int bench(const char *kind)
         start[i + 1] = i + 1;
     }
     stet_view *v;
-    if (stet_view_open(m, ids, LEN, &v) != STET_OK ||
+    if (stet_view_open(m, NULL, ids, LEN, &v) != STET_OK ||
         stet_view_edits(v, edits, start, VARIANTS, fast) != STET_OK)
         return fprintf(stderr, "%s\n", stet_last_error()), 1;
     double t = now();

@@ -19,9 +19,10 @@
 extern "C" {
 #endif
 
-/* Another measure of how alike two texts are, from -1 to 1: words a[0..n) against b[0..n), ids of
- * the model's vocabulary. Called from any thread. */
-typedef double stet_similarity_fn(void *user, const uint32_t *a, const uint32_t *b, size_t n);
+/* Another measure of how alike two texts are, from -1 to 1: words a[0..n) against b[0..n), words of
+ * the run `w`. Called from any thread. */
+typedef double stet_similarity_fn(void *user, const stet_words *w, const uint32_t *a,
+                                  const uint32_t *b, size_t n);
 
 typedef struct stet_attack_args {
     /* The classifier: a model, or a program that speaks the protocol of docs/attacks.md; exactly

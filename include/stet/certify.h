@@ -51,7 +51,7 @@ typedef struct stet_certify_how {
 
 /* A position and what its worst word may do to the margin, according to the bound. */
 typedef struct stet_harm {
-    uint32_t pos, word; /* token position, vocabulary id of the substitute */
+    uint32_t pos, word; /* position in the text, the substitute as a word of the run */
     double drop;        /* >= 0: how much of the margin's bound it takes */
 } stet_harm;
 
@@ -79,12 +79,19 @@ typedef struct stet_certifier stet_certifier;
 STET_API stet_status stet_certifier_new(stet_model *m, const stet_certify_how *how,
                                         stet_certifier **out);
 STET_API void stet_certifier_free(stet_certifier *c);
-/* The text as the model reads it (stet_model_read) and what may stand at its positions; without
- * positions, an empty text. On failure *out holds nothing. STET_EFORMAT where the model gives
+/* The text as it was read (stet_words_read) and what may stand at its positions; without positions,
+ * an empty text. On failure *out holds nothing. STET_EFORMAT where the model gives
  * numbers that are not finite. */
 STET_API stet_status stet_certify_text(stet_certifier *c, const uint32_t *ids,
                                        const stet_choices *choices, int label,
                                        stet_certificate *out);
+
+/* A text as it was read and what may stand in it; valid while `each` runs. Words of the run that are
+ * of no set have their spelling in the reading only. */
+typedef struct stet_certified_text {
+    const stet_reading *reading;
+    const stet_choices *choices;
+} stet_certified_text;
 
 typedef struct stet_certify_args {
     stet_model *model; /* compiled when needed */
@@ -96,8 +103,8 @@ typedef struct stet_certify_args {
     bool harm;              /* find the words that do most harm, too: costs a bound more */
     const char *file;       /* certificates, one JSON line a text (docs/formats.md); NULL: none */
     const char *model_name; /* what the file calls the model: the last part of this path */
-    /* Called once for each text at the end, in their order; NULL: nobody listens. */
-    void (*each)(void *user, size_t index, const stet_certificate *c);
+    /* Called once for each text, in their order, when its block is done; NULL: nobody listens. */
+    void (*each)(void *user, size_t index, const stet_certified_text *t, const stet_certificate *c);
     void *each_user;
 } stet_certify_args;
 #define STET_CERTIFY_DEFAULTS                                                                      \

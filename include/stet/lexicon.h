@@ -120,6 +120,10 @@ STET_API stet_status stet_subst_drop_stop_words(stet_subst_builder *b, const cha
 STET_API stet_status stet_subst_drop_pairs(stet_subst_builder *b, const char *path);
 /* Both words are in the vocabulary. */
 STET_API stet_status stet_subst_keep_vocab(stet_subst_builder *b, const stet_vocab *v);
+/* Both words are read as they are: one word of a text, with this tokeniser. Tells in the log, and in
+ * *left_out, how many words are not. */
+STET_API stet_status stet_subst_keep_typed(stet_subst_builder *b, stet_tokenizer kind,
+                                           size_t *left_out);
 /* Both words have the same coarse part of speech, each tagged alone. */
 STET_API stet_status stet_subst_keep_same_pos(stet_subst_builder *b, const stet_tagger *t);
 /* Both words have at least so many characters. */

@@ -10,13 +10,14 @@
  * A model is a folder: config.json, model.safetensors (PyTorch's names and layouts, the word vectors
  * as embedding.weight), vocab.txt, train.jsonl, README.md. A loaded model never changes, so threads may share one freely.
  *
- * How a text is read: the model's tokeniser, the first max_len tokens, words outside the vocabulary as
- * <unk>; a text without tokens is read as one unknown word. */
+ * How a text is read: the model's tokeniser cuts it into words, the first max_len count; the model turns
+ * each into one row of its table, or several. The kinds there are take words outside the vocabulary as
+ * <unk>; a text without words is read as one unknown word. */
 #ifndef STET_MODEL_H
 #define STET_MODEL_H
 
 #include "stet/option.h"
-#include "stet/text.h"
+#include "stet/words.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,7 +31,8 @@ STET_API stet_status stet_model_save(const stet_model *m, const char *dir);
 STET_API void stet_model_free(stet_model *m);
 
 /* A new, randomly initialised model of the kind `name` (stet_model_kind_name) with its options at default or as set by
- * `settings`, NULL or "name=value" strings with a NULL at the end. Takes copies of vocabulary and vectors. */
+ * `settings`, NULL or "name=value" strings with a NULL at the end. Takes copies of vocabulary and vectors;
+ * a kind that reads in its own way needs neither. */
 typedef struct stet_model_new_args {
     const char *name;
     const char *const *settings;
@@ -70,14 +72,19 @@ typedef struct stet_identity {
 } stet_identity;
 STET_API stet_status stet_model_identity(const stet_model *m, stet_identity *out);
 
-/* Word ids as the model reads a text; at most max_len of them, at least one. `ids` has room for max_len. */
-STET_API stet_status stet_model_read(const stet_model *m, const char *text, size_t len,
-                                     uint32_t *ids, size_t *n);
+/* New words of a run, read as the model reads (stet/words.h); the model is borrowed. */
+STET_API stet_status stet_model_words(const stet_model *m, stet_words **out);
+/* A data set as the model reads it: rows of its table, for stet_model_logits. */
+STET_API stet_status stet_model_encode(const stet_model *m, const stet_dataset *d,
+                                       stet_corpus *out);
 
 /* Class probabilities (K) and the most probable class (the first of equals). Either may be NULL.
  * STET_EFORMAT where the model's numbers overflow. */
 STET_API stet_status stet_model_predict(const stet_model *m, const char *text, size_t len,
                                         float *prob, int *label);
+/* The same for words of a run, which have been read already. */
+STET_API stet_status stet_model_answer(const stet_model *m, const stet_words *w,
+                                       const uint32_t *ids, size_t n, float *prob, int *label);
 /* Logits (n_texts, K) of a whole corpus, batched and on all threads. */
 STET_API stet_status stet_model_logits(const stet_model *m, const stet_corpus *c, float *logits);
 STET_API void stet_softmax(const float *logits, size_t k, float *prob);
@@ -92,11 +99,12 @@ STET_API stet_status stet_model_compile(stet_model *m);
 /* An opened text: caches what an edit needs. One thread at a time per view; several views per model. */
 typedef struct stet_view stet_view;
 typedef struct stet_edit {
-    uint32_t pos, word; /* token position, vocabulary id */
+    uint32_t pos, word; /* position in the text, word of the run */
 } stet_edit;
 
-STET_API stet_status stet_view_open(const stet_model *m, const uint32_t *ids, size_t n,
-                                    stet_view **out);
+/* `w` is borrowed; NULL: all words are of the model's vocabulary. */
+STET_API stet_status stet_view_open(const stet_model *m, const stet_words *w, const uint32_t *ids,
+                                    size_t n, stet_view **out);
 STET_API void stet_view_free(stet_view *v);
 STET_API stet_status stet_view_reopen(stet_view *v, const uint32_t *ids,
                                       size_t n);            /* another base, memory reused */

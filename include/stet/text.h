@@ -151,7 +151,7 @@ STET_API void stet_vocab_free(stet_vocab *v);
 
 /* ---- word ids of a data set --------------------------------------------------------------- */
 
-/* Texts as ids, one after the other: text i is ids[start[i] .. start[i+1]). Tokenised in parallel. */
+/* Texts as word ids (of a model: as rows of its table), one after the other: text i is ids[start[i] .. start[i+1]). Tokenised in parallel. */
 typedef struct stet_corpus {
     size_t n_texts, n_tokens, n_classes;
     uint32_t *ids;   /* (n_tokens) */

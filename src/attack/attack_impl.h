@@ -34,8 +34,10 @@ typedef struct victim {
     void (*free)(struct victim *v);
 } victim;
 
-stet_status victim_of_model(const stet_model *m, victim **out); /* compiled */
-stet_status victim_of_command(const char *command, double timeout, const stet_vocab *v,
+/* Edits speak words of `w`, borrowed; of a model, NULL means ids of its vocabulary. */
+stet_status victim_of_model(const stet_model *m, const stet_words *w,
+                            victim **out); /* compiled */
+stet_status victim_of_command(const char *command, double timeout, const stet_words *w,
                               size_t n_classes, victim **out);
 
 /* ---- chance ------------------------------------------------------------------------------- */
@@ -67,7 +69,7 @@ typedef struct constraints {
     stet_similarity_fn *similarity;
     void *user;
     const stet_tagger *tagger;
-    const stet_vocab *vocab;
+    const stet_words *words;
 } constraints;
 
 /* ---- the search --------------------------------------------------------------------------- */

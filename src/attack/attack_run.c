@@ -45,23 +45,6 @@ static stet_status read_stop_words(const char *path, strmap *out)
     return st;
 }
 
-/* A program has no vocabulary: take the words of the texts and of the sets. */
-static stet_status collect_words(attack_job *j)
-{
-    stet_counter *c;
-    TRY(stet_counter_new(&c));
-    stet_status st = stet_counter_add_dataset(c, j->a->data, j->a->tokenizer);
-    if (st == STET_OK)
-        st = stet_sets_count(j->a->sets, c);
-    if (st == STET_OK)
-        st = stet_vocab_build(c, 1, 0, &j->own_vocab);
-    stet_counter_free(c);
-    j->vocab = j->own_vocab;
-    j->tokenizer = j->a->tokenizer;
-    j->max_len = SIZE_MAX / 64;
-    return st;
-}
-
 /* A record for every text to attack. */
 static stet_status take_texts(attack_job *j)
 {
@@ -77,14 +60,11 @@ static stet_status take_texts(attack_job *j)
 static stet_status set_up(attack_job *j)
 {
     const stet_attack_args *a = j->a;
-    if (a->model) {
+    if (a->model)
         TRY(stet_model_compile(a->model));
-        j->vocab = stet_model_vocab(a->model);
-        j->tokenizer = stet_model_tokenizer(a->model);
-        j->max_len = stet_model_max_len(a->model);
-    } else {
-        TRY(collect_words(j));
-    }
+    TRY(a->model ? stet_model_words(a->model, &j->words)
+                 : stet_words_new(a->tokenizer, &j->words));
+    TRY(stet_sets_bind(a->sets, j->words, &j->bound));
     if (a->stop)
         TRY(read_stop_words(a->stop, &j->stop));
     if (j->set.common.similarity == SIMILARITY_MEAN && !a->model && !a->similarity)
@@ -115,7 +95,8 @@ static void tear_down(attack_job *j)
     mem_free(j->message);
     mem_free(j->worker);
     strmap_deinit(&j->stop);
-    stet_vocab_free(j->own_vocab);
+    stet_bound_free(j->bound);
+    stet_words_free(j->words);
     attack_settings_free(&j->set);
 }
 

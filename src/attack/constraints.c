@@ -55,7 +55,8 @@ stet_status constraint_similarity(search *s, const pick *x, size_t i, pick p, do
     for (size_t k = from; k < to; k++)
         a[k - from] = b[k - from] = search_word(s, k, x[k]);
     b[i - from] = search_word(s, i, p);
-    *out = on_scale(s->keep.similarity(s->keep.user, a, b, to - from), s->common.scale);
+    *out = on_scale(s->keep.similarity(s->keep.user, s->keep.words, a, b, to - from),
+                    s->common.scale);
     arena_restore(s->mem, start);
     return STET_OK;
 }
@@ -67,7 +68,7 @@ static stet_status tag(const search *s, const pick *x, size_t from, size_t to, c
     if (!words)
         return STET_ENOMEM;
     for (size_t k = from; k < to; k++)
-        words[k - from] = stet_vocab_word(s->keep.vocab, search_word(s, k, x[k]));
+        words[k - from] = stet_words_word(s->keep.words, search_word(s, k, x[k]));
     return stet_tagger_tag(s->keep.tagger, words, to - from, tags);
 }
 

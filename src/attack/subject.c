@@ -22,8 +22,10 @@ void subject_worker_free(attack_worker *w)
         w->v->free(w->v);
     search_memory_free(w->memory);
     arena_deinit(&w->mem);
-    stet_tokens_deinit(&w->tokens);
+    stet_reading_deinit(&w->reading);
+    stet_reading_deinit(&w->again);
     stet_choices_deinit(&w->choices);
+    stet_words_free(w->words);
 }
 
 /* ---- reading ------------------------------------------------------------------------------ */
@@ -33,32 +35,29 @@ static stet_status start_worker(const attack_job *j, attack_worker *w)
     const stet_attack_args *a = j->a;
     if (!w->memory)
         TRY(search_memory_new(&w->memory));
+    if (!w->words)
+        TRY(stet_words_fork(j->words, &w->words));
     if (w->v)
         return STET_OK;
-    return a->model ? victim_of_model(a->model, &w->v)
-                    : victim_of_command(a->command, a->timeout, j->vocab,
+    return a->model ? victim_of_model(a->model, w->words, &w->v)
+                    : victim_of_command(a->command, a->timeout, w->words,
                                         stet_dataset_classes(a->data), &w->v);
 }
 
 static stet_status read_text(const attack_job *j, attack_worker *w, size_t index)
 {
     const stet_str text = stet_dataset_text(j->a->data, index);
-    TRY(stet_tokenize(j->tokenizer, text.data, text.len, &w->tokens));
-    const size_t n = w->tokens.n < j->max_len ? w->tokens.n : j->max_len;
-    uint32_t *ids = arena_new(&w->mem, uint32_t, n + 1);
-    if (!ids)
-        return STET_ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        ids[i] = stet_vocab_id(j->vocab, stet_token_word(&w->tokens, i), w->tokens.v[i].len);
-    w->text = (attack_text){.text = text, .tokens = &w->tokens, .ids = ids, .n = n};
-    return stet_sets_choices(j->a->sets, text.data, text.len, j->vocab, &w->tokens, j->max_len,
-                             &w->choices);
+    stet_reading *r = &w->reading;
+    stet_words_forget(w->words);
+    TRY(stet_words_read(w->words, text.data, text.len, r));
+    w->text = (attack_text){.text = text, .tokens = &r->tokens, .ids = r->ids, .n = r->n};
+    return stet_bound_choices(j->bound, w->words, r, &w->choices);
 }
 
 /* The problem, in memory of the worker: candidates cut to the limit, stop words marked. */
 static stet_status set_problem(const attack_job *j, attack_worker *w)
 {
-    const stet_sets *sets = j->a->sets;
+    const stet_tokens *tokens = &w->reading.tokens;
     const size_t n = w->text.n, total = w->choices.start[w->choices.n];
     const size_t cap =
         j->set.common.max_candidates ? (size_t)j->set.common.max_candidates : MAX_CANDIDATES;
@@ -71,11 +70,10 @@ static stet_status set_problem(const attack_job *j, attack_worker *w)
         return STET_ENOMEM;
     uint32_t made = 0;
     for (size_t i = 0; i < n; i++) {
-        const char *token = stet_token_word(&w->tokens, i);
-        const uint32_t len = w->tokens.v[i].len;
-        filtered[i] = strmap_find(&j->stop, token, len) != STRMAP_NONE;
-        listed[i] = sets->words ? stet_subst_word_id(sets->words, token, len) != UINT32_MAX
-                                : w->choices.start[i + 1] > w->choices.start[i];
+        filtered[i] =
+            strmap_find(&j->stop, stet_token_word(tokens, i), tokens->v[i].len) != STRMAP_NONE;
+        listed[i] = stet_bound_lists(j->bound, w->text.ids[i]) ||
+                    w->choices.start[i + 1] > w->choices.start[i];
         for (uint32_t k = w->choices.start[i]; k < w->choices.start[i + 1] && made - first[i] < cap;
              k++, made++) {
             word[made] = w->choices.word[k];
@@ -96,7 +94,7 @@ static stet_status set_problem(const attack_job *j, attack_worker *w)
                     .chance = &w->chance.c,
                     .mem = &w->mem,
                     .memory = w->memory,
-                    .keep = {.tagger = j->a->tagger, .vocab = j->vocab}};
+                    .keep = {.tagger = j->a->tagger, .words = w->words}};
     if (j->a->similarity) {
         w->s.keep.similarity = j->a->similarity;
         w->s.keep.user = j->a->similarity_user;
@@ -131,7 +129,7 @@ static stet_status rebuild(attack_worker *w, adversarial *v)
             v->at[v->n] = i;
             v->with[v->n++] = w->with[s->first[i] + s->found[i] - 1];
         }
-    return stet_text_rebuild(w->text.text.data, w->text.text.len, &w->tokens, v->at, v->with, v->n,
+    return stet_text_rebuild(w->text.text.data, w->text.text.len, w->text.tokens, v->at, v->with, v->n,
                              &v->text);
 }
 
@@ -141,11 +139,11 @@ static stet_status check_sets(const attack_job *j, const attack_worker *w, const
     const stet_str text = w->text.text;
     for (size_t k = 0; k < v->n; k++) {
         bool allowed;
-        TRY(stet_sets_allow(j->a->sets, text.data, text.len, &w->tokens, v->at[k], v->with[k],
+        TRY(stet_sets_allow(j->a->sets, text.data, text.len, w->text.tokens, v->at[k], v->with[k],
                             &allowed));
         if (!allowed || w->s.filtered[v->at[k]])
             return error_set(STET_EINTERNAL, "%s put '%s' for '%s', which its set does not allow",
-                             j->d->name, v->with[k], stet_token_word(&w->tokens, v->at[k]));
+                             j->d->name, v->with[k], stet_token_word(w->text.tokens, v->at[k]));
     }
     return STET_OK;
 }
@@ -169,22 +167,12 @@ static stet_status evaluate(const attack_job *j, attack_worker *w, adversarial *
         v->reread = true;
         return s->v->ask(s->v, edits, start, 1, prob);
     }
-    uint32_t *got = arena_new(&w->mem, uint32_t, j->max_len);
     float *p = arena_new(&w->mem, float, K);
-    if (!got || !p)
+    if (!p)
         return STET_ENOMEM;
-    size_t n;
-    TRY(stet_model_read(j->a->model, v->text, strlen(v->text), got, &n));
-    v->reread = n == s->n && memcmp(got, want, n * sizeof *got) == 0;
-    if (v->reread) {
-        TRY(stet_model_predict(j->a->model, v->text, strlen(v->text), p, NULL));
-    } else { /* an odd word is cut in two, or joins its neighbour: the words as intended, read from
-                scratch */
-        stet_view *view;
-        TRY(stet_view_open(j->a->model, want, s->n, &view));
-        stet_softmax(stet_view_logits(view), K, p);
-        stet_view_free(view);
-    }
+    TRY(stet_words_read(w->words, v->text, strlen(v->text), &w->again));
+    v->reread = w->again.n == s->n && memcmp(w->again.ids, want, s->n * sizeof *want) == 0;
+    TRY(stet_model_answer(j->a->model, w->words, want, s->n, p, NULL));
     for (size_t c = 0; c < K; c++)
         prob[c] = (double)p[c];
     return STET_OK;
@@ -233,10 +221,10 @@ static void put_changes(buf *b, const attack_worker *w, const adversarial *v)
     key(b, "changes");
     buf_char(b, '[');
     for (size_t k = 0; k < v->n; k++) {
-        const stet_token *t = &w->tokens.v[v->at[k]];
+        const stet_token *t = &w->text.tokens->v[v->at[k]];
         buf_printf(b, "%s{\"position\":%zu,\"start\":%u,\"end\":%u", k ? "," : "", v->at[k],
                    t->start, t->end);
-        put_string(b, "from", stet_token_word(&w->tokens, v->at[k]), t->len);
+        put_string(b, "from", stet_token_word(w->text.tokens, v->at[k]), t->len);
         put_string(b, "to", v->with[k], strlen(v->with[k]));
         buf_char(b, '}');
     }

@@ -13,10 +13,8 @@ typedef struct attack_job {
     const stet_attack_args *a;
     const attack_desc *d;
     attack_settings set;
-    const stet_vocab *vocab;
-    stet_vocab *own_vocab; /* of a program: words of texts and sets */
-    stet_tokenizer tokenizer;
-    size_t max_len;
+    stet_words *words; /* of the run: a model's vocabulary, then those of the sets */
+    stet_bound *bound;
     strmap stop;
     struct attack_worker *worker; /* (n_workers) */
     size_t n_workers;
@@ -35,10 +33,11 @@ typedef struct rng_chance {
 
 /* What a thread keeps from text to text. */
 typedef struct attack_worker {
+    stet_words *words; /* a fork, for the words of the text in work */
     victim *v;
     struct search_memory *memory;
     arena mem;
-    stet_tokens tokens;
+    stet_reading reading, again; /* the text, and what an attack made of it */
     stet_choices choices;
     search s;
     rng_chance chance;
@@ -53,6 +52,7 @@ void subject_worker_free(attack_worker *w);
 
 /* The built-in similarity: the cosine of the mean vectors of two lists of words. `user` is the
  * model. */
-double similarity_mean(void *user, const uint32_t *a, const uint32_t *b, size_t n);
+double similarity_mean(void *user, const stet_words *w, const uint32_t *a, const uint32_t *b,
+                       size_t n);
 
 #endif

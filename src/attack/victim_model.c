@@ -8,6 +8,7 @@
 typedef struct model_victim {
     victim v;
     const stet_model *m;
+    const stet_words *words;
     stet_view *view;  /* of the text with `base` */
     stet_view *other; /* for variants with words taken out */
     uint32_t *ids;    /* (n) the text as opened */
@@ -35,7 +36,7 @@ static void softmax(const float *logits, size_t k, double *prob)
 
 static stet_status reopen(model_victim *mv, stet_view **view, const uint32_t *ids, size_t n)
 {
-    return *view ? stet_view_reopen(*view, ids, n) : stet_view_open(mv->m, ids, n, view);
+    return *view ? stet_view_reopen(*view, ids, n) : stet_view_open(mv->m, mv->words, ids, n, view);
 }
 
 static stet_status open_text(victim *v, const attack_text *t)
@@ -148,12 +149,13 @@ static void free_victim(victim *v)
     mem_free(mv);
 }
 
-stet_status victim_of_model(const stet_model *m, victim **out)
+stet_status victim_of_model(const stet_model *m, const stet_words *w, victim **out)
 {
     model_victim *mv = mem_zalloc(1, sizeof *mv);
     if (!mv)
         return STET_ENOMEM;
     mv->m = m;
+    mv->words = w;
     mv->v = (victim){.n_classes = stet_model_classes(m),
                      .open = open_text,
                      .ask = ask,

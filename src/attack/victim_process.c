@@ -30,7 +30,7 @@ typedef struct process_victim {
     victim v;
     const char *command;
     double timeout;
-    const stet_vocab *vocab;
+    const stet_words *words;
     const attack_text *text;
     pid_t pid; /* 0: not running */
     int to, from;
@@ -199,7 +199,7 @@ static stet_status write_text(process_victim *p, const stet_edit *e, size_t n)
     stet_status st = at && with ? STET_OK : STET_ENOMEM;
     for (size_t k = 0; st == STET_OK && k < n; k++) {
         at[k] = e[k].pos;
-        with[k] = e[k].word == WORD_DELETED ? "" : stet_vocab_word(p->vocab, e[k].word);
+        with[k] = e[k].word == WORD_DELETED ? "" : stet_words_word(p->words, e[k].word);
     }
     if (st == STET_OK)
         st = stet_text_rebuild(t->text.data, t->text.len, t->tokens, at, with, n, &text);
@@ -301,7 +301,7 @@ static void free_victim(victim *v)
     mem_free(p);
 }
 
-stet_status victim_of_command(const char *command, double timeout, const stet_vocab *vocab,
+stet_status victim_of_command(const char *command, double timeout, const stet_words *w,
                               size_t n_classes, victim **out)
 {
     process_victim *p = mem_zalloc(1, sizeof *p);
@@ -310,7 +310,7 @@ stet_status victim_of_command(const char *command, double timeout, const stet_vo
     p->v = (victim){.n_classes = n_classes, .open = open_text, .ask = ask, .free = free_victim};
     p->command = command;
     p->timeout = timeout;
-    p->vocab = vocab;
+    p->words = w;
     *out = &p->v;
     return STET_OK;
 }

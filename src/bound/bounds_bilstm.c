@@ -7,6 +7,7 @@
 #include "bound/gbm_lstm_ops.h"
 #include "bound/hulls.h"
 #include "bound/lstm_ranges.h"
+#include "lexicon/sets.h"
 #include "model/bilstm.h"
 
 /* ---- growth bounds ------------------------------------------------------------------------ */
@@ -208,7 +209,11 @@ static stet_status lstm_fill(lstm_job *j)
     TRY(state_boxes(j));
     if (!j->how->synonyms)
         return add_bounds(j, 1);
-    TRY(word_sets_make(j->how->synonyms, j->m->vocab, &j->sets));
+    stet_subst *own; /* without words that no text can hold */
+    TRY(subst_typed(j->how->synonyms, &j->m->reader, &own));
+    const stet_status st = word_sets_make(own ? own : j->how->synonyms, j->m->vocab, &j->sets);
+    stet_subst_free(own);
+    TRY(st);
     rng r = rng_stream(j->how->seed, STREAM_SAMPLE, 0);
     const size_t words = j->how->words ? j->how->words : 1;
     for (size_t k = 0; k < words; k++) {

@@ -205,7 +205,7 @@ static void put_edits(buf *b, const stet_certifier *c, const stet_tokens *tokens
     for (size_t i = 0; i < r->n_edits; i++) {
         const uint32_t pos = r->edits[i].pos, start = c->text.start[pos];
         uint32_t choice = 0;
-        while (c->text.word[start + choice] != r->edits[i].word)
+        while (c->text.id[start + choice] != r->edits[i].word)
             choice++;
         buf_printf(b, "%s[%" PRIu32 ",", i ? "," : "", pos);
         put_string(b, word_of(choices, tokens, pos, choice));

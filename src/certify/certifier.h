@@ -25,7 +25,8 @@ stet_status cert_family_of(const char *kind, const cert_family **out);
 /* The words of a text. A choice is an index into a position's words, 0 the text's own. */
 typedef struct cert_text {
     size_t n;
-    const uint32_t *start, *word; /* (n + 1), (start[n]) */
+    const uint32_t *start, *word; /* (n + 1), (start[n]) rows of the model's table */
+    const uint32_t *id;           /* (start[n]) the same as words of the run */
     size_t changeable;            /* positions with more than one word */
     size_t budget;                /* STET_ANY where it does not matter */
     int label;

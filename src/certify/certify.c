@@ -171,27 +171,34 @@ static stet_status take_text(stet_certifier *c, const uint32_t *ids, const stet_
     static const uint32_t unknown = STET_UNK;
     const model *m = c->shared->m;
     const size_t n = choices->n ? choices->n : 1, total = choices->n ? choices->start[n] : 0;
+    if (m->reader.most_rows > 1)
+        return error_set(STET_ENOTSUP, "certificates are for models that read one row a word");
     if (label < 0 || (size_t)label >= m->n_classes || n > m->max_len)
         return error_set(STET_EUSAGE,
                          "label %d of a text of %zu words: the model has %zu classes "
                          "and reads %zu words",
                          label, n, m->n_classes, m->max_len);
     uint32_t *start = arena_new(&c->mem, uint32_t, n + 1),
+             *id = arena_new(&c->mem, uint32_t, n + total),
              *word = arena_new(&c->mem, uint32_t, n + total);
-    if (!start || !word)
+    if (!start || !id || !word)
         return STET_ENOMEM;
     uint32_t made = 0;
     size_t changeable = 0;
     for (size_t p = 0; p < n; p++) {
         start[p] = made;
-        word[made++] = choices->n ? ids[p] : unknown;
+        id[made++] = choices->n ? ids[p] : unknown;
         for (uint32_t k = choices->n ? choices->start[p] : 0;
              choices->n && k < choices->start[p + 1]; k++)
-            if (!listed(word + start[p], made - start[p], choices->word[k]))
-                word[made++] = choices->word[k];
+            if (!listed(id + start[p], made - start[p], choices->word[k]))
+                id[made++] = choices->word[k];
         changeable += made - start[p] > 1;
     }
     start[n] = made;
+    if (choices->words)
+        words_rows(choices->words, id, made, word);
+    else
+        memcpy(word, id, made * sizeof *id);
     for (uint32_t k = 0; k < made; k++)
         if (word[k] >= m->n_words)
             return error_set(STET_EUSAGE, "word id %u outside the vocabulary of %zu", word[k],
@@ -199,6 +206,7 @@ static stet_status take_text(stet_certifier *c, const uint32_t *ids, const stet_
     c->text = (cert_text){.n = n,
                           .start = start,
                           .word = word,
+                          .id = id,
                           .changeable = changeable,
                           .budget = c->how.budget < changeable ? c->how.budget : STET_ANY,
                           .label = label};
@@ -214,7 +222,7 @@ static stet_status take_edits(const stet_certifier *c, const uint32_t *choice,
         return STET_ENOMEM;
     for (size_t p = 0; p < t->n; p++)
         if (choice[p])
-            out->edits[out->n_edits++] = (stet_edit){(uint32_t)p, t->word[t->start[p] + choice[p]]};
+            out->edits[out->n_edits++] = (stet_edit){(uint32_t)p, t->id[t->start[p] + choice[p]]};
     return STET_OK;
 }
 
@@ -249,13 +257,28 @@ static stet_status judge(stet_certifier *c, uint32_t *choice, stet_certificate *
     return STET_OK;
 }
 
-/* The rule's own certificate; no rule proves anything by drawing. */
-static stet_status judge_by_rule(stet_certifier *c, const uint32_t *ids,
-                                 const stet_choices *choices, stet_certificate *out)
+/* The rule's own certificate, which sees rows; no rule proves anything by drawing. */
+static stet_status judge_by_rule(stet_certifier *c, const stet_choices *choices,
+                                 stet_certificate *out)
 {
     const model *m = c->shared->m;
+    const cert_text *t = &c->text;
+    uint32_t *ids = arena_new(&c->mem, uint32_t, t->n),
+             *start = arena_new(&c->mem, uint32_t, t->n + 1),
+             *word = arena_new(&c->mem, uint32_t, t->start[t->n]);
+    if (!ids || !start || !word)
+        return STET_ENOMEM;
+    start[0] = 0;
+    for (size_t p = 0; p < t->n; p++) {
+        const uint32_t n = t->start[p + 1] - t->start[p] - 1;
+        ids[p] = t->word[t->start[p]];
+        memcpy(word + start[p], t->word + t->start[p] + 1, n * sizeof *word);
+        start[p + 1] = start[p] + n;
+    }
+    const stet_choices rows = {
+        .n = choices->n, .start = start, .word = word, .text = choices->text};
     out->method = m->rule->desc->name;
-    TRY(m->rule->desc->certify(m->rule, m, ids, choices, &c->how, out->label, out));
+    TRY(m->rule->desc->certify(m->rule, m, ids, &rows, &c->how, out->label, out));
     return out->verdict == STET_CERTIFIED && out->confidence > 0 && out->confidence < 1
                ? error_set(STET_EINTERNAL, "rule '%s': a proof with a confidence of %g",
                            out->method, out->confidence)
@@ -273,7 +296,7 @@ static stet_status certify(stet_certifier *c, const uint32_t *ids, const stet_ch
     out->answer = stet_argmax(stet_view_logits(c->view), c->shared->m->n_classes);
     if (out->answer != label)
         return STET_OK;
-    return c->shared->m->rule ? judge_by_rule(c, ids, choices, out) : judge(c, choice, out);
+    return c->shared->m->rule ? judge_by_rule(c, choices, out) : judge(c, choice, out);
 }
 
 stet_status certifier_text(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
@@ -334,7 +357,7 @@ static stet_status take_harm(stet_certifier *c, stet_certificate *out)
     for (size_t p = 0; b->additive && p < t->n; p++)
         if (b->drop[p] > 0)
             out->harm[out->n_harm++] =
-                (stet_harm){(uint32_t)p, t->word[t->start[p] + b->worst[p]], b->drop[p]};
+                (stet_harm){(uint32_t)p, t->id[t->start[p] + b->worst[p]], b->drop[p]};
     qsort(out->harm, out->n_harm, sizeof *out->harm, more_harm);
     return STET_OK;
 }

@@ -13,8 +13,8 @@
 #include "stet/certify.h"
 
 /* Position p holds one of word[start[p]] .. word[start[p + 1] - 1]; the first is the reference: the
- * word of the text, or, in a part of a split text, any word of the part. Sets are not empty and
- * hold no word twice. */
+ * word of the text, or, in a part of a split text, any word of the part. Sets are not empty; two
+ * words that the model reads as the same row (<unk>) are both there. */
 typedef struct cert_task {
     size_t n;
     const uint32_t *start; /* (n + 1) */

@@ -16,9 +16,9 @@ enum { BLOCK_PER_THREAD = 16 };
 /* What a thread keeps from text to text. */
 typedef struct run_worker {
     stet_certifier *c;
-    stet_tokens tokens;
+    stet_words *words; /* a fork, for the words of the text in work */
+    stet_reading reading;
     stet_choices choices;
-    uint32_t *ids;
 } run_worker;
 
 typedef struct run_record {
@@ -26,6 +26,8 @@ typedef struct run_record {
     stet_certificate r;
     size_t changeable, candidates;
     buf line;
+    stet_reading reading; /* these two for args.each, until the block is done */
+    stet_choices choices;
     bool done;
     stet_status status;
     char *message;
@@ -34,6 +36,8 @@ typedef struct run_record {
 typedef struct run_job {
     const stet_certify_args *a;
     cert_shared shared;
+    stet_words *words; /* of the run: the model's vocabulary, then those of the sets */
+    stet_bound *bound;
     run_worker *worker; /* (n_workers) */
     size_t n_workers;
     run_record *record; /* (n), ascending index */
@@ -72,6 +76,8 @@ static stet_status set_up(run_job *j, const cert_family *f)
 {
     const stet_certify_args *a = j->a;
     TRY(take_texts(j));
+    TRY(stet_model_words(a->model, &j->words));
+    TRY(stet_sets_bind(a->sets, j->words, &j->bound));
     TRY(cert_shared_init(&j->shared, a->model, f));
     j->n_workers = (size_t)stet_threads();
     j->worker = mem_zalloc(j->n_workers, sizeof *j->worker);
@@ -80,9 +86,7 @@ static stet_status set_up(run_job *j, const cert_family *f)
     for (size_t w = 0; w < j->n_workers; w++) {
         TRY(certifier_new(&j->shared, &a->how, &j->worker[w].c));
         j->worker[w].c->keep = a->file != NULL;
-        j->worker[w].ids = mem_alloc(stet_model_max_len(a->model), sizeof *j->worker[w].ids);
-        if (!j->worker[w].ids)
-            return STET_ENOMEM;
+        TRY(stet_words_fork(j->words, &j->worker[w].words));
     }
     return STET_OK;
 }
@@ -92,16 +96,20 @@ static void tear_down(run_job *j)
     for (size_t i = 0; j->record && i < j->n; i++) {
         stet_certificate_deinit(&j->record[i].r);
         buf_deinit(&j->record[i].line);
+        stet_reading_deinit(&j->record[i].reading);
+        stet_choices_deinit(&j->record[i].choices);
         mem_free(j->record[i].message);
     }
     for (size_t w = 0; j->worker && w < j->n_workers; w++) {
         stet_certifier_free(j->worker[w].c);
-        stet_tokens_deinit(&j->worker[w].tokens);
+        stet_reading_deinit(&j->worker[w].reading);
         stet_choices_deinit(&j->worker[w].choices);
-        mem_free(j->worker[w].ids);
+        stet_words_free(j->worker[w].words);
     }
     mem_free(j->record);
     mem_free(j->worker);
+    stet_bound_free(j->bound);
+    stet_words_free(j->words);
     cert_shared_deinit(&j->shared);
 }
 
@@ -111,19 +119,18 @@ static stet_status certify_record(const run_job *j, run_worker *w, run_record *r
 {
     const stet_certify_args *a = j->a;
     const stet_str text = stet_dataset_text(a->data, r->index);
-    const stet_vocab *vocab = stet_model_vocab(a->model);
-    const size_t max_len = stet_model_max_len(a->model);
-    TRY(stet_tokenize(stet_model_tokenizer(a->model), text.data, text.len, &w->tokens));
-    TRY(stet_sets_choices(a->sets, text.data, text.len, vocab, &w->tokens, max_len, &w->choices));
-    for (size_t p = 0; p < w->choices.n; p++) {
-        w->ids[p] = stet_vocab_id(vocab, stet_token_word(&w->tokens, p), w->tokens.v[p].len);
-        r->changeable += w->choices.start[p + 1] > w->choices.start[p];
-    }
-    r->candidates = w->choices.start[w->choices.n];
+    stet_reading *reading = a->each ? &r->reading : &w->reading;
+    stet_choices *choices = a->each ? &r->choices : &w->choices;
+    stet_words_forget(w->words);
+    TRY(stet_words_read(w->words, text.data, text.len, reading));
+    TRY(stet_bound_choices(j->bound, w->words, reading, choices));
+    for (size_t p = 0; p < choices->n; p++)
+        r->changeable += choices->start[p + 1] > choices->start[p];
+    r->candidates = choices->start[choices->n];
     const int label = stet_dataset_label(a->data, r->index);
-    TRY(a->harm ? stet_certify_text(w->c, w->ids, &w->choices, label, &r->r)
-                : certifier_text(w->c, w->ids, &w->choices, label, &r->r));
-    return a->file ? cert_file_line(w->c, r->index, &w->tokens, &w->choices, &r->r, &r->line)
+    TRY(a->harm ? stet_certify_text(w->c, reading->ids, choices, label, &r->r)
+                : certifier_text(w->c, reading->ids, choices, label, &r->r));
+    return a->file ? cert_file_line(w->c, r->index, &reading->tokens, choices, &r->r, &r->line)
                    : STET_OK;
 }
 
@@ -276,6 +283,11 @@ static stet_status finish_block(run_job *j, size_t n, atomic_file *file)
         if (file)
             TRY(atomic_write(file, r->line.data, r->line.n));
         buf_deinit(&r->line);
+        if (j->a->each)
+            j->a->each(j->a->each_user, r->index,
+                       &(stet_certified_text){&r->reading, &r->choices}, &r->r);
+        stet_reading_deinit(&r->reading);
+        stet_choices_deinit(&r->choices);
     }
     return STET_OK;
 }
@@ -328,8 +340,6 @@ stet_status certify_run_with(const stet_certify_args *a, const cert_family *f,
     stet_status st = set_up(&j, f);
     if (st == STET_OK)
         st = a->file ? certify_to_file(&j, out) : certify_all(&j, NULL, out);
-    for (size_t i = 0; st == STET_OK && a->each && i < j.n; i++)
-        a->each(a->each_user, j.record[i].index, &j.record[i].r);
     out->seconds = seconds_now() - start;
     tear_down(&j);
     if (st != STET_OK)

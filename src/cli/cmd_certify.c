@@ -117,7 +117,7 @@ static stet_status report(const certify_cfg *cfg, const char *dir, const cli_tex
 static stet_status certify(const certify_cfg *cfg, const char *dir, const cli_texts *t)
 {
     cli_proofs p;
-    cli_proofs_init(&p, t->model, t->data, &t->sets);
+    cli_proofs_init(&p, t->model);
     stet_certify_args a = cli_prove_args(&cfg->prove, t, dir);
     a.file = cfg->out;
     a.each = cli_proofs_add, a.each_user = &p;

@@ -151,8 +151,7 @@ static stet_status eval(const subject *s)
     const stet_model *m = s->t.model;
     stet_corpus c = {0};
     stet_scores scores = {0};
-    stet_status st = stet_corpus_encode(s->t.data, stet_model_vocab(m), stet_model_tokenizer(m),
-                                        stet_model_max_len(m), &c);
+    stet_status st = stet_model_encode(m, s->t.data, &c);
     if (st == STET_OK)
         st = stet_model_scores(m, &c, &scores);
     if (st == STET_OK)
@@ -199,7 +198,7 @@ static stet_status prove(const subject *s)
     if (!stet_certify_methods(stet_model_kind(s->t.model)) || done(s, "certify-auto"))
         return STET_OK;
     cli_proofs p;
-    cli_proofs_init(&p, s->t.model, s->t.data, &s->t.sets);
+    cli_proofs_init(&p, s->t.model);
     stet_certify_args a = STET_CERTIFY_DEFAULTS;
     a.model = s->t.model;
     a.data = s->t.data;

@@ -103,8 +103,7 @@ static stet_status score(const eval_cfg *cfg, const char *dir, const stet_model 
     stet_corpus c = {0};
     stet_status st = sample(all, (size_t)cfg->limit, (uint64_t)cfg->common.seed, &d);
     if (st == STET_OK)
-        st = stet_corpus_encode(d, stet_model_vocab(m), stet_model_tokenizer(m),
-                                stet_model_max_len(m), &c);
+        st = stet_model_encode(m, d, &c);
     stet_scores s = {0};
     if (st == STET_OK)
         st = stet_model_scores(m, &c, &s);

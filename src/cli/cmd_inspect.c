@@ -76,8 +76,7 @@ static stet_status bounds_of(const inspect_cfg *cfg, const setting *s, const ste
     how.synonyms = s->synonyms;
     stet_status st = STET_OK;
     if (s->data) {
-        st = stet_corpus_encode(s->data, stet_model_vocab(m), stet_model_tokenizer(m),
-                                stet_model_max_len(m), &c);
+        st = stet_model_encode(m, s->data, &c);
         how.texts = &c;
     }
     if (st == STET_OK)

@@ -35,47 +35,44 @@ typedef struct predictor {
     const predict_cfg *cfg;
     stet_model *model;
     float *prob; /* (K) */
+    stet_words *words; /* of the run, and a fork for those of the text in work */
+    stet_words *own;
+    stet_reading reading;
     /* with --certify */
     stet_sets sets;
+    stet_bound *bound;
     stet_certifier *certifier;
-    stet_tokens tokens;
     stet_choices choices;
-    uint32_t *ids; /* (max_len) */
 } predictor;
 
 /* ---- certificates ------------------------------------------------------------------------- */
 
-static stet_status certify(predictor *p, const char *text, size_t len, int label,
-                           stet_certificate *out)
+static stet_status certify(predictor *p, int label, stet_certificate *out)
 {
-    size_t which = 0, n;
-    stet_status st = stet_tokenize(stet_model_tokenizer(p->model), text, len, &p->tokens);
-    if (st == STET_OK && p->sets.texts)
-        st = stet_subst_texts_find(p->sets.texts, text, len, &which);
+    const stet_str text = p->reading.text;
+    size_t which = 0;
+    stet_status st = STET_OK;
+    if (p->sets.texts)
+        st = stet_subst_texts_find(p->sets.texts, text.data, text.len, &which);
     if (st == STET_OK && which == SIZE_MAX)
         return cli_usage("--synonyms %s says nothing about the text '%.40s%s'", p->cfg->synonyms,
-                         text, len > 40 ? "..." : "");
+                         text.data, text.len > 40 ? "..." : "");
     if (st == STET_OK)
-        st = stet_sets_choices(&p->sets, text, len, stet_model_vocab(p->model), &p->tokens,
-                               stet_model_max_len(p->model), &p->choices);
-    if (st == STET_OK)
-        st = stet_model_read(p->model, text, len, p->ids, &n);
-    return st == STET_OK ? stet_certify_text(p->certifier, p->ids, &p->choices, label, out) : st;
+        st = stet_bound_choices(p->bound, p->own, &p->reading, &p->choices);
+    return st == STET_OK
+               ? stet_certify_text(p->certifier, p->reading.ids, &p->choices, label, out)
+               : st;
 }
 
-/* A substitute as its set spells it. */
-static const char *substitute(const predictor *p, uint32_t pos, uint32_t word)
+static const char *word_at(const predictor *p, uint32_t pos)
 {
-    for (uint32_t k = p->choices.start[pos]; k < p->choices.start[pos + 1]; k++)
-        if (p->choices.word[k] == word)
-            return p->choices.text[k];
-    return stet_vocab_word(stet_model_vocab(p->model), word);
+    return stet_token_word(&p->reading.tokens, pos);
 }
 
 static json_t *swap_json(const predictor *p, uint32_t pos, uint32_t word)
 {
     return json_pack("{s:i, s:s, s:s}", "position", (int)pos, "word",
-                     stet_token_word(&p->tokens, pos), "substitute", substitute(p, pos, word));
+                     word_at(p, pos), "substitute", stet_words_word(p->own, word));
 }
 
 static void add_certificate(const predictor *p, const stet_certificate *c, json_t *o)
@@ -106,15 +103,15 @@ static void print_swaps(const predictor *p, const stet_certificate *c)
     if (c->n_edits) {
         fputs("    turned by", stdout);
         for (size_t k = 0; k < c->n_edits; k++)
-            printf("%s %s -> %s", k ? "," : "", stet_token_word(&p->tokens, c->edits[k].pos),
-                   substitute(p, c->edits[k].pos, c->edits[k].word));
+            printf("%s %s -> %s", k ? "," : "", word_at(p, c->edits[k].pos),
+                   stet_words_word(p->own, c->edits[k].word));
         putchar('\n');
     }
     if (c->n_harm) {
         fputs("    most harm may do", stdout);
         for (size_t k = 0; k < c->n_harm && k < MOST_HARMFUL; k++)
-            printf("%s %s -> %s (%.3f)", k ? "," : "", stet_token_word(&p->tokens, c->harm[k].pos),
-                   substitute(p, c->harm[k].pos, c->harm[k].word), c->harm[k].drop);
+            printf("%s %s -> %s (%.3f)", k ? "," : "", word_at(p, c->harm[k].pos),
+                   stet_words_word(p->own, c->harm[k].word), c->harm[k].drop);
         putchar('\n');
     }
 }
@@ -185,9 +182,12 @@ static stet_status predict(void *user, const char *text, size_t len)
     predictor *p = user;
     int label = 0;
     stet_certificate c = {0};
-    stet_status st = stet_model_predict(p->model, text, len, p->prob, &label);
+    stet_words_forget(p->own);
+    stet_status st = stet_words_read(p->own, text, len, &p->reading);
+    if (st == STET_OK)
+        st = stet_model_answer(p->model, p->own, p->reading.ids, p->reading.n, p->prob, &label);
     if (st == STET_OK && p->certifier)
-        st = certify(p, text, len, label, &c);
+        st = certify(p, label, &c);
     if (st == STET_OK && p->cfg->common.json)
         st = print_json(p, text, label, &c);
     else if (st == STET_OK)
@@ -225,25 +225,32 @@ static stet_status open_predictor(predictor *p, const char *dir)
     stet_status st = stet_model_load(dir, &p->model);
     if (st == STET_OK && !(p->prob = malloc(stet_model_classes(p->model) * sizeof *p->prob)))
         st = cli_fail(STET_ENOMEM, "out of memory");
+    if (st == STET_OK)
+        st = stet_model_words(p->model, &p->words);
+    if (st == STET_OK && cfg->certify)
+        st = stet_sets_load(cfg->synonyms, &p->sets);
+    if (st == STET_OK && cfg->certify)
+        st = stet_sets_bind(&p->sets, p->words, &p->bound);
+    if (st == STET_OK)
+        st = stet_words_fork(p->words, &p->own);
     if (st != STET_OK || !cfg->certify)
         return st;
     stet_certify_how how = cli_prove_how(&cfg->prove);
     how.largest = true;
-    st = stet_sets_load(cfg->synonyms, &p->sets);
-    if (st == STET_OK && !(p->ids = malloc(stet_model_max_len(p->model) * sizeof *p->ids)))
-        st = cli_fail(STET_ENOMEM, "out of memory");
-    return st == STET_OK ? stet_certifier_new(p->model, &how, &p->certifier) : st;
+    return stet_certifier_new(p->model, &how, &p->certifier);
 }
 
 static void close_predictor(predictor *p)
 {
     stet_certifier_free(p->certifier);
-    stet_tokens_deinit(&p->tokens);
+    stet_reading_deinit(&p->reading);
     stet_choices_deinit(&p->choices);
+    stet_bound_free(p->bound);
+    stet_words_free(p->own);
+    stet_words_free(p->words);
     stet_sets_free(&p->sets);
     stet_model_free(p->model);
     free(p->prob);
-    free(p->ids);
 }
 
 static stet_status run(void *config, const stet_rest *rest)

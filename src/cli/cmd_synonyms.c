@@ -83,7 +83,7 @@ static const stet_opt build_opts[] = {
     STET_OPT_LIST("words", build_cfg, words, "FILE", "wordnet: words, one a line"),
     STET_OPT_LIST("data", build_cfg, data, "FILE", "wordnet: the words of a corpus"),
     STET_OPT_CHOICE("tokenizer", build_cfg, tokenizer, "word", "word|keras",
-                    "how the corpus is cut into words"),
+                    "how texts are cut into words; words that it would cut or change are left out"),
     STET_OPT_STR("wordnet-dir", build_cfg, wordnet_dir, NULL, "DIR",
                  "WordNet's database; otherwise $WNSEARCHDIR or the usual places"),
     STET_OPT_STR("lemmas", build_cfg, lemmas, NULL, "FILE", "sememes: LEMMA<TAB>FORM a line"),
@@ -223,9 +223,12 @@ static stet_status keep_same_pos(stet_subst_builder *b, const char *tagger)
 }
 
 /* Stop words come last: the symmetric closure would give them substitutes again. */
-static stet_status filter(stet_subst_builder *b, const build_cfg *cfg, const stet_vocab *only)
+static stet_status filter(stet_subst_builder *b, const build_cfg *cfg, const stet_vocab *only,
+                          size_t *left_out)
 {
-    stet_status st = each_file(b, &cfg->antonyms, stet_subst_drop_pairs);
+    stet_status st = stet_subst_keep_typed(b, (stet_tokenizer)cfg->tokenizer, left_out);
+    if (st == STET_OK)
+        st = each_file(b, &cfg->antonyms, stet_subst_drop_pairs);
     if (st == STET_OK && only)
         st = stet_subst_keep_vocab(b, only);
     if (st == STET_OK && cfg->pos)
@@ -239,7 +242,7 @@ static stet_status filter(stet_subst_builder *b, const build_cfg *cfg, const ste
     return st == STET_OK ? each_file(b, &cfg->stop, stet_subst_drop_stop_words) : st;
 }
 
-static stet_status build(const build_cfg *cfg, stet_subst **out)
+static stet_status build(const build_cfg *cfg, stet_subst **out, size_t *left_out)
 {
     stet_subst_builder *b = NULL;
     stet_vocab *only = NULL;
@@ -251,7 +254,7 @@ static stet_status build(const build_cfg *cfg, stet_subst **out)
     if (st == STET_OK)
         st = add_sources(b, cfg, only);
     if (st == STET_OK)
-        st = filter(b, cfg, only);
+        st = filter(b, cfg, only, left_out);
     if (st == STET_OK)
         st = stet_subst_build(b, out);
     stet_vocab_free(only);
@@ -270,16 +273,19 @@ static stet_status run_build(void *config, const stet_rest *rest)
                          "--sememes or --pairs");
     stet_subst *s = NULL;
     stet_subst_stats stats;
+    size_t left_out = 0;
     stet_status st = cli_can_write(cfg->out);
     if (st == STET_OK)
-        st = build(cfg, &s);
+        st = build(cfg, &s, &left_out);
     if (st == STET_OK)
         st = stet_subst_stats_of(s, NULL, STET_TOK_WORD, &stats);
     if (st == STET_OK)
         st = stet_subst_save(s, cfg->out);
-    if (st == STET_OK && cfg->common.json)
-        st = print_stats_json(cli_json_start(&cmd_synonyms_build, cfg), s, &stats, false);
-    else if (st == STET_OK && !cfg->common.quiet)
+    if (st == STET_OK && cfg->common.json) {
+        json_t *o = cli_json_start(&cmd_synonyms_build, cfg);
+        json_object_set_new(o, "left_out", json_integer((json_int_t)left_out));
+        st = print_stats_json(o, s, &stats, false);
+    } else if (st == STET_OK && !cfg->common.quiet)
         print_stats_text(s, &stats, false);
     if (st == STET_OK && stats.pairs == 0)
         cli_note("the set is empty: no attack can change a word");

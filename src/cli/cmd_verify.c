@@ -41,7 +41,10 @@ typedef struct source {
     stet_model *model;
     stet_dataset *data;
     stet_sets sets;
-    stet_tokens tokens;
+    stet_words *words; /* of the run, and a fork for those of the text in work */
+    stet_words *own;
+    stet_bound *bound;
+    stet_reading reading;
     stet_choices choices;
     char problem[160];
     char data_sha256[65], sets_sha256[65];
@@ -62,6 +65,12 @@ static stet_status source_open(source *s)
         st = stet_sets_load(s->cfg->synonyms, &s->sets);
     if (st == STET_OK && s->cfg->data)
         stet_dataset_sha256(s->data, s->data_sha256);
+    if (st == STET_OK && s->model)
+        st = stet_model_words(s->model, &s->words);
+    if (st == STET_OK && s->model && s->cfg->synonyms)
+        st = stet_sets_bind(&s->sets, s->words, &s->bound);
+    if (st == STET_OK && s->model)
+        st = stet_words_fork(s->words, &s->own);
     if (st == STET_OK && s->cfg->synonyms)
         stet_sets_sha256(&s->sets, s->sets_sha256);
     return st;
@@ -69,8 +78,11 @@ static stet_status source_open(source *s)
 
 static void source_close(source *s)
 {
-    stet_tokens_deinit(&s->tokens);
+    stet_reading_deinit(&s->reading);
     stet_choices_deinit(&s->choices);
+    stet_bound_free(s->bound);
+    stet_words_free(s->own);
+    stet_words_free(s->words);
     stet_sets_free(&s->sets);
     stet_dataset_free(s->data);
     stet_model_free(s->model);
@@ -82,10 +94,9 @@ static const char *differ(source *s, const char *fmt, size_t position)
     return s->problem;
 }
 
-static const char *match_sets(source *s, const stet_verify_text *t, stet_str text)
+static const char *match_sets(source *s, const stet_verify_text *t)
 {
-    if (stet_sets_choices(&s->sets, text.data, text.len, stet_model_vocab(s->model), &s->tokens,
-                          stet_model_max_len(s->model), &s->choices) != STET_OK)
+    if (stet_bound_choices(s->bound, s->own, &s->reading, &s->choices) != STET_OK)
         return stet_last_error();
     for (size_t p = 0; p < t->n; p++) {
         const size_t n = s->choices.start[p + 1] - s->choices.start[p];
@@ -107,15 +118,16 @@ static const char *match(void *user, const stet_verify_text *t)
     if (stet_dataset_label(s->data, t->index) != t->label)
         return "not the label that --data has";
     const stet_str text = stet_dataset_text(s->data, t->index);
-    if (stet_tokenize(stet_model_tokenizer(s->model), text.data, text.len, &s->tokens) != STET_OK)
+    stet_words_forget(s->own);
+    if (stet_words_read(s->own, text.data, text.len, &s->reading) != STET_OK)
         return stet_last_error();
-    const size_t most = stet_model_max_len(s->model), n = s->tokens.n < most ? s->tokens.n : most;
+    const size_t n = s->reading.n;
     for (size_t p = 0; p < t->n && p < n; p++)
-        if (strcmp(stet_token_word(&s->tokens, p), t->word[p]) != 0)
+        if (strcmp(stet_token_word(&s->reading.tokens, p), t->word[p]) != 0)
             return differ(s, "position %zu: not the word that --data has", p);
     if (n != t->n)
         return differ(s, "the text of --data has %zu words", n);
-    return s->cfg->synonyms ? match_sets(s, t, text) : NULL;
+    return s->cfg->synonyms ? match_sets(s, t) : NULL;
 }
 
 /* ---- output ------------------------------------------------------------------------------- */

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-void cli_proofs_init(cli_proofs *p, const stet_model *m, const stet_dataset *d, const stet_sets *s)
+void cli_proofs_init(cli_proofs *p, const stet_model *m)
 {
-    *p = (cli_proofs){.model = m, .data = d, .sets = s};
+    *p = (cli_proofs){.model = m};
     for (size_t v = 0; v < STET_VERDICTS; v++) {
         p->kept[v] = json_array();
         p->texts[v] = json_array();
@@ -18,8 +18,6 @@ void cli_proofs_deinit(cli_proofs *p)
         json_decref(p->kept[v]);
         json_decref(p->texts[v]);
     }
-    stet_tokens_deinit(&p->tokens);
-    stet_choices_deinit(&p->choices);
 }
 
 static json_t *number(double x)
@@ -39,29 +37,30 @@ static double variants(const stet_choices *c)
 }
 
 /* Words as the set spells them, in the form of an attack's changes. */
-static json_t *change(const cli_proofs *p, uint32_t pos, uint32_t word)
+static json_t *change(const stet_certified_text *x, uint32_t pos, uint32_t word)
 {
-    const stet_choices *c = &p->choices;
-    if (pos >= c->n || pos >= p->tokens.n)
+    const stet_choices *c = x->choices;
+    if (pos >= c->n)
         return NULL;
-    const char *to = stet_vocab_word(stet_model_vocab(p->model), word);
+    const char *to = "";
     for (uint32_t k = c->start[pos]; k < c->start[pos + 1]; k++)
         if (c->word[k] == word)
             to = c->text[k];
-    const stet_token *t = &p->tokens.v[pos];
+    const stet_token *t = &x->reading->tokens.v[pos];
     return json_pack("{s:i, s:i, s:i, s:s, s:s}", "position", (int)pos, "start", (int)t->start,
-                     "end", (int)t->end, "from", stet_token_word(&p->tokens, pos), "to",
-                     to ? to : "");
+                     "end", (int)t->end, "from", stet_token_word(&x->reading->tokens, pos), "to",
+                     to);
 }
 
-static json_t *example_of(const cli_proofs *p, size_t index, const stet_certificate *c)
+static json_t *example_of(const cli_proofs *p, size_t index, const stet_certified_text *t,
+                          const stet_certificate *c)
 {
-    const stet_str text = stet_dataset_text(p->data, index);
+    const stet_str text = t->reading->text;
     json_t *changes = json_array(), *harm = json_array();
     for (size_t k = 0; k < c->n_edits; k++)
-        json_array_append_new(changes, change(p, c->edits[k].pos, c->edits[k].word));
+        json_array_append_new(changes, change(t, c->edits[k].pos, c->edits[k].word));
     for (size_t k = 0; k < c->n_harm; k++) {
-        json_t *one = change(p, c->harm[k].pos, c->harm[k].word);
+        json_t *one = change(t, c->harm[k].pos, c->harm[k].word);
         json_object_set_new(one, "drop", number(c->harm[k].drop));
         json_array_append_new(harm, one);
     }
@@ -70,29 +69,26 @@ static json_t *example_of(const cli_proofs *p, size_t index, const stet_certific
                      stet_model_class_name(p->model, (size_t)c->label), "answer",
                      stet_model_class_name(p->model, (size_t)c->answer), "clean", number(c->clean),
                      "margin", number(c->margin), "method", c->method ? c->method : "none",
-                     "variants_log10", number(variants(&p->choices)), "changes", changes, "harm",
+                     "variants_log10", number(variants(t->choices)), "changes", changes, "harm",
                      harm, "text", text.data, (int)text.len);
 }
 
-void cli_proofs_add(void *user, size_t index, const stet_certificate *c)
+void cli_proofs_add(void *user, size_t index, const stet_certified_text *t,
+                    const stet_certificate *c)
 {
     cli_proofs *p = user;
-    const stet_str text = stet_dataset_text(p->data, index);
     json_array_append_new(p->texts[c->verdict], json_integer((json_int_t)index));
-    if (c->verdict == STET_WRONG ||
-        stet_tokenize(stet_model_tokenizer(p->model), text.data, text.len, &p->tokens) != STET_OK ||
-        stet_sets_choices(p->sets, text.data, text.len, stet_model_vocab(p->model), &p->tokens,
-                          stet_model_max_len(p->model), &p->choices) != STET_OK)
-        return; /* an example less */
+    if (c->verdict == STET_WRONG)
+        return;
     json_t *list = p->kept[c->verdict];
-    const double log = variants(&p->choices);
+    const double log = variants(t->choices);
     size_t at = json_array_size(list);
     while (at > 0 &&
            log > json_number_value(json_object_get(json_array_get(list, at - 1), "variants_log10")))
         at--;
     if (at >= CLI_PROOFS_EACH)
         return;
-    json_array_insert_new(list, at, example_of(p, index, c));
+    json_array_insert_new(list, at, example_of(p, index, t, c));
     if (json_array_size(list) > CLI_PROOFS_EACH)
         json_array_remove(list, CLI_PROOFS_EACH);
 }

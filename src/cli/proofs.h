@@ -2,7 +2,7 @@
  * proof covers.
  *
  *     cli_proofs p;
- *     cli_proofs_init(&p, model, data, sets);
+ *     cli_proofs_init(&p, model);
  *     args.each = cli_proofs_add, args.each_user = &p;
  *     if (stet_certify_run(&args, &result) == STET_OK)
  *         numbers = numbers_of_certify(&args.how, &result, &p);
@@ -18,16 +18,13 @@ enum { CLI_PROOFS_EACH = 3 }; /* examples of each verdict */
 
 typedef struct cli_proofs {
     const stet_model *model;
-    const stet_dataset *data;
-    const stet_sets *sets;
     json_t *kept[STET_VERDICTS];  /* most variants first */
     json_t *texts[STET_VERDICTS]; /* the numbers of the texts */
-    stet_tokens tokens;
-    stet_choices choices;
 } cli_proofs;
 
-void cli_proofs_init(cli_proofs *p, const stet_model *m, const stet_dataset *d, const stet_sets *s);
-void cli_proofs_add(void *user, size_t index, const stet_certificate *c);
+void cli_proofs_init(cli_proofs *p, const stet_model *m);
+void cli_proofs_add(void *user, size_t index, const stet_certified_text *t,
+                    const stet_certificate *c);
 void cli_proofs_deinit(cli_proofs *p);
 
 /* For --json and for the run folder; `p` may be NULL. NULL: out of memory. */

@@ -1,17 +1,142 @@
-/* lexicon/choices.c - see stet/choices.h. */
+/* lexicon/choices.c - sets bound to the words of a run, and what they allow in one text: see
+ * stet/choices.h. */
 #include "stet/choices.h"
 
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
+#include "lexicon/sets.h"
+#include "lexicon/subst.h"
 
-static stet_status begin(stet_choices *c, size_t n)
+struct stet_bound {
+    const stet_sets *s;
+    size_t left_out;
+    /* sets of words */
+    uint32_t *id;   /* by word of the set: its id in the run; UINT32_MAX: left out */
+    uint32_t *word; /* (n_ids) by id: its number in the set, or UINT32_MAX */
+    size_t n_ids;
+    /* sets of texts */
+    strmap odd; /* left out */
+};
+
+/* ---- reading the sets' words -------------------------------------------------------------- */
+
+stet_status odd_words_see(odd_words *o, const word_reader *r, const char *word, bool *typed)
 {
-    TRY(mem_grow(&c->start, &c->cap_n, n + 1, sizeof *c->start));
-    c->n = n;
-    c->start[0] = 0;
+    const size_t len = strlen(word);
+    TRY(reader_types(r, &o->scratch, word, len, typed));
+    o->seen++;
+    if (*typed)
+        return STET_OK;
+    if (o->n < sizeof o->example / sizeof *o->example)
+        o->example[o->n] = word;
+    o->n++;
     return STET_OK;
 }
+
+void odd_words_tell(const odd_words *o)
+{
+    if (o->n)
+        log_warn("substitution sets: left out %zu of %zu words that are not read as one word or "
+                 "not as they are written: '%.40s'%s%.40s%s%s",
+                 o->n, o->seen, o->example[0], o->n > 1 ? ", '" : "", o->n > 1 ? o->example[1] : "",
+                 o->n > 1 ? "'" : "", o->n > 2 ? ", ..." : "");
+}
+
+void odd_words_deinit(odd_words *o)
+{
+    stet_tokens_deinit(&o->scratch);
+}
+
+/* ---- binding ------------------------------------------------------------------------------ */
+
+static stet_status bind_words(stet_bound *b, stet_words *w, odd_words *odd)
+{
+    const stet_subst *s = b->s->words;
+    b->id = mem_alloc(s->n_words + 1, sizeof *b->id);
+    if (!b->id)
+        return STET_ENOMEM;
+    for (uint32_t k = 0; k < s->n_words; k++) {
+        const char *word = stet_subst_word(s, k);
+        bool typed;
+        TRY(odd_words_see(odd, words_reader(w), word, &typed));
+        b->id[k] = UINT32_MAX;
+        if (typed)
+            TRY(stet_words_add(w, word, strlen(word), &b->id[k]));
+    }
+    b->n_ids = stet_words_size(w);
+    b->word = mem_alloc(b->n_ids, sizeof *b->word);
+    if (!b->word)
+        return STET_ENOMEM;
+    memset(b->word, 0xff, b->n_ids * sizeof *b->word);
+    for (uint32_t k = 0; k < s->n_words; k++)
+        if (b->id[k] != UINT32_MAX)
+            b->word[b->id[k]] = k;
+    return STET_OK;
+}
+
+static stet_status bind_texts(stet_bound *b, stet_words *w, odd_words *odd)
+{
+    const strmap *all = subst_texts_words(b->s->texts);
+    for (uint32_t k = 0; k < all->n; k++) {
+        const char *word = strmap_text(all, k);
+        bool typed;
+        uint32_t id;
+        TRY(odd_words_see(odd, words_reader(w), word, &typed));
+        TRY(typed ? stet_words_add(w, word, strlen(word), &id)
+                  : strmap_add(&b->odd, word, strlen(word), NULL));
+    }
+    return STET_OK;
+}
+
+stet_status stet_sets_bind(const stet_sets *s, stet_words *w, stet_bound **out)
+{
+    *out = NULL;
+    stet_bound *b = mem_zalloc(1, sizeof *b);
+    if (!b)
+        return STET_ENOMEM;
+    b->s = s;
+    odd_words odd = {0};
+    const stet_status st = s->words ? bind_words(b, w, &odd) : bind_texts(b, w, &odd);
+    b->left_out = odd.n;
+    if (st == STET_OK)
+        odd_words_tell(&odd);
+    odd_words_deinit(&odd);
+    if (st == STET_OK)
+        *out = b;
+    else
+        stet_bound_free(b);
+    return st;
+}
+
+void stet_bound_free(stet_bound *b)
+{
+    if (!b)
+        return;
+    mem_free(b->id);
+    mem_free(b->word);
+    strmap_deinit(&b->odd);
+    mem_free(b);
+}
+
+size_t stet_bound_left_out(const stet_bound *b)
+{
+    return b->left_out;
+}
+
+/* The number of a word in sets of words, or UINT32_MAX. */
+static uint32_t number_of(const stet_bound *b, uint32_t id)
+{
+    return id < b->n_ids ? b->word[id] : UINT32_MAX;
+}
+
+bool stet_bound_lists(const stet_bound *b, uint32_t id)
+{
+    return number_of(b, id) != UINT32_MAX;
+}
+
+/* ---- choices ------------------------------------------------------------------------------ */
 
 /* Words and texts grow together. */
 static stet_status reserve(stet_choices *c, size_t need)
@@ -24,70 +149,80 @@ static stet_status reserve(stet_choices *c, size_t need)
     return STET_OK;
 }
 
-/* Add `text` to position i unless the model reads it as something already there. */
-static stet_status add(stet_choices *c, const stet_vocab *v, uint32_t in_place, size_t i,
-                       const char *text, uint32_t *n)
+/* The substitutes of a word: never itself, none twice. */
+static stet_status of_words(const stet_bound *b, const stet_reading *r, stet_choices *out)
 {
-    const uint32_t word = stet_vocab_id(v, text, strlen(text));
-    if (word == in_place)
-        return STET_OK;
-    for (uint32_t k = c->start[i]; k < *n; k++)
-        if (c->word[k] == word)
-            return STET_OK;
-    TRY(reserve(c, *n + 1));
-    c->word[*n] = word;
-    c->text[(*n)++] = text;
-    return STET_OK;
-}
-
-static uint32_t id_of(const stet_vocab *v, const stet_tokens *t, size_t i)
-{
-    return stet_vocab_id(v, stet_token_word(t, i), t->v[i].len);
-}
-
-stet_status stet_choices_of(const stet_subst *s, const stet_vocab *v, const stet_tokens *tokens,
-                            size_t max_len, stet_choices *out)
-{
-    TRY(begin(out, tokens->n < max_len ? tokens->n : max_len));
+    const stet_subst *s = b->s->words;
     uint32_t n = 0;
-    for (size_t i = 0; i < out->n; i++) {
-        const uint32_t key = stet_subst_word_id(s, stet_token_word(tokens, i), tokens->v[i].len);
+    for (size_t i = 0; i < r->n; i++) {
+        const uint32_t key = number_of(b, r->ids[i]);
         size_t count = 0;
         const uint32_t *alt = key == UINT32_MAX ? NULL : stet_subst_of(s, key, &count);
+        TRY(reserve(out, n + count + 1));
         for (size_t k = 0; k < count; k++)
-            TRY(add(out, v, id_of(v, tokens, i), i, stet_subst_word(s, alt[k]), &n));
+            if (b->id[alt[k]] != UINT32_MAX) {
+                out->word[n] = b->id[alt[k]];
+                out->text[n++] = stet_subst_word(s, alt[k]);
+            }
         out->start[i + 1] = n;
     }
     return STET_OK;
+}
+
+/* Lists of texts may name the word in place, and a word twice. */
+static bool is_new(const stet_choices *c, uint32_t from, uint32_t n, uint32_t in_place, uint32_t id)
+{
+    bool fresh = id != in_place && id != UINT32_MAX;
+    for (uint32_t k = from; k < n && fresh; k++)
+        fresh = c->word[k] != id;
+    return fresh;
 }
 
 /* The substitutes of text `which` go to the tokens that stand at its positions. */
-static stet_status add_aligned(const stet_subst_texts *s, size_t which, const size_t *position,
-                               const stet_vocab *v, const stet_tokens *tokens, stet_choices *out)
+static stet_status of_aligned(const stet_bound *b, const stet_words *w, size_t which,
+                              const stet_reading *r, const size_t *position, stet_choices *out)
 {
     uint32_t n = 0;
-    for (size_t i = 0; i < out->n; i++) {
+    for (size_t i = 0; i < r->n; i++) {
         size_t count;
-        const char *const *alt = stet_subst_texts_at(s, which, position[i], &count);
-        for (size_t k = 0; k < count; k++)
-            TRY(add(out, v, id_of(v, tokens, i), i, alt[k], &n));
+        const char *const *alt = stet_subst_texts_at(b->s->texts, which, position[i], &count);
+        TRY(reserve(out, n + count + 1));
+        for (size_t k = 0; k < count; k++) {
+            const size_t len = strlen(alt[k]);
+            const uint32_t id = stet_words_find(w, alt[k], len);
+            if (!is_new(out, out->start[i], n, r->ids[i], id) ||
+                strmap_find(&b->odd, alt[k], len) != STRMAP_NONE)
+                continue;
+            out->word[n] = id;
+            out->text[n++] = alt[k];
+        }
         out->start[i + 1] = n;
     }
     return STET_OK;
 }
 
-stet_status stet_choices_of_text(const stet_subst_texts *s, size_t i, const char *text, size_t len,
-                                 const stet_vocab *v, const stet_tokens *tokens, size_t max_len,
-                                 stet_choices *out)
+static stet_status of_text(const stet_bound *b, const stet_words *w, const stet_reading *r,
+                           stet_choices *out)
 {
-    TRY(begin(out, tokens->n < max_len ? tokens->n : max_len));
-    size_t *position = mem_alloc(tokens->n, sizeof *position);
+    size_t which;
+    TRY(stet_subst_texts_find(b->s->texts, r->text.data, r->text.len, &which));
+    size_t *position = mem_alloc(r->tokens.n + 1, sizeof *position);
     if (!position)
         return STET_ENOMEM;
-    stet_subst_texts_align(s, i, text, len, tokens, position);
-    const stet_status st = add_aligned(s, i, position, v, tokens, out);
+    stet_subst_texts_align(b->s->texts, which, r->text.data, r->text.len, &r->tokens, position);
+    const stet_status st = of_aligned(b, w, which, r, position, out);
     mem_free(position);
     return st;
+}
+
+stet_status stet_bound_choices(const stet_bound *b, const stet_words *w, const stet_reading *r,
+                               stet_choices *out)
+{
+    TRY(mem_grow(&out->start, &out->cap_n, r->n + 1, sizeof *out->start));
+    out->n = r->n;
+    out->start[0] = 0;
+    out->words = w;
+    return b->s->words ? of_words(b, r, out) : of_text(b, w, r, out);
 }
 
 void stet_choices_deinit(stet_choices *c)

@@ -94,20 +94,6 @@ void stet_sets_sha256(const stet_sets *s, char out[65])
     sha256_hex(&h, out);
 }
 
-stet_status stet_sets_count(const stet_sets *s, stet_counter *c)
-{
-    for (uint32_t w = 0; s->words && w < stet_subst_words(s->words); w++)
-        TRY(stet_counter_add_word(c, stet_subst_word(s->words, w), 0));
-    for (size_t i = 0; s->texts && i < stet_subst_texts_count(s->texts); i++)
-        for (size_t p = 0; p < stet_subst_texts_positions(s->texts, i); p++) {
-            size_t n;
-            const char *const *sub = stet_subst_texts_at(s->texts, i, p, &n);
-            for (size_t k = 0; k < n; k++)
-                TRY(stet_counter_add_word(c, sub[k], 0));
-        }
-    return STET_OK;
-}
-
 /* ---- the texts they speak about ----------------------------------------------------------- */
 
 /* Texts of `d` that are in the file; of several copies the first. */
@@ -199,17 +185,7 @@ stet_status sets_take_texts(const stet_sets *s, const stet_dataset *d, const siz
     return st;
 }
 
-/* ---- choices ------------------------------------------------------------------------------ */
-
-stet_status stet_sets_choices(const stet_sets *s, const char *text, size_t len, const stet_vocab *v,
-                              const stet_tokens *tokens, size_t max_len, stet_choices *out)
-{
-    if (!s->texts)
-        return stet_choices_of(s->words, v, tokens, max_len, out);
-    size_t which;
-    TRY(stet_subst_texts_find(s->texts, text, len, &which));
-    return stet_choices_of_text(s->texts, which, text, len, v, tokens, max_len, out);
-}
+/* ---- a second look ------------------------------------------------------------------------ */
 
 static bool allow_word(const stet_subst *s, const stet_tokens *tokens, size_t i, const char *word)
 {

@@ -77,6 +77,9 @@ void subst_keep_if(stet_subst_builder *b, subst_keep_fn *keep, const void *ctx);
 /* The per-position sets of a parsed file. */
 stet_status subst_texts_from_json(json_t *root, const char *name, stet_subst_texts **out);
 
+/* Every substitute of such a file, once. */
+const strmap *subst_texts_words(const stet_subst_texts *s);
+
 /* Call fn for every line of a list of pairs; blank lines are skipped. */
 typedef stet_status subst_pair_fn(void *ctx, const char *a, size_t a_len, const char *b,
                                   size_t b_len);

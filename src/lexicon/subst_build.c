@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/stream.h"
+#include "lexicon/sets.h"
 
 stet_status stet_subst_builder_new(stet_subst_builder **out)
 {
@@ -185,6 +186,67 @@ stet_status stet_subst_keep_vocab(stet_subst_builder *b, const stet_vocab *v)
 {
     subst_keep_if(b, both_in_vocab, v);
     return STET_OK;
+}
+
+static bool both_typed(const stet_subst_builder *b, const void *ctx, subst_edge e)
+{
+    (void)b;
+    const unsigned char *typed = ctx;
+    return typed[e.from] && typed[e.to];
+}
+
+/* Words without a pair are not asked: no set will hold them. */
+static stet_status keep_typed(stet_subst_builder *b, const word_reader *r, odd_words *odd)
+{
+    enum { UNSEEN = 2 };
+    unsigned char *typed = mem_alloc(b->words.n + 1, sizeof *typed);
+    if (!typed)
+        return STET_ENOMEM;
+    memset(typed, UNSEEN, b->words.n);
+    stet_status st = STET_OK;
+    for (size_t e = 0; st == STET_OK && e < b->n_edges; e++) {
+        const uint32_t both[] = {b->edges[e].from, b->edges[e].to};
+        for (int k = 0; st == STET_OK && k < 2; k++) {
+            bool yes = typed[both[k]] == 1;
+            if (typed[both[k]] == UNSEEN)
+                st = odd_words_see(odd, r, strmap_text(&b->words, both[k]), &yes);
+            typed[both[k]] = yes;
+        }
+    }
+    if (st == STET_OK && odd->n)
+        subst_keep_if(b, both_typed, typed);
+    mem_free(typed);
+    return st;
+}
+
+stet_status stet_subst_keep_typed(stet_subst_builder *b, stet_tokenizer kind, size_t *left_out)
+{
+    const word_reader r = {.tokenizer = kind};
+    odd_words odd = {0};
+    const stet_status st = keep_typed(b, &r, &odd);
+    if (st == STET_OK)
+        odd_words_tell(&odd);
+    *left_out = odd.n;
+    odd_words_deinit(&odd);
+    return st;
+}
+
+stet_status subst_typed(const stet_subst *s, const word_reader *r, stet_subst **own)
+{
+    *own = NULL;
+    stet_subst_builder *b;
+    TRY(stet_subst_builder_new(&b));
+    odd_words odd = {0};
+    stet_status st = subst_add_set(b, s);
+    if (st == STET_OK)
+        st = keep_typed(b, r, &odd);
+    if (st == STET_OK && odd.n)
+        st = stet_subst_build(b, own);
+    if (st == STET_OK)
+        odd_words_tell(&odd);
+    odd_words_deinit(&odd);
+    stet_subst_builder_free(b);
+    return st;
 }
 
 static bool same_pos(const stet_subst_builder *b, const void *ctx, subst_edge e)

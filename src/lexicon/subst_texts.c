@@ -238,6 +238,11 @@ void stet_subst_texts_free(stet_subst_texts *s)
 
 /* ---- looking up --------------------------------------------------------------------------- */
 
+const strmap *subst_texts_words(const stet_subst_texts *s)
+{
+    return &s->words;
+}
+
 size_t stet_subst_texts_count(const stet_subst_texts *s)
 {
     return s->n;

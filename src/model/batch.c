@@ -29,21 +29,22 @@ static size_t text_ids(const model *m, const stet_corpus *c, uint32_t i, const u
     static const uint32_t unknown = STET_UNK;
     const size_t n = (size_t)(c->start[i + 1] - c->start[i]);
     *ids = n ? c->ids + c->start[i] : &unknown;
-    return n == 0 ? 1 : n < m->max_len ? n : m->max_len;
+    return n == 0 ? 1 : n < model_max_rows(m) ? n : model_max_rows(m);
 }
 
 /* Falling length, ties in the given order: a counting sort over lengths. */
 static stet_status sort_by_length(const model *m, const stet_corpus *c, const uint32_t *pick,
                                   size_t n, arena *a, uint32_t *order)
 {
-    uint32_t *count = arena_znew(a, uint32_t, m->max_len + 2);
+    const size_t most = model_max_rows(m);
+    uint32_t *count = arena_znew(a, uint32_t, most + 2);
     if (!count)
         return STET_ENOMEM;
     const uint32_t *ids;
     for (size_t i = 0; i < n; i++)
         count[text_ids(m, c, pick[i], &ids)]++;
     uint32_t at = 0;
-    for (size_t len = m->max_len + 1; len-- > 0;) {
+    for (size_t len = most + 1; len-- > 0;) {
         const uint32_t k = count[len];
         count[len] = at;
         at += k;

@@ -122,7 +122,10 @@ stet_status model_alloc(const model_desc *desc, const char *const *settings, siz
     m->dim = dim;
     m->n_classes = n_classes;
     m->cfg = mem_zalloc(1, desc->cfg_size);
+    m->reader.most_rows = 1;
     stet_status st = m->cfg ? apply_settings(m, settings) : STET_ENOMEM;
+    if (st == STET_OK && desc->reader)
+        st = desc->reader(m);
     if (st == STET_OK)
         st = lay_out(m);
     if (st == STET_OK)
@@ -168,9 +171,19 @@ void stet_model_free(stet_model *m)
     mem_free(m);
 }
 
+void model_read_by(model *m, stet_vocab *vocab, stet_tokenizer tokenizer, size_t max_len)
+{
+    m->vocab = vocab;
+    m->max_len = max_len;
+    m->reader.vocab = vocab;
+    m->reader.tokenizer = tokenizer;
+    m->reader.max_len = max_len;
+}
+
+/* Without words where none are given. */
 static stet_status copy_vocab(const stet_vocab *v, stet_vocab **out)
 {
-    const size_t n = stet_vocab_size(v) - STET_FIRST_WORD;
+    const size_t n = v ? stet_vocab_size(v) - STET_FIRST_WORD : 0;
     const char **words = mem_alloc(n + 1, sizeof *words);
     if (!words)
         return STET_ENOMEM;
@@ -183,19 +196,22 @@ static stet_status copy_vocab(const stet_vocab *v, stet_vocab **out)
 
 static stet_status fill_new(model *m, const stet_model_new_args *a)
 {
-    m->tokenizer = a->tokenizer;
-    m->max_len = a->max_len;
-    m->n_words = a->vectors->n;
     TRY(model_class_names(m, a->class_names));
-    TRY(copy_vocab(a->vocab, &m->vocab));
+    stet_vocab *vocab;
+    TRY(copy_vocab(m->desc->reader ? NULL : a->vocab, &vocab));
+    model_read_by(m, vocab, a->tokenizer, a->max_len);
+    if (!m->desc->reader)
+        m->n_words = a->vectors->n;
     m->table = mem_aligned(m->n_words * m->dim, sizeof *m->table);
     if (!m->table)
         return STET_ENOMEM;
-    for (size_t i = 0; i < m->n_words * m->dim; i++)
+    for (size_t i = 0; !m->desc->reader && i < m->n_words * m->dim; i++)
         m->table[i] = a->vectors->data[i];
     TRY(model_zeros(m));
 
     rng r = rng_stream(a->seed, STREAM_INIT, 0);
+    if (m->desc->reader)
+        m->desc->table(m, &r);
     TRY(m->desc->init(m, &r));
     const int fc = model_param_id(m, "fc.weight");
     const double bound = 1 / sqrt((double)m->desc->n_features(m));
@@ -210,13 +226,16 @@ stet_status stet_model_new(const stet_model_new_args *a, stet_model **out)
     const model_desc *desc = model_find(a->name);
     if (!desc)
         return STET_EUSAGE;
-    if (a->vectors->n != stet_vocab_size(a->vocab))
+    if (!desc->reader && (!a->vectors || !a->vocab))
+        return error_set(STET_EUSAGE, "a model of kind '%s' needs a vocabulary and word vectors",
+                         desc->name);
+    if (!desc->reader && a->vectors->n != stet_vocab_size(a->vocab))
         return error_set(STET_EUSAGE, "%zu vectors for a vocabulary of %zu words", a->vectors->n,
                          stet_vocab_size(a->vocab));
     if (a->max_len == 0)
         return error_set(STET_EUSAGE, "max_len must be at least 1");
     model *m;
-    TRY(model_alloc(desc, a->settings, a->vectors->dim, a->n_classes, &m));
+    TRY(model_alloc(desc, a->settings, desc->reader ? 0 : a->vectors->dim, a->n_classes, &m));
     const stet_status st = fill_new(m, a);
     if (st == STET_OK)
         *out = m;
@@ -344,7 +363,7 @@ const stet_vocab *stet_model_vocab(const stet_model *m)
 
 stet_tokenizer stet_model_tokenizer(const stet_model *m)
 {
-    return m->tokenizer;
+    return m->reader.tokenizer;
 }
 
 size_t stet_model_max_len(const stet_model *m)

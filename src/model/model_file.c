@@ -72,7 +72,7 @@ static stet_status config_json(const model *m, json_t **out)
                           m->rule ? FORMAT_WITH_RULE : FORMAT, "stet", STET_VERSION, "model",
                           m->desc->name, "settings", settings, "classes", classes, "dim",
                           (json_int_t)m->dim, "max_len", (json_int_t)m->max_len, "tokenizer",
-                          stet_tokenizer_name(m->tokenizer), "words", (json_int_t)m->n_words);
+                          stet_tokenizer_name(m->reader.tokenizer), "words", (json_int_t)m->n_words);
     stet_status st = o && whole && (!m->extra || json_object_update(o, m->extra) == 0)
                          ? STET_OK
                          : error_set(STET_ENOMEM, "out of memory for the configuration");
@@ -304,8 +304,11 @@ static stet_status from_config(const char *path, const json_t *o, model **out)
     }
     arena_deinit(&scratch);
     TRY(st);
-    (*out)->max_len = (size_t)max_len;
-    (*out)->tokenizer = tok;
+    if (desc->reader && ((*out)->n_words != (size_t)words || (*out)->dim != (size_t)dim))
+        return error_set(STET_EFORMAT,
+                         "%s: 'words' and 'dim' are not those of a '%s' of these settings", path,
+                         kind);
+    model_read_by(*out, NULL, tok, (size_t)max_len);
     (*out)->n_words = (size_t)words;
 
     const char **names = mem_alloc(n_classes, sizeof *names);
@@ -392,7 +395,8 @@ static stet_status load_vocab(model *m, const char *path, const char *name, cons
 {
     TRY(file_plain(path, VOCAB_MAX));
     TRY(stet_vocab_load(path, &m->vocab));
-    if (stet_vocab_size(m->vocab) != m->n_words)
+    m->reader.vocab = m->vocab;
+    if (!m->desc->reader && stet_vocab_size(m->vocab) != m->n_words)
         return error_set(STET_EFORMAT, "%s: %zu words, but config.json says %zu", path,
                          stet_vocab_size(m->vocab), m->n_words);
     file_map map;

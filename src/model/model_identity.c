@@ -21,7 +21,7 @@ static stet_status config_text(const model *m, char **out)
         whole = json_array_append_new(classes, json_string(m->class_names[c])) == 0 && whole;
     json_t *o = json_pack("{s:s, s:o, s:o, s:I, s:I, s:s, s:I}", "model", m->desc->name, "settings",
                           settings, "classes", classes, "dim", (json_int_t)m->dim, "max_len",
-                          (json_int_t)m->max_len, "tokenizer", stet_tokenizer_name(m->tokenizer),
+                          (json_int_t)m->max_len, "tokenizer", stet_tokenizer_name(m->reader.tokenizer),
                           "words", (json_int_t)m->n_words);
     const size_t failures = mem_failures(); /* jansson may dump a part where memory runs out */
     *out = whole ? json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
@@ -48,7 +48,7 @@ stet_status stet_model_identity(const stet_model *m, stet_identity *out)
     sha256_add(&h, m->table, m->n_words * m->dim * sizeof *m->table);
     sha256_hex(&h, out->weights);
     sha256_init(&h);
-    for (uint32_t i = 0; i < m->n_words; i++) {
+    for (uint32_t i = 0; i < stet_vocab_size(m->vocab); i++) {
         const char *word = stet_vocab_word(m->vocab, i);
         sha256_add(&h, word, strlen(word));
         sha256_add(&h, "\n", 1);

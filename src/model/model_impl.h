@@ -3,7 +3,8 @@
  *
  * A kind lists its parameters (layout), initialises them, and writes its forward pass once, on the tape, from a
  * batch: a table of input rows (V, D) and an index. Plain training has one row per distinct word; with
- * one row per position the same pass gives gradients for every position. For fixed weights it offers views: open a text, evaluate edits. */
+ * one row per position the same pass gives gradients for every position. For fixed weights it may offer
+ * views: open a text, evaluate edits. Without, edited texts go through the forward pass in batches. */
 #ifndef MODEL_MODEL_IMPL_H
 #define MODEL_MODEL_IMPL_H
 
@@ -11,6 +12,7 @@
 #include "base/rng.h"
 #include "stet/model.h"
 #include "tensor/ops.h"
+#include "text/words.h"
 
 /* Parameter groups with their own rate and decay. */
 typedef enum param_kind {
@@ -37,12 +39,12 @@ struct stet_model {
     size_t dim;       /* D */
     size_t n_classes; /* K */
     size_t max_len;
-    stet_tokenizer tokenizer;
+    word_reader reader; /* text to words to rows of the table */
     char **class_names;
-    char *folder; /* where it was loaded from, for messages; or NULL */
-    stet_vocab *vocab;
-    real *table;    /* (vocabulary, D): the frozen vectors, in host memory */
-    size_t n_words; /* rows of table */
+    char *folder;      /* where it was loaded from, for messages; or NULL */
+    stet_vocab *vocab; /* words that it knows; a model with its own reader may know none */
+    real *table;       /* (n_words, D): the frozen vectors, in host memory */
+    size_t n_words;    /* rows of table: for a word model those of its vocabulary */
     param *params;
     size_t n_params, n_added; /* the network's, then those of model_add_param */
     size_t cap_params, n_values;
@@ -73,13 +75,19 @@ struct model_desc {
         bool decoupled; /* AdamW */
         double rate[PARAM_KINDS], decay[PARAM_KINDS], dropout;
     } train;
+    /* A model that does not read one row of a vocabulary a word says here how it does, and needs neither
+     * vocabulary nor vectors: fills m->reader (rows, most_rows, perhaps cut), m->dim and m->n_words from
+     * its settings. `table` fills the vectors (n_words, D) of a new one. Both or none. */
+    stet_status (*reader)(model *m);
+    void (*table)(const model *m, rng *r);
+
     stet_status (*layout)(model *m); /* model_param() for each parameter */
     stet_status (*init)(const model *m, rng *r);
     node *(*features)(const model *m,
                       pass *p); /* (B, features): what the last linear layer sees, before dropout */
     size_t (*n_features)(const model *m);
 
-    /* fixed weights */
+    /* fixed weights; all of these, or none: then views evaluate whole texts (full_view.c) */
     stet_status (*compile)(const model *m, void **out);
     void (*compiled_free)(void *compiled);
     stet_view *(*view_new)(void);           /* a zeroed view of the kind's own; NULL: no memory */
@@ -88,17 +96,28 @@ struct model_desc {
                               float *logits);
 };
 
-/* What the views of all kinds begin with: predict.c makes them, keeps their words and releases
- * them. */
+/* What the views of all kinds begin with: views.c makes them, keeps their words and releases them.
+ * Where a word is one row, `ids` and the words of edits are rows of the table by the time a kind's
+ * hooks see them; else they are words of the run. */
 struct stet_view {
     const model *m;
-    arena mem;     /* of the opened text; emptied when another is opened */
-    uint32_t *ids; /* (n) its words */
+    const stet_words *words;
+    stet_words *own_words; /* where none were given */
+    arena mem;             /* of the opened text; emptied when another is opened */
+    uint32_t *ids;         /* (n) its words */
     size_t n;
-    float *logits; /* (K) its logits */
+    float *logits;     /* (K) its logits */
+    stet_edit *mapped; /* edits as rows */
+    size_t cap_mapped;
 };
 
-extern const model_desc *const model_descs[];   /* models.c, NULL at the end */
+/* full_view.c: views of models that have none of their own, or answer by a rule. */
+stet_view *full_view_new(void);
+stet_status full_view_open(stet_view *v);
+stet_status full_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
+                            float *logits);
+
+extern const model_desc *const model_descs[];   /* model_list.c, NULL at the end */
 const model_desc *model_find(const char *name); /* NULL: unknown, message set */
 
 /* layout: add a parameter; ids are handed out 0, 1, 2, ... */
@@ -117,6 +136,8 @@ stet_status model_alloc(const model_desc *desc, const char *const *settings, siz
                         size_t n_classes, model **out);
 stet_status model_zeros(model *m);                                 /* zeros for all parameters */
 stet_status model_check_logits(const model *m, const float *logits); /* STET_EFORMAT: not finite */
+/* How texts are cut and which words are known; takes the vocabulary over. */
+void model_read_by(model *m, stet_vocab *vocab, stet_tokenizer tokenizer, size_t max_len);
 stet_status model_class_names(model *m, const char *const *names); /* NULL: numbers */
 
 /* A model's numbers in a store: what a pass reads. */
@@ -153,8 +174,9 @@ stet_status scores_end(stet_scores *s, stet_status st); /* passes a failure on *
 stet_status model_project_words(const model *m, const real *w, bool transposed, size_t n, real *out,
                                 size_t ld);
 
-/* Logits (K) of one text by a full evaluation: what stet_model_predict() computes. `n` > 0. */
-stet_status model_logits_of(const model *m, const uint32_t *ids, size_t n, float *logits);
+/* Logits (K) of one text, given as rows, by a full evaluation: what stet_model_predict() computes.
+ * `n` > 0. */
+stet_status model_logits_of(const model *m, const uint32_t *rows, size_t n, float *logits);
 
 /* ---- batches ------------------------------------------------------------------------------ */
 
@@ -176,10 +198,13 @@ typedef struct batcher {
 } batcher;
 stet_status batcher_init(batcher *b, const model *m);
 void batcher_deinit(batcher *b);
+static inline size_t model_max_rows(const model *m) /* of one text */
+{
+    return m->max_len * m->reader.most_rows;
+}
 /* Texts pick[0..n) of `c`, in memory of `a`, which is the host's. */
 stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const uint32_t *pick,
                        size_t n, arena *a, batch *out);
-
 /* A pass over a batch: parameters and rows of `w`, which are in the tape's store (NULL: the model's
  * own, in the host's). Gradients are added to grad (n_values) unless NULL. Dropout is left at 0. */
 /* The parameters alone, on p->t. */

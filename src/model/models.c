@@ -1,17 +1,14 @@
-/* model/models.c - the kinds of model (kind_list.h). */
+/* model/models.c - the kinds of model by name; model_list.c has the list. */
 #include <string.h>
 
 #include "base/option_impl.h"
-#include "model/kind_list.h"
-
-#define ROW(kind) &model_##kind,
-const model_desc *const model_descs[] = {MODEL_KINDS(ROW) NULL};
+#include "model/model_impl.h"
 
 const model_desc *model_find(const char *name)
 {
-    const char *names[sizeof model_descs / sizeof *model_descs];
+    const char *names[64];
     size_t n = 0;
-    for (const model_desc *const *d = model_descs; *d; d++) {
+    for (const model_desc *const *d = model_descs; *d && n < 63; d++) {
         if (strcmp((*d)->name, name) == 0)
             return *d;
         names[n++] = (*d)->name;
@@ -23,7 +20,10 @@ const model_desc *model_find(const char *name)
 
 size_t stet_model_kinds(void)
 {
-    return sizeof model_descs / sizeof *model_descs - 1;
+    size_t n = 0;
+    while (model_descs[n])
+        n++;
+    return n;
 }
 
 const char *stet_model_kind_name(size_t i)

@@ -1,4 +1,4 @@
-/* model/predict.c - reading texts, whole corpora in batches, and the views' frame. */
+/* model/predict.c - answers: to whole corpora in batches, and to single texts. */
 #include <math.h>
 #include <string.h>
 
@@ -29,22 +29,14 @@ int stet_argmax(const float *v, size_t k)
     return (int)best;
 }
 
-stet_status stet_model_read(const stet_model *m, const char *text, size_t len, uint32_t *ids,
-                            size_t *n)
+stet_status stet_model_words(const stet_model *m, stet_words **out)
 {
-    stet_tokens tokens = {0};
-    const stet_status st = stet_tokenize(m->tokenizer, text, len, &tokens);
-    if (st == STET_OK) {
-        *n = tokens.n < m->max_len ? tokens.n : m->max_len;
-        for (size_t i = 0; i < *n; i++)
-            ids[i] = stet_vocab_id(m->vocab, stet_token_word(&tokens, i), tokens.v[i].len);
-        if (*n == 0) {
-            ids[0] = STET_UNK;
-            *n = 1;
-        }
-    }
-    stet_tokens_deinit(&tokens);
-    return st;
+    return words_new(&m->reader, out);
+}
+
+stet_status stet_model_encode(const stet_model *m, const stet_dataset *d, stet_corpus *out)
+{
+    return corpus_read(d, &m->reader, out);
 }
 
 stet_status model_check_logits(const model *m, const float *logits)
@@ -160,9 +152,9 @@ static stet_status logits_by_rule(const model *m, const stet_corpus *c, float *l
     for (size_t i = 0; i < c->n_texts; i++) {
         const size_t n = (size_t)(c->start[i + 1] - c->start[i]);
         TRY(rule_logits(m, n ? c->ids + c->start[i] : &unknown,
-                        n == 0           ? 1
-                        : n < m->max_len ? n
-                                         : m->max_len,
+                        n == 0                  ? 1
+                        : n < model_max_rows(m) ? n
+                                                : model_max_rows(m),
                         logits + i * m->n_classes));
         progress("evaluating", i + 1, c->n_texts, NULL);
         TRY(interrupt_status());
@@ -208,16 +200,16 @@ stet_status stet_model_scores(const stet_model *m, const stet_corpus *c, stet_sc
     return model_scores(m, NULL, NULL, c, out);
 }
 
-stet_status model_logits_of(const model *m, const uint32_t *ids, size_t n, float *logits)
+stet_status model_logits_of(const model *m, const uint32_t *rows, size_t n, float *logits)
 {
     if (m->rule)
-        return rule_logits(m, ids, n, logits);
+        return rule_logits(m, rows, n, logits);
     static const uint32_t first = 0;
     uint32_t *copy = mem_alloc(n, sizeof *copy); /* a corpus is not const */
     evaluation e = {.m = m};
     stet_status st = copy ? batcher_init(&e.batches, m) : STET_ENOMEM;
     if (st == STET_OK) {
-        memcpy(copy, ids, n * sizeof *ids);
+        memcpy(copy, rows, n * sizeof *rows);
         uint64_t start[2] = {0, n};
         int32_t none = -1;
         const stet_corpus c = {.n_texts = 1,
@@ -234,105 +226,40 @@ stet_status model_logits_of(const model *m, const uint32_t *ids, size_t n, float
     return st;
 }
 
-stet_status stet_model_predict(const stet_model *m, const char *text, size_t len, float *prob,
-                               int *label)
-{
-    uint32_t *ids = mem_alloc(m->max_len, sizeof *ids);
-    float *logits = mem_alloc(m->n_classes, sizeof *logits);
-    size_t n = 0;
-    stet_status st = ids && logits ? stet_model_read(m, text, len, ids, &n) : STET_ENOMEM;
-    if (st == STET_OK)
-        st = model_logits_of(m, ids, n, logits);
-    for (size_t c = 0; st == STET_OK && c < m->n_classes; c++)
-        if (!isfinite(logits[c]))
-            st = error_set(STET_EFORMAT,
-                           "the logit of class %zu is %g: the model's numbers overflow float32", c,
-                           (double)logits[c]);
-    if (st == STET_OK) {
-        if (label)
-            *label = stet_argmax(logits, m->n_classes);
-        if (prob)
-            stet_softmax(logits, m->n_classes, prob);
-    }
-    mem_free(logits);
-    mem_free(ids);
-    return st;
-}
+/* ---- single texts ------------------------------------------------------------------------- */
 
-/* ---- views -------------------------------------------------------------------------------- */
-
-stet_status stet_model_compile(stet_model *m)
-{
-    return m->compiled ? STET_OK : m->desc->compile(m, &m->compiled);
-}
-
-stet_status stet_view_open(const stet_model *m, const uint32_t *ids, size_t n, stet_view **out)
-{
-    *out = NULL;
-    if (!m->compiled)
-        return error_set(STET_EUSAGE, "stet_model_compile() comes before stet_view_open()");
-    stet_view *v = m->rule ? mem_zalloc(1, sizeof *v) : m->desc->view_new();
-    if (!v)
-        return STET_ENOMEM;
-    v->m = m;
-    v->logits = mem_zalloc(m->n_classes, sizeof *v->logits);
-    const stet_status st = v->logits ? stet_view_reopen(v, ids, n) : STET_ENOMEM;
-    if (st == STET_OK)
-        *out = v;
-    else
-        stet_view_free(v);
-    return st;
-}
-
-stet_status stet_view_reopen(stet_view *v, const uint32_t *ids, size_t n)
+stet_status stet_model_answer(const stet_model *m, const stet_words *w, const uint32_t *ids,
+                              size_t n, float *prob, int *label)
 {
     static const uint32_t unknown = STET_UNK;
     if (n == 0)
         ids = &unknown, n = 1;
-    n = n < v->m->max_len ? n : v->m->max_len;
-    for (size_t i = 0; i < n; i++)
-        if (ids[i] >= v->m->n_words)
-            return error_set(STET_EUSAGE, "word id %u outside the vocabulary of %zu", ids[i],
-                             v->m->n_words);
-    arena_restore(&v->mem, (arena_mark){0});
-    v->n = n;
-    v->ids = arena_new(&v->mem, uint32_t, n);
-    if (!v->ids)
-        return STET_ENOMEM;
-    memcpy(v->ids, ids, n * sizeof *ids);
-    TRY(v->m->rule ? rule_view_open(v) : v->m->desc->view_open(v));
-    return model_check_logits(v->m, v->logits);
+    uint32_t *rows = mem_alloc(n * m->reader.most_rows, sizeof *rows);
+    float *logits = mem_alloc(m->n_classes, sizeof *logits);
+    stet_status st = rows && logits ? STET_OK : STET_ENOMEM;
+    if (st == STET_OK)
+        st = model_logits_of(m, rows, words_rows(w, ids, n, rows), logits);
+    if (st == STET_OK)
+        st = model_check_logits(m, logits);
+    if (st == STET_OK && label)
+        *label = stet_argmax(logits, m->n_classes);
+    if (st == STET_OK && prob)
+        stet_softmax(logits, m->n_classes, prob);
+    mem_free(logits);
+    mem_free(rows);
+    return st;
 }
 
-const float *stet_view_logits(const stet_view *v)
+stet_status stet_model_predict(const stet_model *m, const char *text, size_t len, float *prob,
+                               int *label)
 {
-    return v->logits;
-}
-
-stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
-                            float *logits)
-{
-    for (size_t i = 0; i < n; i++)
-        for (size_t e = start[i]; e < start[i + 1]; e++)
-            if (edits[e].pos >= v->n || edits[e].word >= v->m->n_words ||
-                (e > start[i] && edits[e].pos <= edits[e - 1].pos))
-                return error_set(STET_EUSAGE,
-                                 "variant %zu: edit (%u, %u) is out of range or out of order", i,
-                                 edits[e].pos, edits[e].word);
-    if (v->m->rule)
-        TRY(rule_view_edits(v, edits, start, n, logits));
-    else if (n)
-        TRY(v->m->desc->view_edits(v, edits, start, n, logits));
-    for (size_t i = 0; i < n; i++)
-        TRY(model_check_logits(v->m, logits + i * v->m->n_classes));
-    return STET_OK;
-}
-
-void stet_view_free(stet_view *v)
-{
-    if (!v)
-        return;
-    arena_deinit(&v->mem);
-    mem_free(v->logits);
-    mem_free(v);
+    stet_words *w;
+    TRY(stet_model_words(m, &w));
+    stet_reading r = {0};
+    stet_status st = stet_words_read(w, text, len, &r);
+    if (st == STET_OK)
+        st = stet_model_answer(m, w, r.ids, r.n, prob, label);
+    stet_reading_deinit(&r);
+    stet_words_free(w);
+    return st;
 }

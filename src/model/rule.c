@@ -81,24 +81,3 @@ stet_status rule_logits(const model *m, const uint32_t *ids, size_t n, float *lo
 {
     return m->rule->desc->predict(m->rule, m, ids, n, logits);
 }
-
-stet_status rule_view_open(stet_view *v)
-{
-    return rule_logits(v->m, v->ids, v->n, v->logits);
-}
-
-stet_status rule_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
-                            float *logits)
-{
-    const arena_mark mark = arena_save(&v->mem);
-    uint32_t *ids = arena_new(&v->mem, uint32_t, v->n);
-    stet_status st = ids ? STET_OK : STET_ENOMEM;
-    for (size_t i = 0; st == STET_OK && i < n; i++) {
-        memcpy(ids, v->ids, v->n * sizeof *ids);
-        for (size_t e = start[i]; e < start[i + 1]; e++)
-            ids[edits[e].pos] = edits[e].word;
-        st = rule_logits(v->m, ids, v->n, logits + i * v->m->n_classes);
-    }
-    arena_restore(&v->mem, mark);
-    return st;
-}

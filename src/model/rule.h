@@ -59,9 +59,6 @@ void rule_free(rule *r); /* NULL is fine */
 
 /* Of a model that has one. */
 stet_status rule_logits(const model *m, const uint32_t *ids, size_t n, float *logits);
-stet_status rule_view_open(stet_view *v);
-stet_status rule_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
-                            float *logits);
 
 /* Logits (n_texts, K) of the network alone, whatever the model's rule. */
 stet_status model_network_logits(const model *m, const stet_corpus *c, float *logits);

@@ -1,9 +1,10 @@
-/* text/corpus.c - a data set as word ids, tokenised in parallel. */
+/* text/corpus.c - a data set as rows of a model, or as word ids, read in parallel. */
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/pool.h"
 #include "text/dataset.h"
+#include "text/words.h"
 
 typedef struct piece_ids {
     uint32_t *ids;
@@ -13,9 +14,7 @@ typedef struct piece_ids {
 
 typedef struct encode_job {
     const stet_dataset *d;
-    const stet_vocab *v;
-    stet_tokenizer kind;
-    size_t max_len;
+    const word_reader *r;
     uint64_t *length; /* (n_texts) */
     piece_ids *piece;
 } encode_job;
@@ -24,14 +23,16 @@ static stet_status encode_text(const encode_job *job, size_t text, stet_tokens *
                                piece_ids *p)
 {
     const stet_str s = stet_dataset_text(job->d, text);
-    TRY(stet_tokenize(job->kind, s.data, s.len, tokens));
-    const size_t n = job->max_len && tokens->n > job->max_len ? job->max_len : tokens->n;
-    TRY(mem_grow(&p->ids, &p->cap, p->n + n, sizeof *p->ids));
+    const word_reader *r = job->r;
+    TRY(reader_cut(r, s.data, s.len, tokens));
+    const size_t n = r->max_len && tokens->n > r->max_len ? r->max_len : tokens->n;
+    TRY(mem_grow(&p->ids, &p->cap, p->n + (n + 1) * r->most_rows, sizeof *p->ids));
+    const size_t before = p->n;
     for (size_t k = 0; k < n; k++)
-        p->ids[p->n + k] =
-            stet_vocab_id(job->v, tokens->words + tokens->v[k].word, tokens->v[k].len);
-    p->n += n;
-    job->length[text] = n;
+        p->n += reader_rows(r, stet_token_word(tokens, k), tokens->v[k].len, p->ids + p->n);
+    if (n == 0 && r->rows) /* a word model's batches see to it themselves */
+        p->n += r->rows(r, "<unk>", 5, p->ids + p->n);
+    job->length[text] = p->n - before;
     return STET_OK;
 }
 
@@ -79,14 +80,13 @@ static stet_status join(const encode_job *job, size_t n_pieces, stet_corpus *out
     return STET_OK;
 }
 
-stet_status stet_corpus_encode(const stet_dataset *d, const stet_vocab *v, stet_tokenizer kind,
-                               size_t max_len, stet_corpus *out)
+stet_status corpus_read(const stet_dataset *d, const word_reader *r, stet_corpus *out)
 {
     *out = (stet_corpus){0};
     const size_t n = dataset_pieces(d);
     out->start = mem_alloc(d->n + 1, sizeof *out->start);
     out->label = mem_alloc(d->n, sizeof *out->label);
-    encode_job job = {d, v, kind, max_len, NULL, mem_zalloc(n, sizeof *job.piece)};
+    encode_job job = {d, r, NULL, mem_zalloc(n, sizeof *job.piece)};
     stet_status st = out->start && out->label && job.piece ? STET_OK : STET_ENOMEM;
     if (st == STET_OK) {
         job.length = out->start + 1;
@@ -100,6 +100,13 @@ stet_status stet_corpus_encode(const stet_dataset *d, const stet_vocab *v, stet_
     if (st != STET_OK)
         stet_corpus_deinit(out);
     return st;
+}
+
+stet_status stet_corpus_encode(const stet_dataset *d, const stet_vocab *v, stet_tokenizer kind,
+                               size_t max_len, stet_corpus *out)
+{
+    const word_reader r = {.tokenizer = kind, .vocab = v, .max_len = max_len, .most_rows = 1};
+    return corpus_read(d, &r, out);
 }
 
 void stet_corpus_deinit(stet_corpus *c)

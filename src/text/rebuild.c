@@ -1,8 +1,8 @@
 /* text/rebuild.c - a text with some of its tokens replaced.
  *
  * All other bytes stay as they are, with one exception: where the replacement would run into a
- * neighbour and make another word of both ("did" + "n't" -> "not" would give "didnot"), one space
- * is put between them. So the tokens of the new text are those of the old one with the
+ * neighbour and make another word of both ("did" + "n't" -> "not" would give "didnot", "x.5" with
+ * "3" would give "3.5"), one space is put between them. So the tokens of the new text are those of the old one with the
  * replacements in place, which is what an attack or a certificate speaks about. */
 #include <string.h>
 
@@ -41,7 +41,8 @@ static void append_in_case(buf *b, const char *word, case_pattern pattern)
         char utf8[4];
         const bool raise = pattern == CASE_UPPER || at == 0;
         at += utf8_code(word + at, n - at, &code);
-        buf_bytes(b, utf8, utf8_put(raise ? utf8_upper(code) : code, utf8));
+        const int32_t upper = utf8_upper(code); /* some are not the capital of what they came from */
+        buf_bytes(b, utf8, utf8_put(raise && utf8_lower(upper) == code ? upper : code, utf8));
     }
 }
 
@@ -77,11 +78,36 @@ static bool is_attached(const stet_tokens *t, size_t i)
            in_word(utf8_last_glyph(stet_token_word(t, i - 1), t->v[i - 1].len).class);
 }
 
-/* Put a space at the end of `b` if s[0..n), which comes next, would run into it. */
-static void keep_apart(buf *b, const char *s, size_t n)
+/* Letters only, and nothing that means more beside a quotation mark or in <br>. */
+static bool is_plain(const char *word)
+{
+    const size_t n = strlen(word);
+    for (size_t at = 0; at < n;) {
+        const glyph g = utf8_glyph(word + at, n - at);
+        if (g.class != CHAR_WORD || (g.code >= '0' && g.code <= '9'))
+            return false;
+        at += g.bytes;
+    }
+    return strcmp(word, "br") != 0;
+}
+
+/* What may change its meaning beside a number, a mark or an apostrophe. */
+static bool joins(glyph g)
+{
+    return in_word(g.class) || g.class == CHAR_APOS || g.code == '.' || g.code == ',' ||
+           g.code == '-' || g.code == '<' || g.code == '/';
+}
+
+/* Put a space at the end of `b` if s[0..n), which comes next, would run into it; `plain`: neither is
+ * an odd word. */
+static void keep_apart(buf *b, const char *s, size_t n, bool plain)
 {
     if (b->n == 0 || n == 0)
         return;
+    if (!plain && joins(utf8_last_glyph(b->data, b->n)) && joins(utf8_glyph(s, n))) {
+        buf_char(b, ' ');
+        return;
+    }
     const bool quoted_clitic = utf8_last_glyph(b->data, b->n).class == CHAR_APOS && is_clitic(s, n);
     if (quoted_clitic || (would_be_continued(b->data, b->n) && would_continue(s, n)))
         buf_char(b, ' ');
@@ -100,13 +126,14 @@ stet_status stet_text_rebuild(const char *text, size_t len, const stet_tokens *t
     size_t done = 0; /* bytes of the text dealt with */
     for (size_t k = 0; k <= n; k++) {
         const size_t next = k < n ? t->v[at[k]].start : len;
-        if (k > 0 && !is_attached(t, at[k - 1] + 1))
-            keep_apart(&b, text + done, next - done);
+        const bool plain = k == 0 || is_plain(with[k - 1]);
+        if (k > 0 && !(plain && is_attached(t, at[k - 1] + 1)))
+            keep_apart(&b, text + done, next - done, plain);
         buf_bytes(&b, text + done, next - done);
         if (k == n)
             break;
         done = t->v[at[k]].end;
-        keep_apart(&b, with[k], strlen(with[k]));
+        keep_apart(&b, with[k], strlen(with[k]), is_plain(with[k]));
         append_in_case(&b, with[k], pattern_of(text + next, done - next));
     }
     *out = buf_take(&b);

@@ -59,7 +59,7 @@ json_t *training_json(const run_state *r, bool complete)
         "valid_texts", (json_int_t)r->p.valid.n_texts, "parameters", (json_int_t)r->p.m->n_values);
     bool whole = o != NULL;
     if (whole && r->p.subst) {
-        snprintf(print, sizeof print, "%016" PRIx64, stet_subst_fingerprint(r->p.subst));
+        snprintf(print, sizeof print, "%016" PRIx64, r->p.synonyms);
         whole = json_object_set_new(o, "synonyms_fingerprint", json_string(print)) == 0;
     }
     if (whole && r->stop.epoch)

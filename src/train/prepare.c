@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/strmap.h"
+#include "lexicon/sets.h"
 
 /* ---- validation part ---------------------------------------------------------------------- */
 
@@ -177,9 +178,35 @@ static stet_status fresh_model(const stet_train_args *a, const stet_dataset *tra
     return st;
 }
 
+/* Words of the set that no text can hold must not join the vocabulary, nor the training. */
+static stet_status keep_typed(prepared *p, const word_reader *r)
+{
+    stet_subst *typed = NULL;
+    p->synonyms = p->subst ? stet_subst_fingerprint(p->subst) : 0;
+    if (p->subst)
+        TRY(subst_typed(p->subst, r, &typed));
+    if (typed) {
+        stet_subst_free(p->subst);
+        p->subst = typed;
+    }
+    return STET_OK;
+}
+
 stet_status prepare(const stet_train_args *a, const defense_list *defenses, prepared *out)
 {
     *out = (prepared){0};
+    const model_desc *desc = model_find(a->model);
+    if (!desc)
+        return STET_EUSAGE;
+    if (desc->reader && a->n_vectors)
+        return error_set(STET_EUSAGE, "a model of kind '%s' has its own vectors, not --vectors",
+                         desc->name);
+    for (size_t i = 0; desc->reader && i < defenses->n; i++)
+        if (defenses->d[i].desc->vectors)
+            return error_set(STET_EUSAGE,
+                             "defence '%s' changes word vectors; a model of kind '%s' has its own",
+                             defenses->d[i].desc->name, desc->name);
+    const word_reader r = {.tokenizer = a->tokenizer};
     stet_dataset *train = NULL, *valid = NULL;
     stet_vocab *vocab = NULL;
     stet_vectors t = {0};
@@ -190,16 +217,20 @@ stet_status prepare(const stet_train_args *a, const defense_list *defenses, prep
         st = defense_list_check(defenses, out->subst);
     if (st == STET_OK)
         st = load_data(a, &train, &valid);
-    if (st == STET_OK)
+    if (st == STET_OK && !desc->reader)
+        st = keep_typed(out, &r);
+    if (st == STET_OK && !desc->reader)
         st = load_words(a, defenses, train, out, &vocab, &t);
     if (st == STET_OK)
         st = fresh_model(a, train, vocab, &t, &out->m);
+    if (st == STET_OK && desc->reader)
+        st = keep_typed(out, &out->m->reader);
     if (st == STET_OK)
         st = defense_list_parameters(defenses, out->m, a->seed);
     if (st == STET_OK)
-        st = stet_corpus_encode(train, vocab, a->tokenizer, a->max_len, &out->train);
+        st = stet_model_encode(out->m, train, &out->train);
     if (st == STET_OK)
-        st = stet_corpus_encode(valid, vocab, a->tokenizer, a->max_len, &out->valid);
+        st = stet_model_encode(out->m, valid, &out->valid);
     if (st == STET_OK)
         out->fingerprint = fingerprint(a, train, valid, out->subst, out->m);
     stet_vectors_deinit(&t);

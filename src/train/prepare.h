@@ -7,7 +7,8 @@
 #include "stet/train.h"
 
 typedef struct prepared {
-    stet_subst *subst; /* or NULL */
+    stet_subst *subst; /* its words that are read as themselves; or NULL */
+    uint64_t synonyms; /* fingerprint of the set as it was given */
     stet_corpus train, valid;
     model *m;
     uint64_t fingerprint; /* of everything that decides the run's bytes */

@@ -272,7 +272,10 @@ static stet_status make_groups(run_state *r)
 
 static stet_status check_args(const stet_train_args *a)
 {
-    if (!a->out || !a->data || a->n_vectors == 0)
+    const model_desc *desc = model_find(a->model);
+    if (!desc)
+        return STET_EUSAGE;
+    if (!a->out || !a->data || (a->n_vectors == 0 && !desc->reader))
         return error_set(STET_EUSAGE, "training needs --data, --vectors and -o");
     if (a->batch == 0 || a->length_pool == 0 || a->epochs == 0 || a->max_len == 0)
         return error_set(STET_EUSAGE,

@@ -59,13 +59,18 @@ static stet_status read_words(const ver_model *m, const json_t *o, arena *a, ver
     return STET_OK;
 }
 
-/* Substitutes read differently from each other and from the word in place. */
-static stet_status check_set(const uint32_t *id, size_t n, size_t p)
+/* A word stands for another one, and is listed once. Two unknown words are two, though the model
+ * reads both as <unk>. */
+static stet_status check_set(const char *in_place, const char *const *sub, size_t n, size_t p)
 {
-    for (size_t i = 1; i < n; i++)
-        for (size_t j = 0; j < i; j++)
-            if (id[i] == id[j])
-                return error_set(STET_EFORMAT, "\"sets\": two words of position %zu read alike", p);
+    for (size_t i = 0; i < n; i++) {
+        bool same = strcmp(sub[i], in_place) == 0;
+        for (size_t j = 0; j < i && !same; j++)
+            same = strcmp(sub[i], sub[j]) == 0;
+        if (same)
+            return error_set(STET_EFORMAT, "\"sets\": position %zu has the word '%.40s' twice", p,
+                             sub[i]);
+    }
     return STET_OK;
 }
 
@@ -102,7 +107,7 @@ static stet_status read_sets(const ver_model *m, const json_t *o, arena *a, ver_
         }
         if (set && start[p] == k)
             return error_set(STET_EFORMAT, "\"sets\": position %zu: expected a list of words", p);
-        TRY(check_set(id + first[p], p + k + 1 - first[p], p));
+        TRY(check_set(l->text.word[p], substitute + start[p], k - start[p], p));
         seen += set != NULL;
     }
     if (seen != json_object_size(sets))

@@ -20,7 +20,8 @@ static stet_model *random_model(const stet_dataset *d, const stet_sets *sets)
     stet_vocab *v;
     CHECK_OK(stet_counter_new(&c));
     CHECK_OK(stet_counter_add_dataset(c, d, STET_TOK_WORD));
-    CHECK_OK(stet_sets_count(sets, c));
+    for (uint32_t i = 0; i < stet_subst_words(sets->words); i++)
+        CHECK_OK(stet_counter_add_word(c, stet_subst_word(sets->words, i), 0));
     CHECK_OK(stet_vocab_build(c, 0, 0, &v));
     const size_t n = stet_vocab_size(v);
     float *data = mem_alloc(n * DIM, sizeof *data);

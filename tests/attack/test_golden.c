@@ -347,8 +347,10 @@ static const toy_word four_greats[] = {
 
 /* Similarities of the case, by the word that is put in; `okay` is set by the test. */
 static double okay_similarity = .90;
-static double given_similarity(void *user, const uint32_t *a, const uint32_t *b, size_t n)
+static double given_similarity(void *user, const stet_words *w, const uint32_t *a,
+                               const uint32_t *b, size_t n)
 {
+    (void)w;
     const toy *t = user;
     static const struct {
         const char *name;
@@ -422,13 +424,14 @@ TEST(textfooler_refuses_another_part_of_speech)
     for (size_t k = 0; k < 2; k++) {
         toy t;
         toy_start(&t, four_greats, -2, NULL, 0);
-        stet_vocab *v;
-        size_t n = 0;
-        while (t.name[STET_FIRST_WORD + n])
-            n++;
-        CHECK_OK(stet_vocab_from_words(t.name + STET_FIRST_WORD, n, &v));
+        stet_words *w;
+        CHECK_OK(stet_words_new(STET_TOK_WORD, &w));
+        for (uint32_t id, n = STET_FIRST_WORD; t.name[n]; n++) {
+            CHECK_OK(stet_words_add(w, t.name[n], strlen(t.name[n]), &id));
+            CHECK_EQ(id, n);
+        }
         t.s.keep =
-            (constraints){.similarity = given_similarity, .user = &t, .tagger = tagger, .vocab = v};
+            (constraints){.similarity = given_similarity, .user = &t, .tagger = tagger, .words = w};
         CHECK_OK(search_start(&t.s, &t.text));
         bool fits;
         for (pick c = 1; c <= 4; c++) {
@@ -440,15 +443,16 @@ TEST(textfooler_refuses_another_part_of_speech)
         CHECK_STR(toy_text(&t, t.s.found), "fine film terrific fun");
         CHECK_NEAR(toy_p(&t, t.s.found), 0.425557483, 1e-6);
         CHECK_EQ(t.s.queries, cases[k].queries);
-        stet_vocab_free(v);
+        stet_words_free(w);
         toy_end(&t);
     }
     stet_tagger_free(tagger);
 }
 
-static double half_a_radian(void *user, const uint32_t *a, const uint32_t *b, size_t n)
+static double half_a_radian(void *user, const stet_words *w, const uint32_t *a,
+                            const uint32_t *b, size_t n)
 {
-    (void)user, (void)a, (void)b, (void)n;
+    (void)user, (void)w, (void)a, (void)b, (void)n;
     return 0.877582562;
 }
 

@@ -157,7 +157,7 @@ size_t harness_minimum(const model *m, const cert_task *t, double least[HARNESS_
     float *logits = mem_alloc(v.n * m->n_classes, sizeof *logits);
     stet_view *view;
     CHECK(logits);
-    CHECK_OK(stet_view_open(m, ids, t->n, &view));
+    CHECK_OK(stet_view_open(m, NULL, ids, t->n, &view));
     CHECK_OK(stet_view_edits(view, v.edits, v.start, v.n, logits));
     lower(m, logits, v.n, t->label, least);
     CHECK_OK(variants_whole(m, ids, t->n, v.edits, v.start, v.n, logits));
@@ -266,7 +266,7 @@ void harness_sample(harness *h, const cert_task *t, size_t refine, size_t count,
     for (size_t p = 0; p < t->n; p++)
         ids[p] = t->word[t->start[p]];
     stet_view *view;
-    CHECK_OK(stet_view_open(m, ids, t->n, &view));
+    CHECK_OK(stet_view_open(m, NULL, ids, t->n, &view));
     variants v = {0};
     CHECK_OK(h->family->open(h->work, t));
     for (size_t c = 0; c < m->n_classes; c++) {

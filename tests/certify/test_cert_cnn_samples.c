@@ -57,7 +57,8 @@ static void world_init(world *x)
     CHECK_OK(stet_dataset_pick(x->data, x->index, REVIEWS, &few));
     CHECK_OK(stet_counter_new(&counter));
     CHECK_OK(stet_counter_add_dataset(counter, few, STET_TOK_WORD));
-    CHECK_OK(stet_sets_count(&(stet_sets){.words = x->sets}, counter));
+    for (uint32_t i = 0; i < stet_subst_words(x->sets); i++)
+        CHECK_OK(stet_counter_add_word(counter, stet_subst_word(x->sets, i), 0));
     CHECK_OK(stet_vocab_build(counter, 0, 0, &v));
     float *vectors = close_vectors(v, x->sets);
     const stet_vectors t = {.n = stet_vocab_size(v), .dim = DIM, .data = vectors};
@@ -92,13 +93,18 @@ typedef struct review {
 static void review_init(const world *x, size_t i, review *out)
 {
     const stet_str text = stet_dataset_text(x->data, x->index[i]);
-    stet_tokens tokens = {0};
+    const stet_sets sets = {.words = x->sets};
+    stet_words *words;
+    stet_bound *bound;
+    stet_reading r = {0};
     stet_choices c = {0};
-    size_t n;
-    CHECK_OK(stet_tokenize(STET_TOK_WORD, text.data, text.len, &tokens));
-    CHECK_OK(stet_choices_of(x->sets, stet_model_vocab(x->m), &tokens, MAX_LEN, &c));
-    CHECK_OK(stet_model_read(x->m, text.data, text.len, out->ids, &n));
+    CHECK_OK(stet_model_words(x->m, &words));
+    CHECK_OK(stet_sets_bind(&sets, words, &bound));
+    CHECK_OK(stet_words_read(words, text.data, text.len, &r));
+    CHECK_OK(stet_bound_choices(bound, words, &r, &c));
+    const size_t n = r.n;
     CHECK_EQ(n, c.n);
+    words_rows(words, r.ids, n, out->ids);
     out->start = mem_zalloc(n + 1, sizeof *out->start);
     out->word = mem_alloc(n + c.start[n], sizeof *out->word);
     CHECK(out->start && out->word);
@@ -106,11 +112,11 @@ static void review_init(const world *x, size_t i, review *out)
     for (size_t p = 0; p < n; p++) {
         out->word[at++] = out->ids[p];
         for (uint32_t k = c.start[p]; k < c.start[p + 1]; k++)
-            out->word[at++] = c.word[k];
+            words_rows(words, &c.word[k], 1, &out->word[at++]);
         out->start[p + 1] = (uint32_t)at;
     }
     stet_view *v;
-    CHECK_OK(stet_view_open(x->m, out->ids, n, &v));
+    CHECK_OK(stet_view_open(x->m, NULL, out->ids, n, &v));
     out->task = (cert_task){.n = n,
                             .start = out->start,
                             .word = out->word,
@@ -118,7 +124,9 @@ static void review_init(const world *x, size_t i, review *out)
                             .label = stet_argmax(stet_view_logits(v), 2)};
     stet_view_free(v);
     stet_choices_deinit(&c);
-    stet_tokens_deinit(&tokens);
+    stet_reading_deinit(&r);
+    stet_bound_free(bound);
+    stet_words_free(words);
 }
 
 static void review_deinit(review *x)
@@ -188,7 +196,7 @@ TEST(no_sampled_substitution_of_a_review_goes_below_a_bound)
         }
         rng r = rng_stream(4, STREAM_TEST, i);
         stet_view *v;
-        CHECK_OK(stet_view_open(x.m, t.ids, t.task.n, &v));
+        CHECK_OK(stet_view_open(x.m, NULL, t.ids, t.task.n, &v));
         const float *clean = stet_view_logits(v);
         for (size_t done = 0; done < SAMPLES / REVIEWS; done += BLOCK, samples += BLOCK)
             least = fmin(least, least_of(x.m, &t, v, worst, BLOCK, &r));

@@ -78,16 +78,18 @@ typedef struct subject {
 
 static void read_text(const world *w, size_t i, subject *s)
 {
-    stet_tokens tokens = {0};
+    stet_words *words;
+    stet_bound *bound;
+    stet_reading r = {0};
     stet_choices c = {0};
     const stet_str text = stet_dataset_text(w->data, i);
-    const size_t most = stet_model_max_len(w->m);
-    CHECK_OK(stet_tokenize(stet_model_tokenizer(w->m), text.data, text.len, &tokens));
-    CHECK_OK(stet_sets_choices(&w->sets, text.data, text.len, stet_model_vocab(w->m), &tokens, most,
-                               &c));
-    uint32_t *ids = mem_alloc(most, sizeof *ids);
-    size_t n;
-    CHECK_OK(stet_model_read(w->m, text.data, text.len, ids, &n));
+    CHECK_OK(stet_model_words(w->m, &words));
+    CHECK_OK(stet_sets_bind(&w->sets, words, &bound));
+    CHECK_OK(stet_words_read(words, text.data, text.len, &r));
+    CHECK_OK(stet_bound_choices(bound, words, &r, &c));
+    const size_t n = r.n;
+    uint32_t *ids = mem_alloc(n, sizeof *ids);
+    words_rows(words, r.ids, n, ids);
     s->start = mem_alloc(n + 1, sizeof *s->start);
     s->word = mem_alloc(n + c.start[c.n], sizeof *s->word);
     s->worst = mem_zalloc(n, sizeof *s->worst);
@@ -98,15 +100,18 @@ static void read_text(const world *w, size_t i, subject *s)
         s->start[p] = made;
         s->word[made++] = ids[p];
         for (uint32_t k = c.start[p]; k < c.start[p + 1]; k++)
-            s->word[made++] = c.word[k];
+            words_rows(words, &c.word[k], 1, &s->word[made++]);
     }
     s->start[n] = made;
     s->t = (cert_task){.n = n, .start = s->start, .word = s->word, .budget = STET_ANY};
-    CHECK_OK(s->view ? stet_view_reopen(s->view, ids, n) : stet_view_open(w->m, ids, n, &s->view));
+    CHECK_OK(s->view ? stet_view_reopen(s->view, ids, n)
+                     : stet_view_open(w->m, NULL, ids, n, &s->view));
     s->t.label = stet_argmax(stet_view_logits(s->view), 2);
     mem_free(ids);
     stet_choices_deinit(&c);
-    stet_tokens_deinit(&tokens);
+    stet_reading_deinit(&r);
+    stet_bound_free(bound);
+    stet_words_free(words);
 }
 
 static void end_text(subject *s)

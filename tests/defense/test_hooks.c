@@ -522,7 +522,13 @@ static const char sample[] = "good1 word2 bad3 word3 word5 good0 bad0 word7";
 
 static void read_sample(const model *m, uint32_t ids[64], size_t *n)
 {
-    CHECK_OK(stet_model_read(m, sample, strlen(sample), ids, n));
+    stet_words *w;
+    stet_reading r = {0};
+    CHECK_OK(stet_model_words(m, &w));
+    CHECK_OK(stet_words_read(w, sample, strlen(sample), &r));
+    *n = words_rows(w, r.ids, r.n, ids);
+    stet_reading_deinit(&r);
+    stet_words_free(w);
 }
 
 TEST(a_rule_answers_wherever_the_model_is_asked)
@@ -551,7 +557,7 @@ TEST(a_rule_answers_wherever_the_model_is_asked)
     CHECK_OK(stet_model_predict(m, sample, strlen(sample), prob, &label));
     CHECK_OK(stet_model_compile(m));
     stet_view *v;
-    CHECK_OK(stet_view_open(m, ids, n, &v));
+    CHECK_OK(stet_view_open(m, NULL, ids, n, &v));
     memcpy(by_view, stet_view_logits(v), sizeof by_view);
     const uint32_t other = stet_vocab_id(m->vocab, "good2", 5);
     const stet_edit edits[] = {{2, other}, {2, other}, {5, ids[0]}};

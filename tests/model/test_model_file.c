@@ -39,7 +39,7 @@ static stet_status use(void *unused)
     if (st == STET_OK)
         st = stet_model_compile(m);
     if (st == STET_OK)
-        st = stet_view_open(m, ids, 4, &v);
+        st = stet_view_open(m, NULL, ids, 4, &v);
     if (st == STET_OK)
         st = stet_view_edits(v, edits, (const size_t[]){0, 1, 3}, 2, logits);
     stet_view_free(v);

@@ -30,7 +30,7 @@ static void compare(int kind, size_t len, size_t most_edits, uint64_t seed)
     float fast[VARIANTS * 3], slow[VARIANTS * 3];
     CHECK_OK(stet_model_compile(m));
     stet_view *v;
-    CHECK_OK(stet_view_open(m, ids, len, &v));
+    CHECK_OK(stet_view_open(m, NULL, ids, len, &v));
     CHECK_OK(stet_view_edits(v, edits, start, VARIANTS, fast));
     CHECK_OK(variants_whole(m, ids, len, edits, start, VARIANTS, slow));
     const size_t none[2] = {0, 0};
@@ -65,9 +65,9 @@ TEST(a_reopened_view_forgets_the_old_text)
         CHECK_OK(stet_model_compile(m));
         const uint32_t a[] = {3, 4, 5, 6, 7, 8, 9}, b[] = {10, 11};
         stet_view *v, *fresh;
-        CHECK_OK(stet_view_open(m, a, 7, &v));
+        CHECK_OK(stet_view_open(m, NULL, a, 7, &v));
         CHECK_OK(stet_view_reopen(v, b, 2));
-        CHECK_OK(stet_view_open(m, b, 2, &fresh));
+        CHECK_OK(stet_view_open(m, NULL, b, 2, &fresh));
         const stet_edit e = {1, 12};
         const size_t start[2] = {0, 1};
         float x[2], y[2];
@@ -99,7 +99,7 @@ TEST(edits_do_not_depend_on_their_company_or_on_threads)
         float one[400], two[400], alone[2];
         stet_view *v;
         stet_set_threads(1);
-        CHECK_OK(stet_view_open(m, ids, 20, &v));
+        CHECK_OK(stet_view_open(m, NULL, ids, 20, &v));
         CHECK_OK(stet_view_edits(v, edits, start, 200, one));
         stet_set_threads(2);
         CHECK_OK(stet_view_edits(v, edits, start, 200, two));
@@ -117,11 +117,11 @@ TEST(bad_edits_are_refused)
     model *m = small_model(0, 2, 7);
     const uint32_t ids[] = {2, 3, 4};
     stet_view *v;
-    CHECK_FAILS(stet_view_open(m, ids, 3, &v), STET_EUSAGE, "compile");
+    CHECK_FAILS(stet_view_open(m, NULL, ids, 3, &v), STET_EUSAGE, "compile");
     CHECK_OK(stet_model_compile(m));
     const uint32_t unknown[] = {9999};
-    CHECK_FAILS(stet_view_open(m, unknown, 1, &v), STET_EUSAGE, "vocabulary");
-    CHECK_OK(stet_view_open(m, ids, 3, &v));
+    CHECK_FAILS(stet_view_open(m, NULL, unknown, 1, &v), STET_EUSAGE, "vocabulary");
+    CHECK_OK(stet_view_open(m, NULL, ids, 3, &v));
     float out[2];
     const size_t one[2] = {0, 1}, both[2] = {0, 2};
     const stet_edit past = {3, 2}, foreign = {0, 9999}, twice[] = {{1, 2}, {1, 3}};
@@ -130,4 +130,54 @@ TEST(bad_edits_are_refused)
     CHECK_FAILS(stet_view_edits(v, twice, both, 1, out), STET_EUSAGE, "out of order");
     stet_view_free(v);
     stet_model_free(m);
+}
+
+/* Words that the vocabulary lacks are the row of <unk>, in the text and in edits; and a model without views
+ * of its own has the same answers. */
+TEST(unknown_words_and_whole_evaluation_agree_with_every_view)
+{
+    enum { LEN = 12, EDITS = 4 };
+    for (int kind = 0; kind < SMALL_KINDS; kind++) {
+        model *m = small_model(kind, 3, 21);
+        CHECK_OK(stet_model_compile(m));
+        const model_desc *own = m->desc;
+        model_desc plain = *own; /* what a kind without views is */
+        plain.compile = NULL;
+        plain.view_new = NULL;
+        plain.view_open = NULL;
+        plain.view_edits = NULL;
+        stet_words *w;
+        uint32_t odd[2], ids[LEN], known[LEN];
+        CHECK_OK(stet_model_words(m, &w));
+        CHECK_OK(stet_words_add(w, "odd", 3, &odd[0]));
+        CHECK_OK(stet_words_add(w, "even", 4, &odd[1]));
+        CHECK_EQ(odd[1], odd[0] + 1);
+        for (uint32_t i = 0; i < LEN; i++) {
+            ids[i] = i % 5 == 0 ? odd[0] : STET_FIRST_WORD + i;
+            known[i] = i % 5 == 0 ? STET_UNK : ids[i];
+        }
+        const stet_edit edits[EDITS] = {{2, odd[1]}, {5, 7}, {3, odd[0]}, {4, odd[1]}},
+                        same[EDITS] = {{2, STET_UNK}, {5, 7}, {3, STET_UNK}, {4, STET_UNK}};
+        const size_t start[] = {0, 2, 3, 4};
+        float of_run[9], of_rows[9], whole[9];
+        stet_view *v;
+        CHECK_OK(stet_view_open(m, w, ids, LEN, &v));
+        CHECK_OK(stet_view_edits(v, edits, start, 3, of_run));
+        stet_view_free(v);
+        CHECK_OK(stet_view_open(m, NULL, known, LEN, &v));
+        CHECK_OK(stet_view_edits(v, same, start, 3, of_rows));
+        CHECK_FAILS(stet_view_edits(v, edits, start, 3, of_rows), STET_EUSAGE, "out of range");
+        stet_view_free(v);
+        m->desc = &plain;
+        CHECK_OK(stet_view_open(m, w, ids, LEN, &v));
+        CHECK_OK(stet_view_edits(v, edits, start, 3, whole));
+        stet_view_free(v);
+        m->desc = own;
+        for (size_t i = 0; i < 9; i++) {
+            CHECK_NEAR(of_run[i], of_rows[i], 0);
+            CHECK_NEAR(of_run[i], whole[i], 1e-5);
+        }
+        stet_words_free(w);
+        stet_model_free(m);
+    }
 }

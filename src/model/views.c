@@ -1,0 +1,128 @@
+/* model/views.c - the frame of views: it checks, keeps the words, and turns words of the run into
+ * rows for kinds whose words are one row each. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/model_impl.h"
+
+stet_status stet_model_compile(stet_model *m)
+{
+    return m->compiled || !m->desc->compile ? STET_OK : m->desc->compile(m, &m->compiled);
+}
+
+/* A rule sees whole texts. */
+static bool in_full(const model *m)
+{
+    return m->rule || !m->desc->view_new;
+}
+
+stet_status stet_view_open(const stet_model *m, const stet_words *w, const uint32_t *ids, size_t n,
+                           stet_view **out)
+{
+    *out = NULL;
+    if (m->desc->compile && !m->compiled)
+        return error_set(STET_EUSAGE, "stet_model_compile() comes before stet_view_open()");
+    stet_view *v = in_full(m) ? full_view_new() : m->desc->view_new();
+    if (!v)
+        return STET_ENOMEM;
+    v->m = m;
+    v->words = w;
+    v->logits = mem_zalloc(m->n_classes, sizeof *v->logits);
+    stet_status st = v->logits ? STET_OK : STET_ENOMEM;
+    if (st == STET_OK && !w) {
+        st = stet_model_words(m, &v->own_words);
+        v->words = v->own_words;
+    }
+    if (st == STET_OK)
+        st = stet_view_reopen(v, ids, n);
+    if (st == STET_OK)
+        *out = v;
+    else
+        stet_view_free(v);
+    return st;
+}
+
+/* Rows instead of words, where that is one for one. */
+static bool takes_rows(const stet_view *v)
+{
+    return v->m->reader.most_rows == 1;
+}
+
+stet_status stet_view_reopen(stet_view *v, const uint32_t *ids, size_t n)
+{
+    static const uint32_t unknown = STET_UNK;
+    if (n == 0)
+        ids = &unknown, n = 1;
+    n = n < v->m->max_len ? n : v->m->max_len;
+    const size_t known = stet_words_size(v->words);
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] >= known)
+            return error_set(STET_EUSAGE, "word id %u outside the vocabulary of %zu", ids[i],
+                             known);
+    arena_restore(&v->mem, (arena_mark){0});
+    v->n = n;
+    v->ids = arena_new(&v->mem, uint32_t, n);
+    if (!v->ids)
+        return STET_ENOMEM;
+    if (takes_rows(v))
+        words_rows(v->words, ids, n, v->ids);
+    else
+        memcpy(v->ids, ids, n * sizeof *ids);
+    TRY(in_full(v->m) ? full_view_open(v) : v->m->desc->view_open(v));
+    return model_check_logits(v->m, v->logits);
+}
+
+const float *stet_view_logits(const stet_view *v)
+{
+    return v->logits;
+}
+
+static stet_status as_rows(stet_view *v, const stet_edit *edits, size_t n)
+{
+    TRY(mem_grow(&v->mapped, &v->cap_mapped, n, sizeof *v->mapped));
+    for (size_t e = 0; e < n; e++) {
+        v->mapped[e].pos = edits[e].pos;
+        words_rows(v->words, &edits[e].word, 1, &v->mapped[e].word);
+    }
+    return STET_OK;
+}
+
+stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
+                            float *logits)
+{
+    const model *m = v->m;
+    const size_t known = stet_words_size(v->words);
+    const size_t as_they_are = m->reader.rows ? 0 : m->n_words; /* ids that are rows already */
+    bool map = false;
+    for (size_t i = 0; i < n; i++)
+        for (size_t e = start[i]; e < start[i + 1]; e++) {
+            if (edits[e].pos >= v->n || edits[e].word >= known ||
+                (e > start[i] && edits[e].pos <= edits[e - 1].pos))
+                return error_set(STET_EUSAGE,
+                                 "variant %zu: edit (%u, %u) is out of range or out of order", i,
+                                 edits[e].pos, edits[e].word);
+            map = map || edits[e].word >= as_they_are;
+        }
+    if (n == 0)
+        return STET_OK;
+    if (map && takes_rows(v)) {
+        TRY(as_rows(v, edits, start[n]));
+        edits = v->mapped;
+    }
+    TRY(in_full(m) ? full_view_edits(v, edits, start, n, logits)
+                   : m->desc->view_edits(v, edits, start, n, logits));
+    for (size_t i = 0; i < n; i++)
+        TRY(model_check_logits(m, logits + i * m->n_classes));
+    return STET_OK;
+}
+
+void stet_view_free(stet_view *v)
+{
+    if (!v)
+        return;
+    stet_words_free(v->own_words);
+    arena_deinit(&v->mem);
+    mem_free(v->mapped);
+    mem_free(v->logits);
+    mem_free(v);
+}
