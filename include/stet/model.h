@@ -42,6 +42,7 @@ typedef struct stet_model_new_args {
     size_t max_len, n_classes;
     const char *const *class_names; /* NULL: numbers */
     uint64_t seed;
+    bool word_scores; /* beside the network: a number for every word and class, zero at first */
 } stet_model_new_args;
 STET_API stet_status stet_model_new(const stet_model_new_args *a, stet_model **out);
 

@@ -48,6 +48,9 @@ typedef struct stet_train_args {
     size_t length_pool; /* batches sorted by length before they are cut; 1: plain shuffling */
     double rate, state_rate, decay, dropout; /* negative: the model's default */
     double clip;
+    bool word_scores;               /* beside the network: a number for every word and class */
+    double score_rate, score_decay; /* theirs */
+    double vector_rate;             /* > 0: the word vectors are trained too, at this rate */
     stet_schedule schedule;
     uint64_t seed;
     size_t save_every; /* steps between checkpoints; one is written after each epoch in any case */
@@ -57,7 +60,7 @@ typedef struct stet_train_args {
     {                                                                                              \
         .format = STET_DATA_DEFAULTS, .valid_fraction = 0.1, .max_len = 512, .min_count = 1,       \
         .model = "cnn", .smooth = -1, .defense = "standard", .batch = 64, .length_pool = 16,       \
-        .epochs = 20, .patience = 3, .rate = -1, .state_rate = -1, .decay = -1, .dropout = -1,     \
+        .epochs = 20, .patience = 3, .score_rate = 1e-2, .rate = -1, .state_rate = -1, .decay = -1, .dropout = -1,     \
         .seed = 1, .save_every = 500                                                               \
     }
 

@@ -112,6 +112,7 @@ stet_status batch_sets_make(const word_sets *s, const pass *p, const batch *x, u
     tape_twin(t, word, count * sizeof *word);
     *out = (batch_sets){.seq = &x->seq,
                         .rows = op_gather(t, p->table, word, n),
+                        .word = word,
                         .n_rows = n,
                         .n_moving = n_moving,
                         .at = tape_seq(t, &x->seq),

@@ -13,6 +13,7 @@
 typedef struct batch_sets {
     const seq_index *seq; /* of the batch */
     node *rows;           /* (n_rows, D) */
+    const uint32_t *word; /* (n_rows) their words, in host memory */
     size_t n_rows, n_moving;
     /* for kernels, in the tape's store */
     const seq_index *at;             /* seq */

@@ -20,6 +20,7 @@
     OP(gelu_box)                                                                                   \
     OP(s4_gate_norm)                                                                               \
     OP(worst_logits)                                                                               \
+    OP(score_worst)                                                                                \
     OP(worst_share)                                                                                \
     OP(lstm_observed)                                                                              \
     OP(lstm_around)                                                                                \

@@ -3,6 +3,8 @@
 
 #include "bound/bound_ops.h"
 #include "bound/bounds.h"
+#include "bound/score_ranges.h"
+#include "model/word_scores.h"
 
 /* ---- features ----------------------------------------------------------------------------- */
 
@@ -163,7 +165,7 @@ node *worst_share(tape *t, node *worst, const int32_t *label)
 stet_status worst_supported(const model *m, bool joint)
 {
     const model_bounds *b = bounds_of(m);
-    if (joint ? b->joint != NULL : b->ranges != NULL)
+    if (joint ? b->joint != NULL : b->ranges != NULL || !m->desc->features)
         return STET_OK;
     return error_set(STET_EUSAGE, "no %sbounds over substitution sets are known for training a %s",
                      joint ? "joint " : "", m->desc->name);
@@ -195,8 +197,20 @@ static node *drop_mask(const model *m, pass *p, size_t B, const rng *from)
     return drop(p, tape_numbers(p->t, s, ones), from);
 }
 
+/* Exact: words add up, so the worst cases of network and scores may be added. */
+static node *worst_scores(const model *m, pass *p, const worst_args *a, node *bias)
+{
+    node *scores = word_scores_rows(m, p, a->s->word, a->s->n_rows, a->s->rows);
+    return op_score_worst(p->t, a->s, scores, bias, a->label, a->eps);
+}
+
 void worst_forward(const model *m, pass *p, const worst_args *a, node **logits, node **worst)
 {
+    if (!m->desc->features) {
+        *worst = worst_scores(m, p, a, p->param[m->n_params - 1]);
+        *logits = model_forward(m, p);
+        return;
+    }
     node *w = p->param[m->n_params - 2], *b = p->param[m->n_params - 1], *side[RANGE_SIDES] = {0};
     const rng from = p->dropout > 0 ? *p->stream : (rng){0};
     if (a->joint) {
@@ -208,5 +222,7 @@ void worst_forward(const model *m, pass *p, const worst_args *a, node **logits, 
                               drop(p, side[RANGE_UPPER], &from), w, b, a->label);
     }
     node *value = side[RANGE_VALUE] ? side[RANGE_VALUE] : m->desc->features(m, p);
-    *logits = op_linear(p->t, drop(p, value, &from), w, b);
+    *logits = model_add_scores(m, p, op_linear(p->t, drop(p, value, &from), w, b));
+    if (has_word_scores(m))
+        *worst = op_add(p->t, *worst, worst_scores(m, p, a, NULL));
 }

@@ -16,6 +16,8 @@ typedef struct train_cfg {
     int model, schedule, tokenizer;
     bool resume, skip_bad;
     double smooth, smooth_frequency, rate, state_rate, decay, dropout, clip;
+    double score_rate, score_decay, vector_rate;
+    bool word_scores;
     int64_t max_len, max_words, min_count, batch, length_pool, epochs, patience, save_every;
     const char *setting[MAX_SETTINGS]; /* options of models and defences, as given */
     int64_t steps;                     /* stet bench train */
@@ -49,6 +51,10 @@ static const stet_opt own_opts[] = {
     STET_OPT_INT("min-count", train_cfg, min_count, "1", 1, 1e9, "N", "rarer words are unknown"),
     STET_OPT_TOPIC("Model"),
     STET_OPT_CHOICE("model", train_cfg, model, "cnn", cli_model_choices, "kind of classifier"),
+    STET_OPT_FLAG("word-scores", train_cfg, word_scores,
+                  "beside the network, train a score for every word and class"),
+    STET_OPT_REAL("tune-vectors", train_cfg, vector_rate, "0", 0, 100, "RATE",
+                  "train the word vectors too, at this rate; 0: they stay as they are"),
     STET_OPT_TOPIC("Training"),
     STET_OPT_OUT(train_cfg, out, NULL, "run folder"),
     STET_OPT_FLAG("resume", train_cfg, resume,
@@ -61,6 +67,10 @@ static const stet_opt own_opts[] = {
                  "texts of so many batches are sorted by length; 1: plain shuffling"),
     STET_OPT_REAL("lr", train_cfg, rate, "-1", -1, 100, "RATE", cli_rate_help),
     STET_OPT_REAL("state-lr", train_cfg, state_rate, "-1", -1, 100, "RATE", cli_state_rate_help),
+    STET_OPT_REAL("score-lr", train_cfg, score_rate, "0.01", 0, 100, "RATE",
+                  "learning rate of word scores"),
+    STET_OPT_REAL("score-decay", train_cfg, score_decay, "0", 0, 100, "X",
+                  "weight decay of word scores"),
     STET_OPT_REAL("weight-decay", train_cfg, decay, "-1", -1, 100, "X", cli_decay_help),
     STET_OPT_REAL("dropout", train_cfg, dropout, "-1", -1, 0.99, "P", cli_dropout_help),
     STET_OPT_REAL("clip", train_cfg, clip, "0", 0, 1e9, "NORM", "largest gradient norm; 0: none"),
@@ -270,6 +280,10 @@ static stet_status fill_args(const train_cfg *cfg, run_args *r)
         .decay = cfg->decay,
         .dropout = cfg->dropout,
         .clip = cfg->clip,
+        .word_scores = cfg->word_scores,
+        .score_rate = cfg->score_rate,
+        .score_decay = cfg->score_decay,
+        .vector_rate = cfg->vector_rate,
         .schedule = (stet_schedule)cfg->schedule,
         .seed = (uint64_t)cfg->common.seed,
         .save_every = (size_t)cfg->save_every,

@@ -9,6 +9,7 @@
 #include "model/model_impl.h"
 
 #define MODEL_KINDS(KIND)                                                                          \
+    KIND(sum)                                                                                      \
     KIND(cnn)                                                                                      \
     KIND(bilstm)                                                                                   \
     KIND(s4)

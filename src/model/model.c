@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/option_impl.h"
 #include "model/rule.h"
+#include "model/word_scores.h"
 #include "tensor/kernels.h"
 
 /* ---- parameters --------------------------------------------------------------------------- */
@@ -94,7 +95,9 @@ static stet_status apply_settings(model *m, const char *const *settings)
 static stet_status lay_out(model *m)
 {
     TRY(m->desc->layout(m));
-    TRY(model_param(m, "fc.weight", shape2(m->n_classes, m->desc->n_features(m)), PARAM_PLAIN));
+    const size_t features = m->desc->n_features(m);
+    if (features)
+        TRY(model_param(m, "fc.weight", shape2(m->n_classes, features), PARAM_PLAIN));
     return model_param(m, "fc.bias", shape1(m->n_classes), PARAM_PLAIN);
 }
 
@@ -119,6 +122,7 @@ stet_status model_alloc(const model_desc *desc, const char *const *settings, siz
     if (!m)
         return STET_ENOMEM;
     m->desc = desc;
+    m->scores = -1;
     m->dim = dim;
     m->n_classes = n_classes;
     m->cfg = mem_zalloc(1, desc->cfg_size);
@@ -163,6 +167,7 @@ void stet_model_free(stet_model *m)
     stet_vocab_free(m->vocab);
     mem_free(m->folder);
     mem_free_aligned(m->table);
+    mem_free_aligned(m->score_table);
     mem_free_aligned(m->value);
     mem_free(m->params);
     json_decref(m->extra);
@@ -214,10 +219,12 @@ static stet_status fill_new(model *m, const stet_model_new_args *a)
         m->desc->table(m, &r);
     TRY(m->desc->init(m, &r));
     const int fc = model_param_id(m, "fc.weight");
-    const double bound = 1 / sqrt((double)m->desc->n_features(m));
-    init_uniform(m, fc, bound, &r);
-    init_uniform(m, fc + 1, bound, &r);
-    return STET_OK;
+    if (fc >= 0) {
+        const double bound = 1 / sqrt((double)m->desc->n_features(m));
+        init_uniform(m, fc, bound, &r);
+        init_uniform(m, fc + 1, bound, &r);
+    }
+    return a->word_scores || fc < 0 ? word_scores_add(m) : STET_OK;
 }
 
 stet_status stet_model_new(const stet_model_new_args *a, stet_model **out)
@@ -312,19 +319,30 @@ stet_status pass_params(pass *p, const model *m, const model_weights *w, real *g
 stet_status pass_init(pass *p, const model *m, tape *t, const model_weights *w, real *grad,
                       const batch *x)
 {
-    *p = (pass){.t = t, .seq = &x->seq};
+    *p = (pass){.t = t, .seq = &x->seq, .word = x->word};
     tape_twin(t, x->block, x->block_bytes);
     TRY(pass_params(p, m, w, grad));
     p->rows = op_gather(t, p->table, x->word, x->seq.n_rows);
     return tape_status(t);
 }
 
+node *model_add_scores(const model *m, const pass *p, node *logits)
+{
+    if (!has_word_scores(m))
+        return logits;
+    node *sum = word_scores_sum(m, p);
+    return logits ? op_add(p->t, logits, sum) : op_add_bias(p->t, sum, p->param[m->n_params - 1]);
+}
+
 node *model_forward(const model *m, pass *p)
 {
+    if (!m->desc->features)
+        return model_add_scores(m, p, NULL);
     node *x = m->desc->features(m, p);
     if (p->dropout > 0)
         x = op_dropout(p->t, x, p->dropout, p->stream);
-    return op_linear(p->t, x, p->param[m->n_params - 2], p->param[m->n_params - 1]);
+    return model_add_scores(
+        m, p, op_linear(p->t, x, p->param[m->n_params - 2], p->param[m->n_params - 1]));
 }
 
 stet_status model_project_words(const model *m, const real *w, bool transposed, size_t n, real *out,

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/strmap.h"
 #include "model/rule.h"
+#include "model/word_scores.h"
 #include "tensor/safetensors.h"
 
 enum { FORMAT = 1, FORMAT_WITH_RULE = 2 }; /* who does not know rules must not load one */
@@ -68,16 +69,20 @@ static stet_status config_json(const model *m, json_t **out)
     bool whole = true;
     for (size_t c = 0; c < m->n_classes; c++)
         whole &= json_array_append_new(classes, json_string(m->class_names[c])) == 0;
-    json_t *o = json_pack("{s:i, s:s, s:s, s:o, s:o, s:I, s:I, s:s, s:I}", "format",
-                          m->rule ? FORMAT_WITH_RULE : FORMAT, "stet", STET_VERSION, "model",
-                          m->desc->name, "settings", settings, "classes", classes, "dim",
-                          (json_int_t)m->dim, "max_len", (json_int_t)m->max_len, "tokenizer",
-                          stet_tokenizer_name(m->reader.tokenizer), "words", (json_int_t)m->n_words);
+    json_t *o =
+        json_pack("{s:i, s:s, s:s, s:o, s:o, s:I, s:I, s:s, s:I}", "format",
+                  m->rule ? FORMAT_WITH_RULE : FORMAT, "stet", STET_VERSION, "model", m->desc->name,
+                  "settings", settings, "classes", classes, "dim", (json_int_t)m->dim, "max_len",
+                  (json_int_t)m->max_len, "tokenizer", stet_tokenizer_name(m->reader.tokenizer),
+                  "words", (json_int_t)m->n_words);
     stet_status st = o && whole && (!m->extra || json_object_update(o, m->extra) == 0)
                          ? STET_OK
                          : error_set(STET_ENOMEM, "out of memory for the configuration");
     if (st == STET_OK && m->rule)
         st = add_rule(m->rule, o);
+    if (st == STET_OK && has_word_scores(m) &&
+        json_object_set_new(o, "word_scores", json_true()) != 0)
+        st = error_set(STET_ENOMEM, "out of memory for the configuration");
     if (st == STET_OK)
         *out = o;
     else
@@ -249,9 +254,9 @@ static stet_status classes_of(const json_t *o, const char *path, size_t *n)
 /* Keys of config.json that belong to others (training, defence) travel with the model. */
 static stet_status keep_extra(model *m, const json_t *o)
 {
-    static const char *const ours[] = {"format", "stet",    "model",     "settings", "classes",
-                                       "dim",    "max_len", "tokenizer", "words",    "rule",
-                                       "sha256"};
+    static const char *const ours[] = {"format",  "stet", "model",   "settings",
+                                       "classes", "dim",  "max_len", "tokenizer",
+                                       "words",   "rule", "sha256",  "word_scores"};
     m->extra = json_copy((json_t *)o); /* leaves out what it has no memory for */
     if (json_object_size(m->extra) != json_object_size(o))
         return error_set(STET_ENOMEM, "out of memory for the configuration");
@@ -319,6 +324,13 @@ static stet_status from_config(const char *path, const json_t *o, model **out)
     st = model_class_names(*out, names);
     mem_free(names);
     TRY(st);
+    const json_t *scores = json_object_get(o, "word_scores");
+    if (scores && !json_is_boolean(scores))
+        return error_set(STET_EFORMAT, "%s: expected true or false as 'word_scores'", path);
+    if (json_is_true(scores))
+        TRY(word_scores_add(*out));
+    else if (desc->n_features(*out) == 0)
+        return error_set(STET_EFORMAT, "%s: a model of kind '%s' has 'word_scores'", path, kind);
     if (format == FORMAT_WITH_RULE)
         TRY(attach_rule(*out, json_object_get(o, "rule"), path));
     return keep_extra(*out, o);

@@ -19,10 +19,12 @@ static stet_status config_text(const model *m, char **out)
     bool whole = true;
     for (size_t c = 0; c < m->n_classes; c++)
         whole = json_array_append_new(classes, json_string(m->class_names[c])) == 0 && whole;
-    json_t *o = json_pack("{s:s, s:o, s:o, s:I, s:I, s:s, s:I}", "model", m->desc->name, "settings",
-                          settings, "classes", classes, "dim", (json_int_t)m->dim, "max_len",
-                          (json_int_t)m->max_len, "tokenizer", stet_tokenizer_name(m->reader.tokenizer),
-                          "words", (json_int_t)m->n_words);
+    json_t *o = json_pack(
+        "{s:s, s:o, s:o, s:I, s:I, s:s, s:I}", "model", m->desc->name, "settings", settings,
+        "classes", classes, "dim", (json_int_t)m->dim, "max_len", (json_int_t)m->max_len,
+        "tokenizer", stet_tokenizer_name(m->reader.tokenizer), "words", (json_int_t)m->n_words);
+    if (m->scores >= 0) /* only then: others have the digest that they always had */
+        whole = json_object_set_new(o, "word_scores", json_true()) == 0 && whole;
     const size_t failures = mem_failures(); /* jansson may dump a part where memory runs out */
     *out = whole ? json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(o);
@@ -42,9 +44,10 @@ stet_status stet_model_identity(const stet_model *m, stet_identity *out)
     sha256_hex(&h, out->config);
     stet_free(text);
     sha256_init(&h);
-    for (size_t i = 0; i < m->n_params; i++)
-        sha256_add(&h, model_value(m, (int)i),
-                   shape_count(m->params[i].shape) * sizeof *model_value(m, (int)i));
+    for (size_t i = 0; i < m->n_params + m->n_added; i++)
+        if (!m->params[i].aside)
+            sha256_add(&h, model_value(m, (int)i),
+                       shape_count(m->params[i].shape) * sizeof *model_value(m, (int)i));
     sha256_add(&h, m->table, m->n_words * m->dim * sizeof *m->table);
     sha256_hex(&h, out->weights);
     sha256_init(&h);

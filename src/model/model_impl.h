@@ -16,8 +16,9 @@
 
 /* Parameter groups with their own rate and decay. */
 typedef enum param_kind {
-    PARAM_PLAIN, /* the model's rate and decay */
-    PARAM_STATE, /* S4's A, B, C and step: own rate, no decay */
+    PARAM_PLAIN,  /* the model's rate and decay */
+    PARAM_STATE,  /* S4's A, B, C and step: own rate, no decay */
+    PARAM_SCORES, /* word scores: own rate, no decay */
     PARAM_KINDS
 } param_kind;
 
@@ -50,7 +51,10 @@ struct stet_model {
     size_t cap_params, n_values;
     real *value;       /* (n_values): all parameters, in host memory */
     struct rule *rule; /* how a defence answers (rule.h); NULL: the network's logits stand */
-    void *compiled;    /* desc->compile's, or NULL */
+    int scores;        /* id of the word scores (word_scores.h); -1: none */
+    real *score_table; /* (n_words, K): all that words add, once the model is compiled */
+    bool is_compiled;
+    void *compiled; /* desc->compile's, or NULL */
     struct json_t
         *extra; /* config.json keys that are not ours: training settings, defence; kept on save */
 };
@@ -58,9 +62,10 @@ struct stet_model {
 /* Inputs of one forward pass. */
 typedef struct pass {
     tape *t;
-    node **param; /* (n_params + n_added) */
-    node *table;  /* (vocabulary, D): what rows are taken from */
-    node *rows;   /* (V, D) */
+    node **param;         /* (n_params + n_added) */
+    node *table;          /* (vocabulary, D): what rows are taken from */
+    node *rows;           /* (V, D) */
+    const uint32_t *word; /* (V) the words of the rows, in host memory */
     const seq_index *seq;
     double dropout; /* 0 outside training */
     rng *stream;
@@ -85,7 +90,9 @@ struct model_desc {
     stet_status (*init)(const model *m, rng *r);
     node *(*features)(const model *m,
                       pass *p); /* (B, features): what the last linear layer sees, before dropout */
-    size_t (*n_features)(const model *m);
+    size_t (*n_features)(const model *m); /* 0: no network, word scores and a bias alone */
+    /* (n, K) from rows (n, D): what words add to the logits beside their own scores, or NULL. */
+    node *(*word_scores)(const model *m, const pass *p, node *rows);
 
     /* fixed weights; all of these, or none: then views evaluate whole texts (full_view.c) */
     stet_status (*compile)(const model *m, void **out);
@@ -107,6 +114,7 @@ struct stet_view {
     uint32_t *ids;         /* (n) its words */
     size_t n;
     float *logits;     /* (K) its logits */
+    double *scores;    /* (K) sums of its words' scores, where the model has them */
     stet_edit *mapped; /* edits as rows */
     size_t cap_mapped;
 };
@@ -134,7 +142,7 @@ void init_constant(const model *m, int id, double v);
  * laid out. Values, vocabulary, vectors and class names are still to be given. */
 stet_status model_alloc(const model_desc *desc, const char *const *settings, size_t dim,
                         size_t n_classes, model **out);
-stet_status model_zeros(model *m);                                 /* zeros for all parameters */
+stet_status model_zeros(model *m);                                   /* zeros for all parameters */
 stet_status model_check_logits(const model *m, const float *logits); /* STET_EFORMAT: not finite */
 /* How texts are cut and which words are known; takes the vocabulary over. */
 void model_read_by(model *m, stet_vocab *vocab, stet_tokenizer tokenizer, size_t max_len);
@@ -157,6 +165,8 @@ stet_status weights_fetch(const model_weights *w,
 stet_status model_nodes(const model *m, tape *t, real *grad, node ***out);
 /* Logits (B, K): dropout and the last linear layer ("fc.weight", "fc.bias") on the features. */
 node *model_forward(const model *m, pass *p);
+/* The network's logits (NULL: it has none) and, where the model has them, the word scores. */
+node *model_add_scores(const model *m, const pass *p, node *logits);
 
 /* Logits (n_texts, K) of a corpus, as stet_model_logits; in the store of `w` with memory of `values`
  * (both NULL: the model's own, on the host). */

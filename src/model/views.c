@@ -1,13 +1,21 @@
 /* model/views.c - the frame of views: it checks, keeps the words, and turns words of the run into
  * rows for kinds whose words are one row each. */
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "model/model_impl.h"
+#include "model/word_scores.h"
 
 stet_status stet_model_compile(stet_model *m)
 {
-    return m->compiled || !m->desc->compile ? STET_OK : m->desc->compile(m, &m->compiled);
+    if (m->is_compiled)
+        return STET_OK;
+    if (has_word_scores(m) && !m->score_table)
+        TRY(word_scores_compile(m));
+    if (m->desc->compile)
+        TRY(m->desc->compile(m, &m->compiled));
+    m->is_compiled = true;
+    return STET_OK;
 }
 
 /* A rule sees whole texts. */
@@ -20,7 +28,7 @@ stet_status stet_view_open(const stet_model *m, const stet_words *w, const uint3
                            stet_view **out)
 {
     *out = NULL;
-    if (m->desc->compile && !m->compiled)
+    if (m->desc->compile && !m->is_compiled)
         return error_set(STET_EUSAGE, "stet_model_compile() comes before stet_view_open()");
     stet_view *v = in_full(m) ? full_view_new() : m->desc->view_new();
     if (!v)
@@ -28,7 +36,8 @@ stet_status stet_view_open(const stet_model *m, const stet_words *w, const uint3
     v->m = m;
     v->words = w;
     v->logits = mem_zalloc(m->n_classes, sizeof *v->logits);
-    stet_status st = v->logits ? STET_OK : STET_ENOMEM;
+    v->scores = mem_zalloc(m->n_classes, sizeof *v->scores);
+    stet_status st = v->logits && v->scores ? STET_OK : STET_ENOMEM;
     if (st == STET_OK && !w) {
         st = stet_model_words(m, &v->own_words);
         v->words = v->own_words;
@@ -46,6 +55,38 @@ stet_status stet_view_open(const stet_model *m, const stet_words *w, const uint3
 static bool takes_rows(const stet_view *v)
 {
     return v->m->reader.most_rows == 1;
+}
+
+/* The scores of the words of the opened text, kept by class and added to its logits. */
+static void add_scores(stet_view *v)
+{
+    const model *m = v->m;
+    const size_t K = m->n_classes;
+    if (!has_word_scores(m))
+        return;
+    memset(v->scores, 0, K * sizeof *v->scores);
+    for (size_t i = 0; i < v->n; i++)
+        for (size_t k = 0; k < K; k++)
+            v->scores[k] += (double)m->score_table[v->ids[i] * K + k];
+    for (size_t k = 0; k < K; k++)
+        v->logits[k] += (float)(v->scores[k] / sqrt((double)v->n));
+}
+
+/* The same for variants, whose logits have none yet. */
+static void add_edited_scores(const stet_view *v, const stet_edit *edits, const size_t *start,
+                              size_t n, float *logits)
+{
+    const model *m = v->m;
+    const size_t K = m->n_classes;
+    const double root = sqrt((double)v->n);
+    for (size_t i = 0; has_word_scores(m) && i < n; i++)
+        for (size_t k = 0; k < K; k++) {
+            double sum = v->scores[k];
+            for (size_t e = start[i]; e < start[i + 1]; e++)
+                sum += (double)m->score_table[edits[e].word * K + k] -
+                       (double)m->score_table[v->ids[edits[e].pos] * K + k];
+            logits[i * K + k] += (float)(sum / root);
+        }
 }
 
 stet_status stet_view_reopen(stet_view *v, const uint32_t *ids, size_t n)
@@ -68,7 +109,12 @@ stet_status stet_view_reopen(stet_view *v, const uint32_t *ids, size_t n)
         words_rows(v->words, ids, n, v->ids);
     else
         memcpy(v->ids, ids, n * sizeof *ids);
-    TRY(in_full(v->m) ? full_view_open(v) : v->m->desc->view_open(v));
+    if (in_full(v->m)) {
+        TRY(full_view_open(v));
+    } else {
+        TRY(v->m->desc->view_open(v));
+        add_scores(v);
+    }
     return model_check_logits(v->m, v->logits);
 }
 
@@ -109,8 +155,12 @@ stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *
         TRY(as_rows(v, edits, start[n]));
         edits = v->mapped;
     }
-    TRY(in_full(m) ? full_view_edits(v, edits, start, n, logits)
-                   : m->desc->view_edits(v, edits, start, n, logits));
+    if (in_full(m)) {
+        TRY(full_view_edits(v, edits, start, n, logits));
+    } else {
+        TRY(m->desc->view_edits(v, edits, start, n, logits));
+        add_edited_scores(v, edits, start, n, logits);
+    }
     for (size_t i = 0; i < n; i++)
         TRY(model_check_logits(m, logits + i * m->n_classes));
     return STET_OK;
@@ -124,5 +174,6 @@ void stet_view_free(stet_view *v)
     arena_deinit(&v->mem);
     mem_free(v->mapped);
     mem_free(v->logits);
+    mem_free(v->scores);
     mem_free(v);
 }

@@ -146,12 +146,15 @@ static uint64_t fingerprint(const stet_train_args *a, const stet_dataset *train,
         (double)a->batch, (double)a->length_pool, (double)a->epochs, (double)a->patience,
         a->rate,          a->state_rate,          a->decay,          a->dropout,
         a->clip,          (double)a->schedule,    (double)a->seed};
+    const double words[] = {(double)a->word_scores, a->score_rate, a->score_decay, a->vector_rate};
     const uint64_t reading[] = {a->max_len, a->tokenizer, s ? stet_subst_fingerprint(s) : 0};
     uint64_t h = hash_bytes(numbers, sizeof numbers, stet_model_fingerprint(m));
     h = hash_bytes(a->defense, strlen(a->defense), h);
     for (const char *const *d = a->defense_settings; d && *d; d++)
         h = hash_bytes(*d, strlen(*d), h);
     h = hash_bytes(reading, sizeof reading, h);
+    if (m->scores >= 0 || a->vector_rate > 0)
+        h = hash_bytes(words, sizeof words, h);
     return h ^ stet_dataset_fingerprint(train) ^ 31 * stet_dataset_fingerprint(valid);
 }
 
@@ -172,7 +175,8 @@ static stet_status fresh_model(const stet_train_args *a, const stet_dataset *tra
                                      .max_len = a->max_len,
                                      .n_classes = k,
                                      .class_names = names,
-                                     .seed = a->seed};
+                                     .seed = a->seed,
+                                     .word_scores = a->word_scores};
     const stet_status st = stet_model_new(&how, out);
     mem_free(names);
     return st;

@@ -247,14 +247,14 @@ static double or_default(double v, double otherwise)
 static stet_status make_groups(run_state *r)
 {
     const model *m = r->p.m;
-    r->groups = mem_alloc(m->n_params, sizeof *r->groups);
+    r->groups = mem_alloc(m->n_params + m->n_added, sizeof *r->groups);
     if (!r->groups)
         return STET_ENOMEM;
     const double rate[PARAM_KINDS] = {
         or_default(r->a->rate, m->desc->train.rate[PARAM_PLAIN]),
-        or_default(r->a->state_rate, m->desc->train.rate[PARAM_STATE])};
+        or_default(r->a->state_rate, m->desc->train.rate[PARAM_STATE]), r->a->score_rate};
     const double decay[PARAM_KINDS] = {or_default(r->a->decay, m->desc->train.decay[PARAM_PLAIN]),
-                                       m->desc->train.decay[PARAM_STATE]};
+                                       m->desc->train.decay[PARAM_STATE], r->a->score_decay};
     const param *last = NULL;
     for (size_t i = 0; i < m->n_params + m->n_added; last = &m->params[i++]) {
         const param *p = &m->params[i];

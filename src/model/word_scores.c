@@ -1,0 +1,88 @@
+/* model/word_scores.c - see word_scores.h. */
+#include "model/word_scores.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+stet_status word_scores_add(model *m)
+{
+    if (m->reader.rows)
+        return error_set(STET_ENOTSUP,
+                         "word scores need a model that reads one row a word, not a %s",
+                         m->desc->name);
+    TRY(model_add_param(m, "scores.weight", shape2(m->n_words, m->n_classes), PARAM_SCORES));
+    m->scores = (int)(m->n_params + m->n_added) - 1;
+    return STET_OK;
+}
+
+node *word_scores_rows(const model *m, const pass *p, const uint32_t *word, size_t n, node *rows)
+{
+    node *own = op_gather(p->t, p->param[m->scores], word, n);
+    return m->desc->word_scores ? op_add(p->t, own, m->desc->word_scores(m, p, rows)) : own;
+}
+
+const real *word_scores_roots(tape *t, const seq_index *seq, size_t times)
+{
+    real *root = arena_new(t->mem, real, seq->n_texts * times);
+    for (size_t i = 0; root && i < seq->n_texts * times; i++)
+        root[i] = (real)sqrt((double)(seq->start[i / times + 1] - seq->start[i / times]));
+    if (!root)
+        tape_fail(t, STET_ENOMEM);
+    return root;
+}
+
+node *word_scores_sum(const model *m, const pass *p)
+{
+    const seq_index *seq = p->seq;
+    const real *root = word_scores_roots(p->t, seq, m->n_classes);
+    node *rows = word_scores_rows(m, p, p->word, seq->n_rows, p->rows);
+    node *mean = op_seq_mean(p->t, op_gather(p->t, rows, seq->row, seq->n_tokens), seq);
+    return op_mul(p->t, mean, tape_numbers(p->t, shape2(seq->n_texts, m->n_classes), root));
+}
+
+/* ---- fixed weights ------------------------------------------------------------------------ */
+
+/* The kind's own part for words first .. first + n, added to out (n, K). */
+static stet_status add_part(const model *m, size_t first, size_t n, arena *mem, real *out)
+{
+    const arena_mark mark = arena_save(mem);
+    tape t;
+    pass p = {.t = &t};
+    real *part = arena_new(mem, real, n * m->n_classes);
+    tape_init(&t, mem, NULL, false);
+    stet_status st = part ? pass_params(&p, m, NULL, NULL) : STET_ENOMEM;
+    if (st == STET_OK) {
+        node *rows = tape_constant(&t, shape2(n, m->dim), m->table + first * m->dim);
+        const node *y = m->desc->word_scores(m, &p, rows);
+        st = tape_status(&t);
+        if (st == STET_OK)
+            st = tape_download(&t, y, part);
+    }
+    for (size_t i = 0; st == STET_OK && i < n * m->n_classes; i++)
+        out[i] += part[i];
+    arena_restore(mem, mark);
+    return st;
+}
+
+stet_status word_scores_compile(model *m)
+{
+    enum { ROWS = 4096 }; /* at a time */
+    const size_t n = m->n_words * m->n_classes;
+    real *s = mem_aligned(n, sizeof *s);
+    if (!s)
+        return STET_ENOMEM;
+    memcpy(s, model_value(m, m->scores), n * sizeof *s);
+    arena mem = {0};
+    stet_status st = STET_OK;
+    for (size_t i = 0; st == STET_OK && m->desc->word_scores && i < m->n_words; i += ROWS)
+        st = add_part(m, i, m->n_words - i < ROWS ? m->n_words - i : ROWS, &mem,
+                      s + i * m->n_classes);
+    arena_deinit(&mem);
+    if (st == STET_OK)
+        m->score_table = s;
+    else
+        mem_free_aligned(s);
+    return st;
+}
