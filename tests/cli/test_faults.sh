@@ -7,6 +7,13 @@ repeat 40 '1\tthis film is good and fine number%d\n0\tthis film is bad and poor 
 vectors this film is good fine great bad poor awful and >vectors.txt
 "$STET" train --data data.tsv --vectors vectors.txt --lr 0.02 --batch 8 --epochs 2 -o cnn -q >/dev/null || fail "training"
 
+# Names cannot speak to the terminal.
+odd=$(printf 'a\033[31m\007b\302\233c')
+for args in "eval $odd --data data.tsv" "eval cnn --data $odd" "data info $odd" "$odd" "eval cnn --data data.tsv --limit $odd"; do
+    "$STET" $args >/dev/null 2>err && fail "'$args' should fail"
+    LC_ALL=C grep -q "$(printf '[\001-\010\013-\037\177]')" err && fail "control characters in: $(cat -v err)"
+done
+
 # A library in the current folder is not ours to load.
 echo "not a library" >libpng16.so.16
 output "stet" "$STET" --version

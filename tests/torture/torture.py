@@ -3,7 +3,7 @@
 demonstration, with its n-th allocation or system call failing, for n = 1, 2, ... until the command succeeds.
 
 A failure is: a signal or a hang; an exit with 0 and another answer; an exit that blames the input or the command line; no
-message; a file of the input that changed. See fail.c for how calls are made to fail."""
+message; a file of the input that changed. See fail.c for how calls are made to fail, and for whose are left out."""
 
 import argparse
 import hashlib
@@ -64,8 +64,8 @@ def plain(data):
 
 
 class Command:
-    def __init__(self, name, args, makes=(), keeps=(), before=None):
-        self.name, self.args, self.makes, self.keeps, self.before = name, args.split(), makes, keeps, before
+    def __init__(self, name, args, makes=(), before=None):
+        self.name, self.args, self.makes, self.before = name, args.split(), makes, before
 
     def clean(self):
         for path in self.makes:
@@ -131,7 +131,7 @@ def set_up(stet):
         shutil.copytree(os.path.join("demo", model), model)
     shutil.copy("demo/synonyms.subst", "sets")
     shutil.copy("demo/vectors.txt", "vectors.txt")
-    open("small.tsv", "w").writelines(open("demo/train.tsv").readlines()[:60])
+    open("small.tsv", "w").writelines(open("demo/train.tsv").readlines()[:40])
     open("test.tsv", "w").writelines(open("demo/test.tsv").readlines()[:30])
     open("tag.txt", "w").write("a good film\nhe finds a door behind the wall\n")
     open("words.json", "w").write('{"good": ["fine", "great"], "bad": ["poor", "awful"], "old": ["elderly"]}')
@@ -139,7 +139,7 @@ def set_up(stet):
     run("certify", "robust", "--data", "test.tsv", "--synonyms", "sets", "--limit", "3", "--no-record", "-o", "proved.cert", "-q")
 
 
-def judge(command, status, reference, kind, inputs):
+def judge(command, status, reference):
     if os.WIFSIGNALED(status):
         return f"signal {signal.Signals(os.WTERMSIG(status)).name}"
     code = os.WEXITSTATUS(status)
@@ -153,7 +153,7 @@ def judge(command, status, reference, kind, inputs):
         return f"exit {code}: {err[-200:]}"
     elif not err:
         return "no message"
-    return "the input changed" if inputs != fingerprint() else None
+    return None
 
 
 KEEP = ["standard", "robust", "test.tsv", "small.tsv", "sets", "vectors.txt", "words.json", "proved.cert", "tag.txt"]
@@ -188,13 +188,15 @@ def walk(stet, preload, command, most, totals):
                 command.clean()
                 status, _ = server.run(kind, n, how)
                 totals[kind] = totals.get(kind, 0) + 1
-                why = judge(command, status, reference, kind, inputs)
+                why = judge(command, status, reference)
                 if why:
                     bad += 1
                     if bad <= 20:
-                        print(f"{command.name}: {kind} {n} of {made} {how}: {why}")
-                    if "input changed" in why:
-                        inputs = fingerprint()
+                        print(f"{command.name}: {kind} {n} of {made} {how}: {why}", flush=True)
+            if inputs != fingerprint():
+                bad += 1
+                print(f"{command.name}: {kind} {how}: an input file changed")
+                inputs = fingerprint()
     server.close()
     command.clean()
     return bad
