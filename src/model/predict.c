@@ -243,11 +243,6 @@ stet_status stet_model_predict(const stet_model *m, const char *text, size_t len
     stet_status st = ids && logits ? stet_model_read(m, text, len, ids, &n) : STET_ENOMEM;
     if (st == STET_OK)
         st = model_logits_of(m, ids, n, logits);
-    for (size_t c = 0; st == STET_OK && c < m->n_classes; c++)
-        if (!isfinite(logits[c]))
-            st = error_set(STET_EFORMAT,
-                           "the logit of class %zu is %g: the model's numbers overflow float32", c,
-                           (double)logits[c]);
     if (st == STET_OK) {
         if (label)
             *label = stet_argmax(logits, m->n_classes);
