@@ -63,7 +63,7 @@ static void put_claims(buf *b, const stet_certifier *c, const cert_proof *p)
             continue;
         buf_printf(b, "%s{\"other\":%zu,\"bound\":", first ? "" : ",", k);
         put_real(b, claim->bound);
-        buf_printf(b, ",\"method\":\"%s\"", c->shared->family->methods[claim->method]);
+        buf_printf(b, ",\"method\":\"%s\"", cert_method_name(c->shared->family, claim->method));
         if (claim->witness) {
             buf_str(b, ",\"witness\":");
             if (json_dump_callback(claim->witness, append, b, JSON_COMPACT) != 0 &&

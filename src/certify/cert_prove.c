@@ -102,6 +102,10 @@ stet_status cert_prove(stet_certifier *c, const cert_task *t, cert_proof *out)
         }
         settle(out);
     }
+    if (c->enumerate != ENUMERATE_NEVER && !(out->margin > 0)) {
+        TRY(cert_enumerate(c, t, out));
+        settle(out);
+    }
     return STET_OK;
 }
 

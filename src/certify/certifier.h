@@ -32,6 +32,15 @@ typedef struct cert_text {
     int label;
 } cert_text;
 
+/* Beside the family's methods, which are numbered from 0. */
+enum { CERT_ENUMERATE = 1000 };
+extern const char cert_enumerate_name[];
+static inline const char *cert_method_name(const cert_family *f, size_t method)
+{
+    return method == CERT_ENUMERATE ? cert_enumerate_name : f->methods[method];
+}
+size_t cert_auto_methods(const cert_family *f); /* those that may prove more than the ones before */
+
 /* Against one class: what was proved, and how. */
 typedef struct cert_claim {
     size_t method;
@@ -74,6 +83,7 @@ struct stet_certifier {
     const cert_shared *shared;
     stet_certify_how how;
     size_t first_method, end_method;
+    enum { ENUMERATE_NEVER, ENUMERATE_CHEAP, ENUMERATE_ALWAYS } enumerate; /* after the methods */
     bool keep;  /* claims and witnesses, for a file */
     void *work; /* the family's */
     stet_view *view;
@@ -109,6 +119,12 @@ stet_status cert_prove(stet_certifier *c, const cert_task *t, cert_proof *out);
 /* The largest budget below the text's that can be proved, after c->proof failed for the text;
  * leaves its proof in c->proof. */
 stet_status cert_largest(stet_certifier *c, size_t *out);
+
+/* ---- cert_enumerate.c --------------------------------------------------------------------- */
+
+/* Claims for all classes that have none, by trying every combination of the task; nothing changes
+ * where there are too many, or one of them is not proved. */
+stet_status cert_enumerate(stet_certifier *c, const cert_task *t, cert_proof *out);
 
 /* ---- cert_points.c ------------------------------------------------------------------------ */
 

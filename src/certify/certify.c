@@ -48,8 +48,7 @@ void cert_shared_deinit(cert_shared *s)
     *s = (cert_shared){0};
 }
 
-/* Those that may prove more than the ones before them. */
-static size_t auto_methods(const cert_family *f)
+size_t cert_auto_methods(const cert_family *f)
 {
     size_t n = f->n_auto;
     while (!f->n_auto && f->methods[n])
@@ -68,7 +67,12 @@ static stet_status choose_methods(stet_certifier *c)
                                "'%s'; it has auto",
                                method, c->shared->m->rule->desc->name);
     if (!method || strcmp(method, "auto") == 0) {
-        c->end_method = auto_methods(c->shared->family);
+        c->end_method = cert_auto_methods(c->shared->family);
+        c->enumerate = ENUMERATE_CHEAP;
+        return STET_OK;
+    }
+    if (strcmp(method, cert_enumerate_name) == 0) {
+        c->enumerate = ENUMERATE_ALWAYS;
         return STET_OK;
     }
     while (names[c->end_method])
@@ -82,6 +86,7 @@ static stet_status choose_methods(stet_certifier *c)
     buf list = {0};
     for (size_t m = 0; m < c->end_method; m++)
         buf_printf(&list, ", %s", names[m]);
+    buf_printf(&list, ", %s", cert_enumerate_name);
     const stet_status st =
         error_set(STET_EUSAGE, "no method '%s' for models of kind '%s'; it has auto%s", method,
                   stet_model_kind(c->shared->m), list.data ? list.data : "");
@@ -232,7 +237,7 @@ static void take_bound(const stet_certifier *c, const cert_claim *weakest, stet_
         return;
     out->margin = weakest->bound;
     out->slack = weakest->slack;
-    out->method = c->shared->family->methods[weakest->method];
+    out->method = cert_method_name(c->shared->family, weakest->method);
 }
 
 static stet_status judge(stet_certifier *c, uint32_t *choice, stet_certificate *out)
@@ -325,7 +330,7 @@ static stet_status find_sum(stet_certifier *c)
         return STET_OK;
     TRY(f->open(c->work, &t));
     const size_t enough = p->claim[p->worst].method;
-    for (size_t m = 0; m < auto_methods(f) && !(p->sum.additive && m > enough); m++) {
+    for (size_t m = 0; m < cert_auto_methods(f) && !(p->sum.additive && m > enough); m++) {
         p->next.additive = false;
         TRY(f->bound(c->work, m, p->worst, c->how.refine, &p->next));
         if (p->next.additive && (!p->sum.additive || p->next.margin > p->sum.margin)) {

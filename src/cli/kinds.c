@@ -40,6 +40,7 @@ static void fill_methods(void)
                 method[k]);
         between = method ? "; " : between;
     }
+    ADD(cli_method_help, "; any model: enumerate (try every combination)");
 }
 
 /* "; -1: the model's (cnn 1e-4, bilstm 1e-3)": the field at `offset` of every kind that has it. */

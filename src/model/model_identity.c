@@ -5,16 +5,27 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/sha256.h"
-#include "model/model_impl.h"
+#include "model/rule.h"
+
+static stet_status settings_of(const stet_opt *opts, const void *cfg, json_t **out)
+{
+    char *text;
+    TRY(stet_opt_json(opts, cfg, &text));
+    const stet_status st = json_read_text("settings", text, strlen(text), out);
+    stet_free(text);
+    return st;
+}
 
 static stet_status config_text(const model *m, char **out)
 {
-    char *text;
-    json_t *settings;
-    TRY(stet_opt_json(m->desc->opts, m->cfg, &text));
-    const stet_status st = json_read_text("settings", text, strlen(text), &settings);
-    stet_free(text);
-    TRY(st);
+    json_t *settings, *rule_settings = NULL;
+    TRY(settings_of(m->desc->opts, m->cfg, &settings));
+    const stet_status st =
+        m->rule ? settings_of(m->rule->desc->opts, m->rule->cfg, &rule_settings) : STET_OK;
+    if (st != STET_OK) {
+        json_decref(settings);
+        return st;
+    }
     json_t *classes = json_array();
     bool whole = true;
     for (size_t c = 0; c < m->n_classes; c++)
@@ -25,6 +36,11 @@ static stet_status config_text(const model *m, char **out)
         "tokenizer", stet_tokenizer_name(m->reader.tokenizer), "words", (json_int_t)m->n_words);
     if (m->scores >= 0) /* only then: others have the digest that they always had */
         whole = json_object_set_new(o, "word_scores", json_true()) == 0 && whole;
+    if (m->rule)
+        whole = json_object_set_new(o, "rule",
+                                    json_pack("{s:s, s:o}", "name", m->rule->desc->name, "settings",
+                                              rule_settings)) == 0 &&
+                whole;
     const size_t failures = mem_failures(); /* jansson may dump a part where memory runs out */
     *out = whole ? json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(o);

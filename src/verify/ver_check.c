@@ -9,7 +9,7 @@ static double tolerance(double claimed)
     return 1e-6 * (1 + fabs(claimed));
 }
 
-static stet_status open_task(ver_work *w, const ver_task *t)
+stet_status ver_open_task(ver_work *w, const ver_task *t)
 {
     arena_restore(&w->mem, (arena_mark){0});
     w->t = t;
@@ -34,7 +34,7 @@ static stet_status open_words(ver_work *w, const ver_line *l, const uint32_t *id
     for (size_t p = 0; p <= l->task.n; p++)
         start[p] = (uint32_t)p;
     *t = (ver_task){l->task.n, start, id, VER_ANY, l->task.unpaid};
-    return open_task(w, t);
+    return ver_open_task(w, t);
 }
 
 static stet_status own_words(const ver_line *l, arena *a, uint32_t **out)
@@ -128,7 +128,7 @@ static stet_status check_edits(ver_work *w, const ver_line *l, size_t needed, ar
 
 /* ---- claims ------------------------------------------------------------------------------- */
 
-static stet_status check_claim(ver_work *w, int label, const json_t *claim, bool *seen,
+static stet_status check_claim(ver_work *w, int label, const json_t *claim, bool *seen, arena *a,
                                stet_verify_result *r)
 {
     static const char *const keys[] = {"other", "bound", "method", "witness", NULL};
@@ -140,9 +140,10 @@ static stet_status check_claim(ver_work *w, int label, const json_t *claim, bool
     TRY(json_get_real(claim, "claim", "bound", &bound));
     TRY(json_get_str(claim, "claim", "method", &method));
     const char *const *known = w->m->kind->methods;
+    const bool enumerate = strcmp(method, "enumerate") == 0;
     while (*known && strcmp(*known, method) != 0)
         known++;
-    if (!*known)
+    if (!*known && !enumerate)
         return error_set(STET_EFORMAT, "claim: unknown method \"%.40s\"", method);
     if (other == label || seen[other])
         return error_set(STET_EFORMAT, "claim: class %d a second time, or the label itself",
@@ -150,7 +151,11 @@ static stet_status check_claim(ver_work *w, int label, const json_t *claim, bool
     if (!(bound > 0))
         return error_set(STET_EFORMAT, "claim: expected a bound above 0");
     seen[other] = true;
-    TRY(w->m->kind->bound(w, label, (int)other, method, json_object_get(claim, "witness"), &own));
+    const json_t *witness = json_object_get(claim, "witness");
+    if (enumerate && witness)
+        return error_set(STET_EFORMAT, "claim: a witness of what needs none");
+    TRY(enumerate ? ver_enumerate(w, w->t, label, (int)other, bound, a, &own)
+                  : w->m->kind->bound(w, label, (int)other, method, witness, &own));
     if (!(own > 0) || !(own >= bound - tolerance(bound)))
         return error_set(STET_EFORMAT, "class %d: claimed %.9g by %s, derived %.9g", (int)other,
                          bound, method, own);
@@ -169,9 +174,9 @@ static stet_status check_claims(ver_work *w, const ver_task *t, int label, const
     bool *seen = arena_znew(a, bool, n);
     if (!seen)
         return STET_ENOMEM;
-    TRY(open_task(w, t));
+    TRY(ver_open_task(w, t));
     for (size_t i = 0; i < n - 1; i++)
-        TRY(check_claim(w, label, json_array_get(claims, i), seen, r));
+        TRY(check_claim(w, label, json_array_get(claims, i), seen, a, r));
     return STET_OK;
 }
 

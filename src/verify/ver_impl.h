@@ -75,9 +75,14 @@ typedef struct ver_s4 { /* one layer; complex numbers as pairs */
     const float *log_a, *w, *p, *b, *c, *log_dt, *d, *mix_w, *mix_b, *norm_w, *norm_b;
 } ver_s4;
 
+/* Does the model's tokeniser read this string as one word, and as itself? */
+typedef bool ver_reader(const char *word);
+stet_status ver_reader_find(const char *tokenizer, ver_reader **out);
+
 typedef struct ver_model {
     arena mem;
     strmap vocab;
+    ver_reader *reads;
     const struct ver_kind *kind;
     size_t dim, classes, max_len, n_words;
     const float *table; /* (n_words, dim) */

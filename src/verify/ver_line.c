@@ -53,6 +53,8 @@ static stet_status read_words(const ver_model *m, const json_t *o, arena *a, ver
         word[i] = json_string_value(json_array_get(words, i));
         if (!word[i])
             return error_set(STET_EFORMAT, "\"words\": word %zu is not a string", i);
+        if (!m->reads(word[i]))
+            return error_set(STET_EFORMAT, "\"words\": '%.40s' does not read as one word", word[i]);
     }
     l->text.word = word;
     l->text.n = n;
@@ -103,6 +105,10 @@ static stet_status read_sets(const ver_model *m, const json_t *o, arena *a, ver_
             substitute[k] = json_string_value(json_array_get(set, i));
             if (!substitute[k])
                 return error_set(STET_EFORMAT, "\"sets\": position %zu: expected words", p);
+            if (!m->reads(substitute[k]))
+                return error_set(STET_EFORMAT,
+                                 "\"sets\": position %zu: '%.40s' does not read as one word", p,
+                                 substitute[k]);
             id[p + k + 1] = id_of(m, substitute[k]);
         }
         if (set && start[p] == k)

@@ -24,6 +24,14 @@ stet_status ver_line_read(const ver_model *m, const json_t *o, arena *a, ver_lin
 stet_status ver_line_check(ver_work *w, const ver_line *l, size_t needed, arena *a,
                            stet_verify_result *r);
 
+/* Take up a task. */
+stet_status ver_open_task(ver_work *w, const ver_task *t);
+
+/* The lowest bound of all texts of the task, each by itself; methods are tried up to `enough`. The
+ * task is open afterwards. STET_EFORMAT where there are too many. */
+stet_status ver_enumerate(ver_work *w, const ver_task *t, int label, int other, double enough,
+                          arena *a, double *out);
+
 /* "budget": null or a number of words. */
 stet_status ver_budget_read(const json_t *o, size_t *out);
 

@@ -303,7 +303,10 @@ static stet_status read_config(const json_t *o, const char *path, ver_model *m, 
         return error_set(STET_ENOTSUP,
                          "%s: the model answers by a prediction rule, which cannot be checked",
                          path);
+    const char *tokenizer;
     TRY(json_get_str(o, path, "model", kind));
+    TRY(json_get_str(o, path, "tokenizer", &tokenizer));
+    TRY(ver_reader_find(tokenizer, &m->reads));
     TRY(json_get_int(o, path, "dim", 1, MOST, &dim));
     TRY(json_get_int(o, path, "max_len", 1, 1 << 24, &max_len));
     TRY(json_get_int(o, path, "words", 2, UINT32_MAX, &words));

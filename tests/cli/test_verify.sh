@@ -73,7 +73,7 @@ import json, os, struct, sys
 path = sys.argv[1]
 config = os.path.join(os.path.dirname(path), "config.json")
 settings = json.load(open(config))
-settings.pop("files", None)  # digests, if it has them
+settings.pop("sha256", None)  # digests, if it has them
 json.dump(settings, open(config, "w"))
 data = bytearray(open(path, "rb").read())
 n = struct.unpack("<Q", data[:8])[0]
@@ -83,8 +83,8 @@ for name, t in json.loads(data[8:8 + n]).items():
         data[8 + n + a:8 + n + b] = struct.pack("<f", 3e38) * ((b - a) // 4)
 open(path, "wb").write(data)
 END
-    expect 3 "overflow" "$STET" predict huge "a good film"
-    expect 3 "overflow" "$STET" predict huge --json "a good film"
+    expect 3 "not finite" "$STET" predict huge "a good film"
+    expect 3 "not finite" "$STET" predict huge --json "a good film"
 fi
 expect 2 "--model" "$STET" verify cert.jsonl
 expect 1 "none" "$STET" verify none --model s4

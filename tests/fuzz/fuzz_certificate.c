@@ -13,6 +13,7 @@ static stet_status small_model(ver_model *m)
 {
     static const char *const words[] = {"<pad>", "<unk>", "good", "fine", "bad"};
     *m = (ver_model){.kind = &ver_cnn, .dim = 2, .classes = 2, .max_len = 64, .n_words = 5};
+    TRY(ver_reader_find("word", &m->reads));
     m->table = &table[0][0];
     m->kernels = 1;
     m->filters = m->features = 2;

@@ -157,6 +157,11 @@ TEST(what_is_changed_is_named)
     expect_failure(&f, 1, "\"sets\":{", "\"sets\":{\"4\":[\"w1\"],", "does not have");
     expect_failure(&f, 1, "\"sets\":{\"0\":[\"w", "\"sets\":{\"0\":[1,\"w", "position 0");
     expect_failure(&f, 1, "\"words\":[", "\"words\":[7,", "not a string");
+    expect_failure(&f, 1, "\"words\":[", "\"words\":[\"<pad>\",", "'<pad>' does not read as one");
+    expect_failure(&f, 1, "\"sets\":{\"0\":[\"w", "\"sets\":{\"0\":[\"Boring\",\"w",
+                   "'Boring' does not read as one");
+    expect_failure(&f, 1, "\"sets\":{\"0\":[\"w", "\"sets\":{\"0\":[\"two words\",\"w",
+                   "'two words' does not read as one");
     expect_failure(&f, 2, "[0,1.0,0]", "[99,1.0,0]", "no such feature");
     expect_failure(&f, 2, "[0,1.0,0]", "[0,1.0,9]", "no such window");
     expect_failure(&f, 2, "[0,1.0,0]", "[0,-1.0,0]", "a weight from 0 to 1");
