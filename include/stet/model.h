@@ -62,8 +62,7 @@ STET_API const char *stet_model_class_name(const stet_model *m, size_t c);
 STET_API const stet_vocab *stet_model_vocab(const stet_model *m);
 STET_API stet_tokenizer stet_model_tokenizer(const stet_model *m);
 STET_API size_t stet_model_max_len(const stet_model *m);
-/* Trained numbers, vectors not counted; a hash of weights, vectors and vocabulary. */
-STET_API size_t stet_model_parameters(const stet_model *m);
+/* A hash of weights, vectors, vocabulary and rule. */
 STET_API uint64_t stet_model_fingerprint(const stet_model *m);
 
 /* All that the answers depend on, each part as a SHA-256 in hexadecimal (docs/formats.md says of

@@ -1,6 +1,6 @@
 /* attack/attack_impl.h - what an attack is and what it sees: a victim that answers, words that may
  * stand at each position, chance, and a budget. Adding one: a file that defines an attack_desc, a
- * line in attacks.c, a test, a section in docs/attacks.md. */
+ * line in attacks.h, a test, a section in docs/attacks.md. */
 #ifndef ATTACK_ATTACK_IMPL_H
 #define ATTACK_ATTACK_IMPL_H
 

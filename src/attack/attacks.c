@@ -8,9 +8,9 @@
 #include "base/mem.h"
 #include "base/option_impl.h"
 
-const attack_desc *const attack_descs[] = {
-    &attack_pwws,   &attack_ga,         &attack_pso, &attack_textfooler,
-    &attack_greedy, &attack_exhaustive, NULL};
+#define ATTACK_ROW(name) &attack_##name,
+const attack_desc *const attack_descs[] = {ATTACKS(ATTACK_ROW) NULL};
+#undef ATTACK_ROW
 static const char *const profile_names[] = {"openattack", "textattack", "gbm-paper", "original",
                                             NULL};
 

@@ -26,7 +26,7 @@ static const stet_opt own_opts[] = {
     CLI_SOURCE_OPTS(attack_cfg),
     STET_OPT_TOPIC("Attack"),
     STET_OPT_STR("attack", attack_cfg, attack, "pwws,ga,pso,textfooler,greedy", "NAME,...",
-                 "attacks: pwws, ga, pso, textfooler, greedy, exhaustive"),
+                 "the attacks to run"),
     STET_OPT_STR("profile", attack_cfg, profile, "openattack", "NAME",
                  "whose settings: openattack, textattack, gbm-paper, original"),
     STET_OPT_STR("stop", attack_cfg, stop, NULL, "FILE",
@@ -60,6 +60,7 @@ static const stet_opt common_opts[] = {CLI_COMMON_OPTS(attack_cfg), STET_OPT_END
 enum { N_COMMON = sizeof common_opts / sizeof *common_opts };
 
 static stet_opt table[N_OWN + MAX_SETTINGS + N_COMMON];
+static char attack_help[768];
 static struct {
     const char *name;
     size_t owner; /* which attack has it; SIZE_MAX: all */
@@ -85,6 +86,14 @@ static size_t add_settings(const stet_opt *opts, size_t owner, size_t at)
 __attribute__((constructor)) static void build_table(void)
 {
     memcpy(table, own_opts, sizeof own_opts);
+    for (size_t i = 0; i < N_OWN; i++)
+        if (table[i].name && strcmp(table[i].name, "attack") == 0) {
+            size_t n = (size_t)snprintf(attack_help, sizeof attack_help, "%s", table[i].help);
+            for (size_t k = 0; k < stet_attacks() && n < sizeof attack_help; k++)
+                n += (size_t)snprintf(attack_help + n, sizeof attack_help - n, "; %s: %s",
+                                      stet_attack_name(k), stet_attack_summary(k));
+            table[i].help = attack_help;
+        }
     size_t at = add_settings(stet_attack_common_options(), SIZE_MAX, N_OWN);
     for (size_t k = 0; k < stet_attacks(); k++)
         at = add_settings(stet_attack_options(k), k, at);

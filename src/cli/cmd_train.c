@@ -97,7 +97,7 @@ enum { N_BENCH = sizeof bench_opts / sizeof *bench_opts };
 static stet_opt table[N_OWN + 1 + MAX_SETTINGS + N_COMMON];
 static stet_opt bench_table[N_BENCH + sizeof table / sizeof *table];
 static char help_text[MAX_SETTINGS][160];
-static char defense_help[256];
+static char defense_help[512];
 static struct {
     const char *name;
     bool of_model;
@@ -144,10 +144,10 @@ __attribute__((constructor)) static void build_table(void)
                 at = add_settings(stet_model_kind_options(k), true, k, at);
     }
     snprintf(defense_help, sizeof defense_help,
-             "what the training adds against substitutions, in this order: ");
+             "what the training adds against substitutions, in the order given");
     for (size_t d = 0; d < stet_defenses(); d++)
         snprintf(defense_help + strlen(defense_help), sizeof defense_help - strlen(defense_help),
-                 d ? ", %s" : "%s", stet_defense_name(d));
+                 "; %s: %s", stet_defense_name(d), stet_defense_summary(d));
     table[at++] =
         (stet_opt)STET_OPT_STR("defense", train_cfg, defense, "standard", "NAME,...", defense_help);
     for (size_t d = 0; d < stet_defenses(); d++)

@@ -117,5 +117,7 @@ json_t *numbers_of_certify(const stet_certify_how *how, const stet_certify_resul
     if (p)
         json_object_update_new(o, json_pack("{s:O, s:O}", "proved_texts", p->texts[STET_CERTIFIED],
                                             "broken_texts", p->texts[STET_BROKEN]));
+    if (r->verdicts[STET_LIKELY]) /* of a model that votes */
+        json_object_set_new(o, "likely", json_real(r->likely));
     return o;
 }

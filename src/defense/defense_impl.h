@@ -1,5 +1,5 @@
 /* defense/defense_impl.h - what a defence is. Adding one: a file that defines a defense_desc, a line
- * in defenses.c, a test, a page section. The shortest is standard.c; tests/defense/test_hooks.c has
+ * in defenses.h, a test, a page section. The shortest is standard.c; tests/defense/test_hooks.c has
  * a small one for every hook.
  *
  *     --defense certified,gbm      a list: each defence builds on those before it
@@ -89,8 +89,8 @@ typedef struct step_view {
     arena *mem;       /* of the step: everything in it goes when the step ends */
     batcher *batches; /* for batches beside the step's */
     real *grad;       /* (n_values) the step's gradient, in the store: for probe_run */
+    pass *p;          /* its tape; from `forward` on, parameter nodes, rows, index, dropout */
     /* from `forward` on */
-    pass *p; /* tape, parameter nodes, rows, index, dropout */
     const batch *x;
     size_t n_own; /* texts of the data; x->order[b] >= n_own is one that `batch` added */
     /* from `loss` on */

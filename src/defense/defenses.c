@@ -1,4 +1,4 @@
-/* defense/defenses.c - the defences; the order is that of `stet train --help`. */
+/* defense/defenses.c - the table made of defenses.h, and those registered beside it. */
 #include <string.h>
 
 #include "base/option_impl.h"
@@ -6,8 +6,9 @@
 #include "defense/defenses.h"
 #include "stet/train.h"
 
-const defense_desc *const defense_descs[] = {&defense_standard, &defense_gbm, &defense_certified,
-                                             &defense_smooth, NULL};
+#define DEFENSE_ROW(name) &defense_##name,
+const defense_desc *const defense_descs[] = {DEFENSES(DEFENSE_ROW) NULL};
+#undef DEFENSE_ROW
 
 enum { MAX_MORE = 16 };
 static const defense_desc *more[MAX_MORE + 1]; /* NULL at the end */

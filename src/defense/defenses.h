@@ -1,9 +1,18 @@
-/* defense/defenses.h - the descriptors; see defenses.c. */
+/* defense/defenses.h - the defences, in the order of `stet train --help`. One more is one line here
+ * and the file that defines it. */
 #ifndef DEFENSE_DEFENSES_H
 #define DEFENSE_DEFENSES_H
 
 #include "defense/defense_impl.h"
 
-extern const defense_desc defense_standard, defense_gbm, defense_certified, defense_smooth;
+#define DEFENSES(X)                                                                                \
+    X(standard)                                                                                    \
+    X(gbm)                                                                                         \
+    X(certified)                                                                                   \
+    X(smooth)
+
+#define DEFENSE_DECLARE(name) extern const defense_desc defense_##name;
+DEFENSES(DEFENSE_DECLARE)
+#undef DEFENSE_DECLARE
 
 #endif

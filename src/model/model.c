@@ -388,8 +388,3 @@ size_t stet_model_max_len(const stet_model *m)
 {
     return m->max_len;
 }
-
-size_t stet_model_parameters(const stet_model *m)
-{
-    return m->n_values;
-}

@@ -4,6 +4,7 @@
 #define REPORT_CANVAS_H
 
 #include "base/markup.h"
+#include "stet/plot.h"
 
 /* Roles, so that a theme can change; PAINT_SERIES + i is the i-th series' colour. */
 enum { PAINT_PAPER, PAINT_INK, PAINT_FAINT, PAINT_SERIES };
@@ -53,6 +54,10 @@ void canvas_image(canvas *c, double x, double y, double w, double h, const cells
 /* Whole at last: into a file, or appended to a page. */
 stet_status canvas_save(canvas *c, const char *path);
 void canvas_take(canvas *c, markup *out);
+
+/* A plot as a part of a page: without title and legend, in the page's colours. Appends an <svg>
+ * element; the title becomes its label for those who do not see it. */
+stet_status plot_part(const stet_plot *p, markup *out);
 
 /* Appends an image as the bytes of a PNG file; failures are the buffer's. */
 void png_encode(const rgb *pixel, size_t rows, size_t cols, buf *out);

@@ -7,7 +7,6 @@
 
 #include "base/markup.h"
 #include "report/canvas.h"
-#include "report/plot_part.h"
 #include "report/report_impl.h"
 #include "stet/results.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "report/plot_part.h"
+#include "report/canvas.h"
 #include "report/ticks.h"
 
 typedef enum item_kind { ITEM_LINE, ITEM_HISTOGRAM, ITEM_HEAT, ITEM_MARK, ITEM_GUIDE } item_kind;

@@ -98,21 +98,21 @@ static inline stet_status run_loss(run *x, batcher *batches, defense_list *l, ar
     size_t n = TEXTS;
     batch b;
     tape t;
-    pass p;
+    pass p = {.t = &t};
     step_view v = view_of(x, batches, mem);
+    v.p = &p;
+    tape_init(&t, mem, NULL, true);
     memset(x->grad, 0, x->m->n_values * sizeof *x->grad);
     stet_status st = defense_list_batch(l, &v, &c, &pick, &n);
     if (st != STET_OK)
         return st;
     if (batch_make(batches, x->m, c, pick, n, mem, &b) != STET_OK)
         return STET_ENOMEM;
-    tape_init(&t, mem, NULL, true);
     if (pass_init(&p, x->m, &t, NULL, x->grad, &b) != STET_OK)
         return STET_ENOMEM;
     rng drops = rng_stream(5, STREAM_DROPOUT, x->step);
     p.dropout = x->dropout;
     p.stream = &drops;
-    v.p = &p;
     v.x = &b;
     node *y = defense_list_loss(l, &v);
     *loss = NAN;

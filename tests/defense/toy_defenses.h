@@ -5,6 +5,8 @@
 #define TESTS_TOY_DEFENSES_H
 
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 
 #include "base/mem.h"
 #include "defense/defenses.h"
@@ -81,6 +83,53 @@ static const defense_desc toy_drop = {.name = "drop",
                                       .end = mem_free,
                                       .batch = drop_batch};
 
+/* ---- strike: the batch, with a pass before the step's ------------------------------------- */
+
+/* Of each text a copy whose word with the largest gradient is unknown: what adversarial training
+ * with discrete words needs. */
+static stet_status strike_batch(void *state, const step_view *v, step_texts *t)
+{
+    (void)state;
+    const size_t n_own = t->n_own, D = v->m->dim;
+    batch shared, own;
+    stet_status st = texts_batch(v, t, &shared);
+    if (st == STET_OK)
+        st = batch_spread(&shared, v->mem, &own);
+    probe p = {.x = &own};
+    if (st == STET_OK)
+        st = probe_run(v, &p);
+    real *g = st == STET_OK ? arena_new(v->mem, real, own.seq.n_rows * D) : NULL;
+    if (st == STET_OK)
+        st = g ? tape_download(v->p->t, p.drows, g) : STET_ENOMEM;
+    for (size_t b = 0; st == STET_OK && b < n_own; b++) {
+        const size_t first = own.seq.start[b], n = own.seq.start[b + 1] - first;
+        uint32_t *ids = arena_new(t->mem, uint32_t, n);
+        size_t worst = 0;
+        double most = -1;
+        for (size_t i = 0; i < n; i++) {
+            double size = 0;
+            for (size_t k = 0; k < D; k++)
+                size += fabs((double)g[(first + i) * D + k]);
+            if (size > most)
+                most = size, worst = i;
+        }
+        if (!ids)
+            return STET_ENOMEM;
+        memcpy(ids, t->v[own.order[b]].ids, n * sizeof *ids);
+        ids[worst] = STET_UNK;
+        st = texts_add(t, ids, n, t->v[own.order[b]].label);
+    }
+    return st;
+}
+
+static const stet_opt no_opts[] = {STET_OPT_END};
+static const defense_desc toy_strike = {.name = "strike",
+                                        .summary = "copies without the word that matters most",
+                                        .opts = no_opts,
+                                        .batch = strike_batch};
+
+/* ---- blank: the words of the texts -------------------------------------------------------- */
+
 /* Every word of the data's texts becomes one word: what a later defence adds is not changed. */
 static stet_status blank_batch(void *state, const step_view *v, step_texts *t)
 {
@@ -96,7 +145,6 @@ static stet_status blank_batch(void *state, const step_view *v, step_texts *t)
     return STET_OK;
 }
 
-static const stet_opt no_opts[] = {STET_OPT_END};
 static const defense_desc toy_blank = {
     .name = "blank", .summary = "texts of unknown words", .opts = no_opts, .batch = blank_batch};
 
@@ -497,8 +545,9 @@ static const defense_desc toy_reverse = {
 
 __attribute__((constructor)) static void register_toys(void)
 {
-    static const defense_desc *const toys[] = {&toy_mirror, &toy_drop, &toy_blank, &toy_push,
-                                               &toy_scale,  &toy_clip, &toy_vote,  &toy_reverse};
+    static const defense_desc *const toys[] = {&toy_mirror, &toy_drop,    &toy_blank,
+                                               &toy_push,   &toy_scale,   &toy_clip,
+                                               &toy_vote,   &toy_reverse, &toy_strike};
     for (size_t i = 0; i < sizeof toys / sizeof *toys; i++)
         defense_register(toys[i]);
 }

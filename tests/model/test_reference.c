@@ -131,7 +131,7 @@ static void follow(const char *name, const char *const *settings, bool decoupled
     check_logits(&r, "logits", 1e-5);
     optim_options how = OPTIM_DEFAULTS;
     how.kind = decoupled ? OPTIM_ADAMW : OPTIM_ADAM;
-    train(&r, &how, (const double[]){1e-2, 2e-2}, (const double[]){1e-2, 0});
+    train(&r, &how, (const double[PARAM_KINDS]){1e-2, 2e-2}, (const double[PARAM_KINDS]){1e-2});
     check_logits(&r, "logits_after", 1e-4);
     unload(&r);
 }
