@@ -311,10 +311,10 @@ static stet_status print_flipped(predictor *p, const char *text, size_t len,
     stet_status st = at && with ? STET_OK : cli_fail(STET_ENOMEM, "out of memory");
     for (size_t k = 0; st == STET_OK && k < c->n_edits; k++) {
         at[k] = c->edits[k].pos;
-        with[k] = substitute(p, c->edits[k].pos, c->edits[k].word);
+        with[k] = stet_words_word(p->own, c->edits[k].word);
     }
     if (st == STET_OK)
-        st = stet_text_rebuild(text, len, &p->tokens, at, with, c->n_edits, &changed);
+        st = stet_text_rebuild(text, len, &p->reading.tokens, at, with, c->n_edits, &changed);
     if (st == STET_OK)
         st = stet_model_predict(p->model, changed, strlen(changed), p->prob, &label);
     if (st == STET_OK)
@@ -350,9 +350,12 @@ static stet_status try_line(void *user, const char *text, size_t len)
     stet_certificate c = {0};
     if (len == 0)
         return STET_OK;
-    stet_status st = stet_model_predict(p->model, text, len, p->prob, &label);
+    stet_words_forget(p->own);
+    stet_status st = stet_words_read(p->own, text, len, &p->reading);
     if (st == STET_OK)
-        st = certify(p, text, len, label, &c);
+        st = stet_model_answer(p->model, p->own, p->reading.ids, p->reading.n, p->prob, &label);
+    if (st == STET_OK)
+        st = certify(p, label, &c);
     if (st == STET_OK && p->cfg->common.json) {
         st = print_json(p, text, label, &c);
     } else if (st == STET_OK) {
@@ -365,8 +368,8 @@ static stet_status try_line(void *user, const char *text, size_t len)
         for (size_t k = 0; k < c.n_harm && k < MOST_HARMFUL; k++)
             printf("%s %s -> %s %.2f",
                    k ? "," : cli_fmt("  most harmful, of a margin of %.2f:", c.clean),
-                   stet_token_word(&p->tokens, c.harm[k].pos),
-                   substitute(p, c.harm[k].pos, c.harm[k].word), c.harm[k].drop);
+                   word_at(p, c.harm[k].pos),
+                   stet_words_word(p->own, c.harm[k].word), c.harm[k].drop);
         if (c.n_harm)
             putchar('\n');
         if (st == STET_OK)
