@@ -23,3 +23,14 @@ add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/stet.1
   COMMAND stet man > ${PROJECT_BINARY_DIR}/stet.1 DEPENDS stet VERBATIM COMMENT "stet.1")
 add_custom_target(man ALL DEPENDS ${PROJECT_BINARY_DIR}/stet.1)
 install(FILES ${PROJECT_BINARY_DIR}/stet.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+
+# Completion for the three shells, likewise, where each looks for it.
+foreach(shell bash zsh fish)
+  add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/completion.${shell}
+    COMMAND stet completion ${shell} > ${PROJECT_BINARY_DIR}/completion.${shell} DEPENDS stet VERBATIM)
+  list(APPEND completions ${PROJECT_BINARY_DIR}/completion.${shell})
+endforeach()
+add_custom_target(completions ALL DEPENDS ${completions})
+install(FILES ${PROJECT_BINARY_DIR}/completion.bash RENAME stet DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${PROJECT_BINARY_DIR}/completion.zsh RENAME _stet DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES ${PROJECT_BINARY_DIR}/completion.fish RENAME stet.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
+#include "lexicon/function_words.h"
 #include "lexicon/sets.h"
 
 enum { BLOCK_PER_THREAD = 16, MAX_ERRORS_IN_A_ROW = 8 };
@@ -24,25 +25,6 @@ static stet_status check_args(const stet_attack_args *a)
         return error_set(STET_EUSAGE, "the data has %zu classes, the model %zu",
                          stet_dataset_classes(a->data), stet_model_classes(a->model));
     return STET_OK;
-}
-
-static stet_status read_stop_words(const char *path, strmap *out)
-{
-    if (strcmp(path, "builtin") == 0) {
-        for (const char *const *w = function_words; *w; w++)
-            TRY(strmap_add(out, *w, strlen(*w), NULL));
-        return STET_OK;
-    }
-    stream *f;
-    TRY(stream_open(path, &f));
-    char *line;
-    size_t len;
-    stet_status st = STET_OK;
-    while (st == STET_OK && stream_line(f, &line, &len, &st))
-        if (len > 0)
-            st = strmap_add(out, line, len, NULL);
-    stream_close(f);
-    return st;
 }
 
 /* A record for every text to attack. */
@@ -66,7 +48,7 @@ static stet_status set_up(attack_job *j)
                  : stet_words_new(a->tokenizer, &j->words));
     TRY(stet_sets_bind(a->sets, j->words, &j->bound));
     if (a->stop)
-        TRY(read_stop_words(a->stop, &j->stop));
+        TRY(stop_words_read(a->stop, &j->stop));
     if (j->set.common.similarity == SIMILARITY_MEAN && !a->model && !a->similarity)
         return error_set(STET_EUSAGE,
                          "similarity 'mean' needs the word vectors of a model; a program has none");
@@ -212,15 +194,18 @@ static stet_status finish_block(attack_job *j, size_t n, attack_log *log, size_t
         *errors_in_a_row = j->record[k].outcome == OUTCOME_ERROR ? *errors_in_a_row + 1 : 0;
     }
     TRY(write_block(j, n, log));
-    if (*errors_in_a_row < MAX_ERRORS_IN_A_ROW)
+    /* A program that fails on the very first text would fail on all of them. */
+    const bool first = j->from == 0 && j->record[j->todo[0]].outcome == OUTCOME_ERROR;
+    if (!first && *errors_in_a_row < MAX_ERRORS_IN_A_ROW)
         return STET_OK;
     json_t *o = NULL;
-    const char *line = j->record[j->todo[j->from + n - 1]].line, *error = "";
+    const char *line = j->record[j->todo[first ? 0 : j->from + n - 1]].line, *error = "";
     if (json_read_text("record", line, strlen(line), &o) == STET_OK)
         error = json_string_value(json_object_get(o, "error"));
     const stet_status st =
-        error_set(STET_EIO, "%zu texts in a row without an answer, the last one: %s",
-                  *errors_in_a_row, error ? error : "");
+        first ? error_set(STET_EIO, "no answer to the first text: %s", error ? error : "")
+              : error_set(STET_EIO, "no answer to %zu texts in a row, the last: %s",
+                          *errors_in_a_row, error ? error : "");
     json_decref(o);
     return st;
 }

@@ -45,7 +45,6 @@ typedef struct attack_worker {
     attack_text text;
 } attack_worker;
 
-extern const char *const function_words[]; /* NULL at the end */
 
 stet_status subject_attack(const attack_job *j, attack_worker *w, record *r);
 void subject_worker_free(attack_worker *w);

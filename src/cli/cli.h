@@ -82,6 +82,9 @@ void cli_table_drop(cli_table *t);                                /* empties it 
 /* printf into one of a few rotating buffers: for the arguments of one cli_row. */
 const char *cli_fmt(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* A rate as people write it: "8050 texts/s", "3.2 texts/s", "12 s for each" of texts; rotating too. */
+const char *cli_rate(double per_second, const char *what);
+
 /* Eight heights of blocks for n values between lo and hi, into a rotating buffer like cli_fmt's. */
 const char *cli_spark(const double *v, size_t n, double lo, double hi);
 /* A line of an attack's log (docs/attacks.md) for people: what the answer was and became, the text with its changed

@@ -8,13 +8,14 @@
 #include "cli/measured.h"
 #include "cli/source.h"
 #include "stet/attack.h"
+#include "stet/results.h"
 
 enum { MAX_SETTINGS = 64, MAX_ATTACKS = 16, SETTING_LEN = 128 };
 
 typedef struct attack_cfg {
     cli_common common;
     cli_source source;
-    const char *attack, *profile, *stop, *tagger, *command, *log, *html;
+    const char *attack, *profile, *stop, *tagger, *command, *victim_dir, *log, *html;
     int64_t show;
     int tokenizer;
     bool record;
@@ -39,6 +40,8 @@ static const stet_opt own_opts[] = {
     STET_OPT_TOPIC("Victim, in place of DIR"),
     STET_OPT_STR("victim-cmd", attack_cfg, command, NULL, "COMMAND",
                  "a program that reads texts and writes probabilities as JSON lines"),
+    STET_OPT_STR("victim-dir", attack_cfg, victim_dir, NULL, "DIR",
+                 "folder for its results, so that `stet report` can show it beside other models"),
     STET_OPT_REAL("victim-timeout", attack_cfg, timeout, "30", 0.001, 1e6, "SECONDS",
                   "time for one answer"),
     STET_OPT_CHOICE("tokenizer", attack_cfg, tokenizer, "word", "word|keras",
@@ -51,7 +54,7 @@ static const stet_opt own_opts[] = {
     STET_OPT_REAL("require", attack_cfg, require, "0", 0, 1, "SHARE",
                   "exit with 4 if an accuracy under attack is below"),
     STET_OPT_INT("show", attack_cfg, show, "2", 0, CLI_EXAMPLES, "N",
-                 "turned texts to print after the table"),
+                 "flipped texts to print after the table"),
     CLI_RECORD_OPT(attack_cfg),
     STET_OPT_TOPIC("Settings, on top of the profile"),
 };
@@ -170,10 +173,41 @@ typedef struct inputs {
     stet_tagger *tagger;
 } inputs;
 
+/* One text of --text, with the label that the model gives it. */
+static stet_status load_text(const attack_cfg *cfg, const char *dir, inputs *in)
+{
+    char beside[4096];
+    const char *sets = cfg->source.synonyms, **names = NULL;
+    const stet_str text = {cfg->source.text, strlen(cfg->source.text)};
+    float *prob = NULL;
+    int label = 0;
+    stet_status st = sets ? STET_OK : cli_sets_beside(dir, beside, sizeof beside);
+    if (st == STET_OK)
+        st = stet_sets_load(sets ? sets : beside, &in->texts.sets);
+    if (st == STET_OK)
+        st = stet_model_load(dir, &in->texts.model);
+    const size_t k = st == STET_OK ? stet_model_classes(in->texts.model) : 0;
+    if (st == STET_OK &&
+        !((names = malloc(k * sizeof *names)) && (prob = malloc(k * sizeof *prob)) &&
+          (in->texts.index = calloc(1, sizeof *in->texts.index))))
+        st = cli_fail(STET_ENOMEM, "out of memory");
+    for (size_t c = 0; st == STET_OK && c < k; c++)
+        names[c] = stet_model_class_name(in->texts.model, c);
+    if (st == STET_OK)
+        st = stet_model_predict(in->texts.model, text.data, text.len, prob, &label);
+    if (st == STET_OK)
+        st = stet_dataset_new(&text, &label, 1, names, k, &in->texts.data);
+    in->texts.n_index = st == STET_OK;
+    free(names);
+    free(prob);
+    return st;
+}
+
 static stet_status load(const attack_cfg *cfg, const stet_rest *rest, inputs *in)
 {
-    stet_status st = cli_texts_load(&cfg->source, rest->n ? rest->v[0] : NULL,
-                                    (uint64_t)cfg->common.seed, &in->texts);
+    stet_status st = cfg->source.data ? cli_texts_load(&cfg->source, rest->n ? rest->v[0] : NULL,
+                                                       (uint64_t)cfg->common.seed, &in->texts)
+                                      : load_text(cfg, rest->v[0], in);
     if (st == STET_OK && strcmp(cfg->tagger, "none") != 0)
         st = strcmp(cfg->tagger, "builtin") == 0 ? stet_tagger_builtin(&in->tagger)
                                                  : stet_tagger_load(cfg->tagger, &in->tagger);
@@ -216,12 +250,19 @@ static void keep(const attack_cfg *cfg, const inputs *in, const char *dir, const
 
 static void print_row(cli_table *t, const char *name, const stet_attack_result *r)
 {
+    double lo, hi;
+    stet_interval(r->aua, (double)r->n, &lo, &hi);
+    cli_row(t, name, cli_fmt("%.1f", 100 * r->clean), cli_fmt("%.1f", 100 * r->aua),
+            r->n ? cli_fmt("%.1f-%.1f", 100 * lo, 100 * hi) : "-",
+            cli_fmt("%.1f", 100 * r->success_rate), cli_fmt("%.1f", 100 * r->changed_mean),
+            cli_fmt("%.1f", r->queries_mean), cli_fmt("%.1f", r->evaluations_mean),
+            cli_fmt("%.2f", r->candidates_mean), NULL);
+}
+
+static double texts_per_second(const stet_attack_result *r)
+{
     const size_t done = r->n + r->errors + r->timeouts - r->resumed;
-    cli_row(t, name, cli_fmt("%.1f %%", 100 * r->clean), cli_fmt("%.1f %%", 100 * r->aua),
-            cli_fmt("%.1f %%", 100 * r->success_rate), cli_fmt("%.1f", r->queries_mean),
-            cli_fmt("%.1f", r->evaluations_mean), cli_fmt("%.1f %%", 100 * r->changed_mean),
-            cli_fmt("%.2f", r->candidates_mean),
-            cli_fmt("%.1f", r->seconds > 0 ? (double)done / r->seconds : 0.0), NULL);
+    return r->seconds > 0 ? (double)done / r->seconds : 0;
 }
 
 /* Settings and what is not there, before the numbers that depend on them. */
@@ -255,13 +296,8 @@ static const char *page_name(const attack_cfg *cfg, const plan *p, size_t k, cha
     return out;
 }
 
-/* `shown`: the examples of the attack with the most of them. */
-static stet_status run_one(const attack_cfg *cfg, const inputs *in, const char *dir, const plan *p,
-                           size_t k, stet_attack_result *r, json_t **shown)
+static stet_attack_args arguments(const attack_cfg *cfg, const inputs *in, const plan *p, size_t k)
 {
-    char page[4096];
-    cli_examples e;
-    cli_examples_init(&e);
     stet_attack_args a = STET_ATTACK_DEFAULTS;
     a.model = in->texts.model, a.command = cfg->command, a.timeout = cfg->timeout,
     a.tokenizer = (stet_tokenizer)cfg->tokenizer;
@@ -269,7 +305,20 @@ static stet_status run_one(const attack_cfg *cfg, const inputs *in, const char *
     a.sets = &in->texts.sets, a.stop = cfg->stop, a.tagger = in->tagger;
     a.attack = p->name[k], a.profile = cfg->profile, a.settings = p->settings[k],
     a.seed = (uint64_t)cfg->common.seed, a.time_limit = cfg->time_limit;
-    a.log = cfg->log, a.html = page_name(cfg, p, k, page, sizeof page);
+    a.log = cfg->log;
+    return a;
+}
+
+/* `shown`: the examples of the attack with the most of them. */
+static stet_status run_one(const attack_cfg *cfg, const inputs *in, const char *dir, const plan *p,
+                           size_t k, stet_attack_result *r, json_t **shown, char *reason,
+                           size_t size)
+{
+    char page[4096];
+    cli_examples e;
+    cli_examples_init(&e);
+    stet_attack_args a = arguments(cfg, in, p, k);
+    a.html = page_name(cfg, p, k, page, sizeof page);
     a.each = cli_examples_add, a.each_user = &e;
     json_t *numbers = NULL;
     stet_status st = stet_attack_run(&a, r);
@@ -284,6 +333,8 @@ static stet_status run_one(const attack_cfg *cfg, const inputs *in, const char *
         json_decref(*shown);
         *shown = json_incref(e.examples);
     }
+    if (!*reason)
+        snprintf(reason, size, "%s", e.error);
     json_decref(numbers);
     cli_examples_deinit(&e);
     return st;
@@ -300,26 +351,29 @@ static void print_examples(const attack_cfg *cfg, const json_t *list)
 static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *dir, const plan *p)
 {
     cli_table t = {0};
-    cli_row(&t, "attack", "clean", "AUA", "success", "queries", "computed", "changed", "candidates",
-            "texts/s", NULL);
+    cli_row(&t, "attack", "clean", "AUA", "95 % int.", "success", "changed", "queries", "computed",
+            "subst.", NULL);
     stet_status st = print_settings(cfg, p);
     size_t errors = 0;
+    char reason[256] = "";
     bool swaps = false;
     json_t *shown = NULL;
     for (size_t k = 0; st == STET_OK && k < p->n; k++) {
         stet_attack_result r;
-        st = run_one(cfg, in, dir, p, k, &r, &shown);
+        st = run_one(cfg, in, dir, p, k, &r, &shown, reason, sizeof reason);
         if (st != STET_OK)
             break;
         errors += r.errors;
         swaps |= r.n == 0 || r.candidates_mean > 0;
         if (strcmp(p->name[k], "exhaustive") == 0 && r.decided < r.correct)
             cli_note("exhaustive: %zu texts have too many combinations (--exhaustive-cap): not "
-                     "tried, and counted as not turned",
+                     "tried, and counted as not flipped",
                      r.correct - r.decided);
         if (r.timeouts)
             cli_note("%s: %zu texts took longer than %g s and are not counted", p->name[k],
                      r.timeouts, cfg->time_limit);
+        cli_note("%s: %zu texts in %.1f s, %s", p->name[k], r.n, r.seconds,
+                 cli_rate(texts_per_second(&r), "texts"));
         if (!cfg->common.json)
             print_row(&t, p->name[k], &r);
         if (r.aua < cfg->require)
@@ -327,6 +381,7 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
                                r.aua, cfg->require);
     }
     if (!cfg->common.json && t.rows > 1) {
+        puts("in % of the texts:");
         cli_table_print(&t);
         print_examples(cfg, shown);
     }
@@ -335,18 +390,60 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
     if (st == STET_OK && !swaps)
         cli_note_no_swaps(&cfg->source);
     if (st == STET_OK && errors)
-        st = cli_fail(STET_EIO, "%zu texts got no answer from the victim and are not counted%s",
-                      errors, cfg->log ? "; the log says why" : "");
+        st = cli_fail(STET_EIO,
+                      "%zu texts got no answer from the victim and are not counted; the first: %s",
+                      errors, reason);
     return st;
+}
+
+/* ---- one text ----------------------------------------------------------------------------- */
+
+typedef struct told {
+    const attack_cfg *cfg;
+    const char *attack;
+} told;
+
+static void tell(void *user, const char *line)
+{
+    const told *t = user;
+    json_t *o = json_loads(line, 0, NULL);
+    const char *outcome = json_string_value(json_object_get(o, "outcome")),
+               *label = json_string_value(json_object_get(o, "label"));
+    const long long queries = (long long)json_integer_value(json_object_get(o, "queries"));
+    if (t->cfg->common.json) {
+        puts(line);
+    } else if (outcome && strcmp(outcome, "success") == 0) {
+        printf("%s%s%s, %lld queries\n", cli_style("bold"), t->attack, cli_style("reset"), queries);
+        cli_diff_print(o);
+    } else {
+        printf("%s%s%s, %lld queries\n  %s: not flipped\n", cli_style("bold"), t->attack,
+               cli_style("reset"), queries, label ? label : "");
+    }
+    json_decref(o);
+}
+
+static stet_status run_text(const attack_cfg *cfg, const inputs *in, const plan *p)
+{
+    stet_status st = STET_OK;
+    for (size_t k = 0; st == STET_OK && k < p->n; k++) {
+        told t = {cfg, p->name[k]};
+        stet_attack_result r;
+        stet_attack_args a = arguments(cfg, in, p, k);
+        a.each = tell, a.each_user = &t;
+        st = stet_attack_run(&a, &r);
+    }
+    return st == STET_OK ? cli_printed() : st;
 }
 
 static stet_status run(void *config, const stet_rest *rest)
 {
     const attack_cfg *cfg = config;
-    if (!cfg->source.data || !cfg->source.synonyms)
-        return cli_usage("expected --data FILE and --synonyms SET");
     if ((rest->n == 1) == (cfg->command != NULL))
         return cli_usage("expected either a model folder DIR or --victim-cmd");
+    if (cfg->victim_dir && !cfg->command)
+        return cli_usage("--victim-dir needs --victim-cmd");
+    if (!cfg->source.data && !(cfg->source.text && rest->n == 1))
+        return cli_usage("expected --data FILE, or a run folder and --text \"a sentence\"");
     static plan p;
     inputs in = {0};
     stet_status st = make_plan(cfg, &p);
@@ -355,7 +452,8 @@ static stet_status run(void *config, const stet_rest *rest)
     if (st == STET_OK)
         st = load(cfg, rest, &in);
     if (st == STET_OK)
-        st = run_all(cfg, &in, rest->n ? rest->v[0] : NULL, &p);
+        st = cfg->source.data ? run_all(cfg, &in, rest->n ? rest->v[0] : cfg->victim_dir, &p)
+                              : run_text(cfg, &in, &p);
     unload(&in);
     return st;
 }
@@ -363,19 +461,23 @@ static stet_status run(void *config, const stet_rest *rest)
 const cli_command cmd_attack = {
     .name = "attack",
     .args = "[DIR]",
-    .summary = "accuracy when words are swapped for synonyms by an attacker",
+    .summary = "attack a model with word substitutions and measure what is left",
     .details =
-        "AUA, accuracy under attack, is (right - turned) / all. \"queries\" counts as the "
-        "frameworks of the profile do,\n"
-        "\"computed\" what was really evaluated; \"candidates\" is the mean number of substitutes "
-        "of an attackable word.\n"
+        "AUA, accuracy under attack, is the share of texts that are classified correctly and not "
+        "flipped;\n\"success\" is the share of correct texts that are flipped, \"changed\" the "
+        "share of words changed in\nthem. \"queries\" counts as the frameworks of the profile do, "
+        "\"computed\" what was really evaluated;\n\"subst.\" is the mean number of substitutes of "
+        "a word that has any.\n"
+        "Without --data, --text is a sentence: it is classified, and attacked to change that "
+        "answer.\n"
         "docs/attacks.md describes attacks, profiles, the log and the protocol of --victim-cmd.",
     .examples = "  stet attack runs/cnn --data test.tsv.xz --synonyms jia.subst --attack "
                 "pwws,greedy --limit 1000\n"
+                "  stet attack runs/cnn --synonyms jia.subst --text \"a fine film\"\n"
                 "  stet attack runs/cnn --data test.tsv.xz --synonyms jia.subst --log cnn.jsonl "
                 "--html cnn.html\n"
-                "  stet attack --victim-cmd 'python3 victim.py' --data test.tsv --synonyms "
-                "jia.subst --limit 100\n",
+                "  stet attack --victim-cmd 'python3 victim.py' --victim-dir runs/theirs "
+                "--data test.tsv \\\n    --synonyms jia.subst --limit 100\n",
     .opts = table,
     .cfg_size = sizeof(attack_cfg),
     .min_args = 0,

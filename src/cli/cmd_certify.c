@@ -39,8 +39,8 @@ static void print_text(const certify_cfg *cfg, const stet_certify_result *r)
         stet_verdict v;
         const char *what;
     } rows[] = {{STET_CERTIFIED, "proved: no combination changes the answer"},
-                {STET_BROKEN, "a combination that changes it is known"},
-                {STET_UNDECIDED, "neither proved nor refuted"},
+                {STET_BROKEN, "flipped: a combination that changes it is known"},
+                {STET_UNDECIDED, "open: neither proved nor flipped"},
                 {STET_WRONG, "wrong before any change"},
                 {STET_LIKELY, "holds with the rule's confidence: no proof"}};
     cli_table t = {0};
@@ -65,12 +65,13 @@ static void print_text(const certify_cfg *cfg, const stet_certify_result *r)
     if (*r->method)
         printf("proved by %s\n", r->method);
     if (cfg->prove.largest) {
-        fputs("texts that stand so many substitutions:", stdout);
+        fputs("texts proved robust to N substitutions:", stdout);
         for (size_t k = 1; k < r->n_budget && k <= 10; k++)
             printf(" %zu: %zu", k, r->budget_at_least[k]);
         printf("%s any: %zu\n", r->n_budget > 11 ? " ..." : "", r->verdicts[STET_CERTIFIED]);
     }
-    printf("%.1f s, %.1f texts/s\n", r->seconds, r->seconds > 0 ? (double)r->n / r->seconds : 0.0);
+    printf("%.1f s, %s\n", r->seconds,
+           cli_rate(r->seconds > 0 ? (double)r->n / r->seconds : 0.0, "texts"));
 }
 
 static stet_status report(const certify_cfg *cfg, const char *dir, const cli_texts *t,
@@ -145,7 +146,7 @@ static stet_status run(void *config, const stet_rest *rest)
 const cli_command cmd_certify = {
     .name = "certify",
     .args = "DIR",
-    .summary = "texts whose answer no combination of synonyms can change, proved",
+    .summary = "prove that no combination of synonyms changes a model's answer",
     .details =
         "\"certified\" is the share of all texts that are answered right, and for which every "
         "combination of words of\n"

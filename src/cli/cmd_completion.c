@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "stet/attack.h"
 
 typedef struct completion_cfg {
     cli_common common;
@@ -20,11 +21,29 @@ static bool is_option(const stet_opt *o)
     return o->type != STET_T_TOPIC && o->type != STET_T_END;
 }
 
-/* "word|keras" with spaces between. */
-static void choices(const char *list)
+/* What may follow the option, separated by spaces: its choices, or names that the program knows. */
+static const char *values_of(const stet_opt *o)
 {
-    for (; *list; list++)
-        putchar(*list == '|' ? ' ' : *list);
+    static char text[512];
+    size_t n = 0;
+    text[0] = '\0';
+    if (o->type == STET_T_CHOICE) {
+        for (; o->arg[n] && n < sizeof text - 1; n++)
+            text[n] = o->arg[n] == '|' ? ' ' : o->arg[n];
+        text[n] = '\0';
+    } else if (strcmp(o->name, "attack") == 0) {
+        for (size_t k = 0; k < stet_attacks(); k++)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", k ? " " : "",
+                                  stet_attack_name(k));
+    } else if (strcmp(o->name, "profile") == 0) {
+        for (const char *const *p = stet_attack_profiles(); *p; p++)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? " " : "", *p);
+    } else if (strcmp(o->name, "stop") == 0) {
+        return "builtin";
+    } else if (strcmp(o->name, "tagger") == 0) {
+        return "none builtin";
+    }
+    return text;
 }
 
 /* ---- bash and zsh ------------------------------------------------------------------------- */
@@ -38,11 +57,8 @@ static void bash_options(const cli_command *c)
             printf(" --%s%s", cli_option_no(o), o->name);
     fputs("\"\n            case \"$prev\" in", stdout);
     for (const stet_opt *o = c->opts; o->type != STET_T_END; o++)
-        if (o->type == STET_T_CHOICE) {
-            printf(" --%s) words=\"", o->name);
-            choices(o->arg);
-            fputs("\" ;;", stdout);
-        }
+        if (is_option(o) && *values_of(o))
+            printf(" --%s) words=\"%s\" ;;", o->name, values_of(o));
     puts(" esac ;;");
 }
 
@@ -115,11 +131,8 @@ static void fish_completion(void)
             printf("complete -c stet -n '__fish_seen_subcommand_from %.*s' -l %s%s -d ", n,
                    (*c)->name, cli_option_no(o), o->name);
             fish_quoted(o->help);
-            if (o->type == STET_T_CHOICE) {
-                fputs(" -xa '", stdout);
-                choices(o->arg);
-                putchar('\'');
-            }
+            if (*values_of(o))
+                printf(o->type == STET_T_CHOICE ? " -xa '%s'" : " -ra '%s'", values_of(o));
             putchar('\n');
         }
     }

@@ -26,14 +26,13 @@ static const stet_opt opts[] = {
     STET_OPT_INT("limit", demo_cfg, limit, "0", 0, 1e9, "N",
                  "test texts to attack and to prove; 0: 1000 for a cnn, 100 for slower kinds"),
     STET_OPT_TOPIC("The same on your files"),
-    STET_OPT_STR("data", demo_cfg, data, NULL, "FILE",
-                 "labelled texts to train on"),
+    STET_OPT_STR("data", demo_cfg, data, NULL, "FILE", "labelled texts to train on"),
     STET_OPT_STR("test", demo_cfg, test, NULL, "FILE",
                  "labelled texts to test on; without it, part of --data"),
     STET_OPT_STR("vectors", demo_cfg, vectors, NULL, "FILE",
                  "word vectors; without it, trained on the texts"),
     STET_OPT_STR("synonyms", demo_cfg, synonyms, NULL, "SET",
-                 "substitution sets: a file of `stet synonyms build`"),
+                 "substitution sets of `stet synonyms build`; without it, from WordNet"),
     CLI_COMMON_OPTS(demo_cfg),
     STET_OPT_END,
 };
@@ -268,8 +267,8 @@ static void print_table(const json_t *report)
 /* How far apart two figures must be before they say something: the widest interval. */
 static double widest(const json_t *report)
 {
-    const json_t *rows = json_object_get(json_array_get(json_object_get(report, "summary"), 0),
-                                         "rows"),
+    const json_t *rows =
+                     json_object_get(json_array_get(json_object_get(report, "summary"), 0), "rows"),
                  *row, *v;
     double most = 0;
     size_t i;
@@ -278,8 +277,8 @@ static double widest(const json_t *report)
         const char *key;
         json_object_foreach(json_object_get(row, "intervals"), key, v)
         {
-            const double wide = json_number_value(json_array_get(v, 1)) -
-                                json_number_value(json_array_get(v, 0));
+            const double wide =
+                json_number_value(json_array_get(v, 1)) - json_number_value(json_array_get(v, 0));
             most = wide > most ? wide : most;
         }
     }
@@ -327,7 +326,8 @@ static stet_status tell(const demo_cfg *cfg, const char *const *dirs)
         printf("\nA figure is good to about ±%.1f (95 %% intervals are in the report).\n",
                widest(report));
         print_example(report);
-        printf("\nThe report: %s\nTry a sentence of your own: stet try %s/robust\n", page, cfg->out);
+        printf("\nThe report: %s\nTry a sentence of your own: stet try %s/robust\n", page,
+               cfg->out);
     }
     json_decref(report);
     stet_free(text);
@@ -340,9 +340,6 @@ static stet_status run(void *config, const stet_rest *rest)
     const demo_cfg *cfg = config;
     if ((cfg->test || cfg->vectors || cfg->synonyms) && !cfg->data)
         return cli_usage("--test, --vectors and --synonyms need --data");
-    if (cfg->data && !cfg->synonyms)
-        return cli_usage(
-            "--data needs --synonyms, for example from 'stet synonyms build --wordnet'");
     if (strlen(cfg->out) > DEMO_PATH / 2)
         return cli_usage("-o: the path is too long");
     demo_files f;

@@ -75,8 +75,8 @@ static void man_option(const stet_opt *o)
 static void man_page(void)
 {
     printf(".TH STET 1 \"\" \"stet %s\" \"User Commands\"\n.SH NAME\nstet \\- text classifiers "
-           "that stand firm when words are swapped "
-           "for their synonyms\n.SH SYNOPSIS\n.B stet\n.I COMMAND\n[OPTIONS] ...\n.SH COMMANDS\n",
+           "that keep their answer when words are swapped "
+           "for synonyms\n.SH SYNOPSIS\n.B stet\n.I COMMAND\n[OPTIONS] ...\n.SH COMMANDS\n",
            stet_version());
     for (const cli_command *const *c = cli_commands; *c; c++) {
         printf(".SS stet %s %s\n", (*c)->name, (*c)->args);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/prove.h"
@@ -20,7 +21,7 @@ static const stet_opt opts[] = {
     STET_OPT_TOPIC("Input"),
     STET_OPT_STR(
         "file", predict_cfg, file, NULL, "FILE",
-        "texts, one a line, or a table with a column of them; without it and without TEXT, "
+        "texts, one a line, or a table with a text column; without FILE and TEXT, "
         "standard input"),
     STET_OPT_TOPIC("Certificate"),
     STET_OPT_FLAG("certify", predict_cfg, certify,
@@ -101,14 +102,14 @@ static void add_certificate(const predictor *p, const stet_certificate *c, json_
 static void print_swaps(const predictor *p, const stet_certificate *c)
 {
     if (c->n_edits) {
-        fputs("    turned by", stdout);
+        fputs("    flipped by:", stdout);
         for (size_t k = 0; k < c->n_edits; k++)
             printf("%s %s -> %s", k ? "," : "", word_at(p, c->edits[k].pos),
                    stet_words_word(p->own, c->edits[k].word));
         putchar('\n');
     }
     if (c->n_harm) {
-        fputs("    most harm may do", stdout);
+        fputs("    most harmful:", stdout);
         for (size_t k = 0; k < c->n_harm && k < MOST_HARMFUL; k++)
             printf("%s %s -> %s (%.3f)", k ? "," : "", word_at(p, c->harm[k].pos),
                    stet_words_word(p->own, c->harm[k].word), c->harm[k].drop);
@@ -269,7 +270,7 @@ static stet_status run(void *config, const stet_rest *rest)
 const cli_command cmd_predict = {
     .name = "predict",
     .args = "DIR [TEXT...]",
-    .summary = "label and probabilities of texts, with a certificate if asked",
+    .summary = "classify texts, with a certificate on request",
     .examples =
         "  stet predict runs/cnn \"a fine film\"\n  stet predict runs/cnn --json < reviews.txt\n"
         "  stet predict runs/cnn --certify --synonyms jia.subst \"a fine film\"\n",
@@ -278,4 +279,148 @@ const cli_command cmd_predict = {
     .min_args = 1,
     .max_args = STET_REST_MAX,
     .run = run,
+};
+
+/* ---- try ---------------------------------------------------------------------------------- */
+
+/* Type a sentence, see what the model makes of it and whether synonyms can change that. */
+typedef struct try_cfg {
+    cli_common common;
+    const char *synonyms;
+    double time_limit;
+} try_cfg;
+
+static const stet_opt try_opts[] = {
+    STET_OPT_TOPIC("Substitutes"),
+    STET_OPT_STR("synonyms", try_cfg, synonyms, NULL, "SET",
+                 CLI_SYNONYMS_HELP "; without it, synonyms.subst beside DIR"),
+    STET_OPT_REAL("time-limit", try_cfg, time_limit, "3", 0, 1e9, "SECONDS",
+                  "time for the proof of a sentence"),
+    CLI_COMMON_OPTS(try_cfg),
+    STET_OPT_END,
+};
+
+/* The text with the swaps of the counter-example made, and what the model says to that. */
+static stet_status print_flipped(predictor *p, const char *text, size_t len,
+                                 const stet_certificate *c)
+{
+    size_t *at = malloc((c->n_edits + 1) * sizeof *at);
+    const char **with = malloc((c->n_edits + 1) * sizeof *with);
+    char *changed = NULL;
+    int label = 0;
+    stet_status st = at && with ? STET_OK : cli_fail(STET_ENOMEM, "out of memory");
+    for (size_t k = 0; st == STET_OK && k < c->n_edits; k++) {
+        at[k] = c->edits[k].pos;
+        with[k] = stet_words_word(p->own, c->edits[k].word);
+    }
+    if (st == STET_OK)
+        st = stet_text_rebuild(text, len, &p->reading.tokens, at, with, c->n_edits, &changed);
+    if (st == STET_OK)
+        st = stet_model_predict(p->model, changed, strlen(changed), p->prob, &label);
+    if (st == STET_OK)
+        printf("  %sflipped%s by %zu swap%s: \"%s\" is %s%s%s (%.1f %%)\n", cli_style("red"),
+               cli_style("reset"), c->n_edits, c->n_edits == 1 ? "" : "s", changed,
+               cli_style("bold"), stet_model_class_name(p->model, (size_t)label),
+               cli_style("reset"), 100 * (double)p->prob[label]);
+    stet_free(changed);
+    free(with);
+    free(at);
+    return st;
+}
+
+static void print_verdict(const predictor *p, const stet_certificate *c)
+{
+    size_t words = 0;
+    for (size_t i = 0; i < p->choices.n; i++)
+        words += p->choices.start[i + 1] > p->choices.start[i];
+    if (words == 0)
+        puts("  no word of it has a substitute in the set");
+    else if (c->verdict == STET_CERTIFIED)
+        printf("  %sproved%s: no combination of its %u substitutes changes the answer\n",
+               cli_style("green"), cli_style("reset"), p->choices.start[p->choices.n]);
+    else if (c->verdict != STET_BROKEN)
+        printf("  %sopen%s: no flip found, no proof either; proved for up to %zu swaps\n",
+               cli_style("yellow"), cli_style("reset"), c->budget);
+}
+
+static stet_status try_line(void *user, const char *text, size_t len)
+{
+    predictor *p = user;
+    int label = 0;
+    stet_certificate c = {0};
+    if (len == 0)
+        return STET_OK;
+    stet_words_forget(p->own);
+    stet_status st = stet_words_read(p->own, text, len, &p->reading);
+    if (st == STET_OK)
+        st = stet_model_answer(p->model, p->own, p->reading.ids, p->reading.n, p->prob, &label);
+    if (st == STET_OK)
+        st = certify(p, label, &c);
+    if (st == STET_OK && p->cfg->common.json) {
+        st = print_json(p, text, label, &c);
+    } else if (st == STET_OK) {
+        printf("%s%s%s, %.1f %% sure\n", cli_style("bold"),
+               stet_model_class_name(p->model, (size_t)label), cli_style("reset"),
+               100 * (double)p->prob[label]);
+        print_verdict(p, &c);
+        if (c.n_edits)
+            st = print_flipped(p, text, len, &c);
+        for (size_t k = 0; k < c.n_harm && k < MOST_HARMFUL; k++)
+            printf("%s %s -> %s %.2f",
+                   k ? "," : cli_fmt("  most harmful, of a margin of %.2f:", c.clean),
+                   word_at(p, c.harm[k].pos),
+                   stet_words_word(p->own, c.harm[k].word), c.harm[k].drop);
+        if (c.n_harm)
+            putchar('\n');
+        if (st == STET_OK)
+            st = cli_printed();
+    }
+    stet_certificate_deinit(&c);
+    return st;
+}
+
+static stet_status run_try(void *config, const stet_rest *rest)
+{
+    const try_cfg *cfg = config;
+    const char *dir = rest->n ? rest->v[0] : "demo/robust";
+    char beside[4096];
+    predict_cfg as = {.common = cfg->common, .certify = true, .synonyms = cfg->synonyms};
+    as.prove = (cli_prove){.method = "auto",
+                           .largest = true,
+                           .complete = true,
+                           .refine = 30,
+                           .time_limit = cfg->time_limit};
+    predictor p = {.cfg = &as};
+    stet_status st = STET_OK;
+    if (rest->n == 0 && access(dir, F_OK) != 0)
+        return cli_usage("there is no demo/robust here: name a run folder, or run 'stet demo' first");
+    if (!as.synonyms) {
+        st = cli_sets_beside(dir, beside, sizeof beside);
+        as.synonyms = beside;
+    }
+    cli_end_at_once();
+    if (st == STET_OK)
+        st = open_predictor(&p, dir);
+    if (st == STET_OK && isatty(STDIN_FILENO))
+        cli_note("%s with %s: type a sentence", dir, as.synonyms);
+    if (st == STET_OK)
+        st = cli_each_line(try_line, &p);
+    close_predictor(&p);
+    return st;
+}
+
+const cli_command cmd_try = {
+    .name = "try",
+    .args = "[DIR]",
+    .summary = "type sentences and see the answer, what would flip it, or the proof",
+    .details = "Reads a sentence a line. For each it prints the label, then either a proof that no "
+               "combination of\nsubstitutes changes it, or the swaps that do, and which words "
+               "matter most. DIR is a run folder;\nwithout it, demo/robust.",
+    .examples = "  stet try demo/robust\n"
+                "  echo \"I loved it\" | stet try demo/robust --synonyms demo/synonyms.subst\n",
+    .opts = try_opts,
+    .cfg_size = sizeof(try_cfg),
+    .min_args = 0,
+    .max_args = 1,
+    .run = run_try,
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/ready_set.h"
 #include "stet/lexicon.h"
 
 /* ---- what all three print ----------------------------------------------------------------- */
@@ -96,8 +97,9 @@ static const stet_opt build_opts[] = {
                  "keep words of at least so many characters"),
     STET_OPT_INT("top", build_cfg, top, "0", 0, 1e9, "N", "keep the first N of each word; 0: all"),
     STET_OPT_FLAG("symmetric", build_cfg, symmetric, "add the reverse of every pair"),
-    STET_OPT_LIST("stop", build_cfg, stop, "FILE",
-                  "words that cannot be replaced, one a line (they may replace others)"),
+    STET_OPT_LIST(
+        "stop", build_cfg, stop, "FILE",
+        "words that cannot be replaced (they may replace others): one a line, or builtin"),
     STET_OPT_TOPIC("Result"),
     STET_OPT_OUT(build_cfg, out, NULL, "the set's file"),
     CLI_COMMON_OPTS(build_cfg),
@@ -262,21 +264,50 @@ static stet_status build(const build_cfg *cfg, stet_subst **out, size_t *left_ou
     return st;
 }
 
+static bool has_filter(const build_cfg *cfg)
+{
+    return cfg->antonyms.n + cfg->stop.n + cfg->words.n > 0 || cfg->vocab || cfg->pos ||
+           cfg->min_length || cfg->top || cfg->symmetric;
+}
+
+/* No source named: WordNet's synonyms for the words of --data. */
+static stet_status build_ready(const build_cfg *cfg, stet_subst **out)
+{
+    const stet_data_options how = STET_DATA_DEFAULTS;
+    if (cfg->data.n > 1)
+        return cli_usage("the ready set takes one --data FILE");
+    stet_dataset *d;
+    stet_status st = stet_dataset_load(cfg->data.v[0], &how, &d);
+    if (st != STET_OK)
+        return st;
+    cli_note("WordNet's synonyms for the words of %s: one part of speech, at most %d for each, "
+             "function words stay",
+             cfg->data.v[0], READY_TOP);
+    st = cli_ready_set(d, (stet_tokenizer)cfg->tokenizer, out);
+    stet_dataset_free(d);
+    return st;
+}
+
 static stet_status run_build(void *config, const stet_rest *rest)
 {
     (void)rest;
     const build_cfg *cfg = config;
     if (!cfg->out)
         return cli_usage("synonyms build needs --out FILE");
-    if (cfg->neighbours.n + cfg->nearest.n + cfg->pairs.n == 0 && !cfg->wordnet && !cfg->sememes)
-        return cli_usage("synonyms build needs a source: --neighbours, --nearest, --wordnet, "
-                         "--sememes or --pairs");
+    const bool source =
+        cfg->neighbours.n + cfg->nearest.n + cfg->pairs.n > 0 || cfg->wordnet || cfg->sememes;
+    if (!source && cfg->data.n == 0)
+        return cli_usage("expected --data FILE for a ready set, or a source: --neighbours, "
+                         "--nearest, --wordnet, --sememes or --pairs");
+    if (!source && has_filter(cfg))
+        return cli_usage("the ready set has its own filters; name a source, such as --wordnet "
+                         "textattack, to choose others");
     stet_subst *s = NULL;
     stet_subst_stats stats;
     size_t left_out = 0;
     stet_status st = cli_can_write(cfg->out);
     if (st == STET_OK)
-        st = build(cfg, &s, &left_out);
+        st = source ? build(cfg, &s, &left_out) : build_ready(cfg, &s);
     if (st == STET_OK)
         st = stet_subst_stats_of(s, NULL, STET_TOK_WORD, &stats);
     if (st == STET_OK)
@@ -296,11 +327,13 @@ static stet_status run_build(void *config, const stet_rest *rest)
 const cli_command cmd_synonyms_build = {
     .name = "synonyms build",
     .args = "",
-    .summary = "make a set of word substitutions",
-    .details = "Sources are united, then filtered; the result is one file for --synonyms of every "
-               "other command.\n"
+    .summary = "build a substitution set: which words may replace which",
+    .details = "With --data alone, a ready set: WordNet's synonyms for the words of your texts. "
+               "Otherwise sources\nare united, then filtered. The result is one file for "
+               "--synonyms of every other command.\n"
                "OpenAttack counts a word as its own neighbour: for its k, pass one less.",
-    .examples = "  stet synonyms build --neighbours counterfitted_neighbors.json.xz "
+    .examples = "  stet synonyms build --data train.csv -o words.subst\n"
+                "  stet synonyms build --neighbours counterfitted_neighbors.json.xz "
                 "--stop stopwords_english.txt -o jia.subst\n"
                 "  stet synonyms build --nearest counter-fitted-vectors.txt -k 8 --metric l2sq "
                 "--threshold 0.5 -o near.subst\n"
@@ -328,6 +361,16 @@ static stet_status show_json(const stet_subst *s, const char *word, const uint32
         json_pack("{s:i, s:s, s:o}", "schema", 1, "word", word, "substitutes", list));
 }
 
+static bool to_lower(const char *word, char *out, size_t size)
+{
+    stet_tokens t = {0};
+    const bool one = stet_tokenize(STET_TOK_WORD, word, strlen(word), &t) == STET_OK && t.n == 1;
+    if (one)
+        snprintf(out, size, "%s", stet_token_word(&t, 0));
+    stet_tokens_deinit(&t);
+    return one;
+}
+
 static stet_status run_show(void *config, const stet_rest *rest)
 {
     const show_cfg *cfg = config;
@@ -337,6 +380,9 @@ static stet_status run_show(void *config, const stet_rest *rest)
         const char *word = rest->v[i];
         size_t n;
         const uint32_t *subs = stet_subst_of(s, stet_subst_word_id(s, word, strlen(word)), &n);
+        char lower[256];
+        if (n == 0 && to_lower(word, lower, sizeof lower)) /* sets hold words in lower case */
+            subs = stet_subst_of(s, stet_subst_word_id(s, lower, strlen(lower)), &n);
         if (cfg->common.json) {
             st = show_json(s, word, subs, n);
             continue;
@@ -353,7 +399,7 @@ static stet_status run_show(void *config, const stet_rest *rest)
 const cli_command cmd_synonyms_show = {
     .name = "synonyms show",
     .args = "SET WORD...",
-    .summary = "print what may replace a word",
+    .summary = "print the substitutes of words",
     .details = "SET is a built set, a JSON map {word: [words]}, plain or compressed, or builtin.\n"
                "A word that cannot be replaced shows a dash.",
     .examples = "  stet synonyms show builtin film dull\n",
@@ -405,7 +451,7 @@ static stet_status run_stats(void *config, const stet_rest *rest)
 const cli_command cmd_synonyms_stats = {
     .name = "synonyms stats",
     .args = "SET",
-    .summary = "tell how much freedom a set of substitutions gives",
+    .summary = "measure how much freedom a substitution set gives an attacker",
     .details = "A nearly empty set makes any attack look weak: compare attacks only with these "
                "figures beside them.",
     .examples = "  stet synonyms stats jia.subst --data test.tsv.xz\n"

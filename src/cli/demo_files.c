@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/demo.h"
+#include "cli/ready_set.h"
 #include "stet/lexicon.h"
 #include "stet/results.h"
 
@@ -84,12 +85,19 @@ static stet_status split(const demo_cfg *cfg, const demo_files *f)
 
 /* ---- sets and vectors --------------------------------------------------------------------- */
 
-static stet_status make_sets(const char *path)
+/* Of the built-in corpus, or of the user's texts with WordNet's help. */
+static stet_status make_sets(const demo_cfg *cfg, const demo_files *f)
 {
+    const char *path = f->synonyms;
     if (there(path))
         return STET_OK;
-    stet_subst *s;
-    stet_status st = stet_builtin_subst(&s);
+    stet_dataset *d = NULL;
+    stet_subst *s = NULL;
+    const stet_data_options how = STET_DATA_DEFAULTS;
+    stet_status st = cfg->data ? stet_dataset_load(f->train, &how, &d) : stet_builtin_subst(&s);
+    if (st == STET_OK && d)
+        st = cli_ready_set(d, STET_TOK_WORD, &s);
+    stet_dataset_free(d);
     if (st != STET_OK)
         return st;
     st = stet_subst_save(s, path);
@@ -187,7 +195,7 @@ stet_status demo_files_make(const demo_cfg *cfg, demo_files *out)
             st = make_texts(out->test, TEST_TEXTS, (uint64_t)cfg->common.seed + 1);
     }
     if (st == STET_OK && !cfg->synonyms)
-        st = make_sets(out->synonyms);
+        st = make_sets(cfg, out);
     if (st == STET_OK && !cfg->vectors)
         st = make_vectors(cfg, out);
     return st;

@@ -101,14 +101,13 @@ static bool is_group(const char *name)
 static void list_commands(const char *group)
 {
     if (!group)
-        puts("stet - text classifiers that stand firm when words are swapped for their synonyms\n\n"
+        puts("stet - text classifiers that keep their answer when words are swapped for synonyms\n\n"
              "usage: stet COMMAND [OPTIONS] ...\n");
     for (const cli_command *const *c = cli_commands; *c; c++)
         if (!group || in_group(*c, group))
             printf("  %-18s %s\n", (*c)->name, (*c)->summary);
     if (!group)
-        puts("\n`stet help COMMAND` or `stet COMMAND --help` explains one; `stet --version` names "
-             "this build.");
+        puts("\n`stet help COMMAND` explains a command. Start with `stet demo`, then `stet try`.");
 }
 
 static int unknown_command(int argc, char **argv)
@@ -167,7 +166,7 @@ static stet_status run(const cli_command *cmd, int argc, char **argv)
                                     : cli_usage("unexpected argument '%s'", rest.v[cmd->max_args]);
     const cli_common *common = cfg;
     if (st == STET_OK && common->device != 0)
-        st = cli_fail(STET_ENOTSUP, "--device cuda: no command of this build computes there");
+        st = cli_fail(STET_ENOTSUP, "--device cuda: this build has no CUDA support");
     if (st == STET_OK) {
         output_init(common);
         stet_set_threads((int)common->threads);

@@ -273,6 +273,9 @@ void cli_examples_add(void *user, const char *line)
     json_t *o = json_loads(line, 0, NULL);
     const char *outcome = json_string_value(json_object_get(o, "outcome"));
     json_t *index = json_object_get(o, "index");
+    const char *error = json_string_value(json_object_get(o, "error"));
+    if (error && !*e->error)
+        snprintf(e->error, sizeof e->error, "%s", error);
     if (outcome && strcmp(outcome, "wrong") == 0)
         json_array_append(e->wrong, index);
     if (outcome && strcmp(outcome, "success") == 0) {
@@ -287,7 +290,7 @@ void cli_examples_add(void *user, const char *line)
 
 void cli_examples_init(cli_examples *e)
 {
-    *e = (cli_examples){json_array(), json_array(), json_array(), json_array()};
+    *e = (cli_examples){json_array(), json_array(), json_array(), json_array(), ""};
 }
 
 void cli_examples_join(const cli_examples *e, json_t *numbers)

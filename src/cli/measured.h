@@ -51,6 +51,7 @@ void cli_shorten_paths(json_t *config);
 enum { CLI_EXAMPLES = 8, CLI_FLIPS = 2000 };
 typedef struct cli_examples {
     json_t *examples, *flips, *flipped, *wrong;
+    char error[256]; /* why the first text without an answer has none */
 } cli_examples;
 /* The four lists join the attack's numbers. */
 void cli_examples_join(const cli_examples *e, json_t *numbers);

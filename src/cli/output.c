@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <libgen.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@ static struct {
     int lost;           /* why standard output could not be written, once it could not */
     size_t line_width;  /* of the progress line now on the terminal */
     double started, drawn;
-    char what[64];
+    double told; /* when something was last printed */
+    char what[64], line[256];
 } state;
 
 double cli_now(void)
@@ -35,11 +37,33 @@ double cli_now(void)
 
 /* ---- progress ----------------------------------------------------------------------------- */
 
+/* Messages and the progress line share the terminal with the heartbeat below. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void clear_line(void)
 {
+    pthread_mutex_lock(&lock);
     if (state.line_width)
         dprintf(STDERR_FILENO, "\r%*s\r", (int)state.line_width, "");
     state.line_width = 0;
+    state.line[0] = '\0';
+    state.told = cli_now();
+    pthread_mutex_unlock(&lock);
+}
+
+/* In place of the line that is there. */
+static void draw_line(const char *raw)
+{
+    char line[256];
+    struct winsize screen; /* a line that wraps could not be taken back */
+    terminal_clean(raw, line, sizeof line);
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &screen) == 0 && screen.ws_col > 1 &&
+        screen.ws_col <= sizeof line)
+        line[screen.ws_col - 1] = '\0';
+    const size_t width = strlen(line);
+    dprintf(STDERR_FILENO, "\r%s%*s", line,
+            state.line_width > width ? (int)(state.line_width - width) : 0, "");
+    state.line_width = width;
 }
 
 static void duration(double s, char *out, size_t size)
@@ -67,14 +91,16 @@ static void on_progress(void *user, const char *what, uint64_t done, uint64_t to
     state.drawn = t;
 
     const double spent = t - state.started, rate = spent > 0 ? (double)done / spent : 0;
-    char counted[64], speed[32] = "", left[32] = "", raw[256], line[256];
+    char counted[64], speed[32] = "", left[32] = "";
     if (total)
         snprintf(counted, sizeof counted, "%3.0f%% %" PRIu64 "/%" PRIu64,
                  100.0 * (double)done / (double)total, done, total);
     else
         snprintf(counted, sizeof counted, "%" PRIu64, done);
     if (rate > 0)
-        snprintf(speed, sizeof speed, ", %.4g/s", rate);
+        snprintf(speed, sizeof speed, rate >= 100 ? ", %.0f/s" : rate >= 1 ? ", %.1f/s" : "", rate);
+    if (rate > 0 && rate < 1)
+        snprintf(speed, sizeof speed, ", %.1f s each", 1 / rate);
     const double seconds_left =
         total && done < total && rate > 0 ? (double)(total - done) / rate : 0;
     if (seconds_left > 0 && seconds_left < 1e8) {
@@ -82,19 +108,34 @@ static void on_progress(void *user, const char *what, uint64_t done, uint64_t to
         duration(seconds_left, d, sizeof d);
         snprintf(left, sizeof left, ", %s left", d);
     }
-    snprintf(raw, sizeof raw, "%s %s%s%s%s%s", what, counted, speed, left,
+    pthread_mutex_lock(&lock);
+    snprintf(state.line, sizeof state.line, "%s %s%s%s%s%s", what, counted, speed, left,
              note && *note ? ", " : "", note ? note : "");
-    terminal_clean(raw, line, sizeof line);
-    struct winsize screen; /* a line that wraps could not be taken back */
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &screen) == 0 && screen.ws_col > 1 &&
-        screen.ws_col <= sizeof line)
-        line[screen.ws_col - 1] = '\0';
-    const size_t width = strlen(line);
-    dprintf(STDERR_FILENO, "\r%s%*s", line,
-            state.line_width > width ? (int)(state.line_width - width) : 0, "");
-    state.line_width = width;
+    draw_line(state.line);
+    state.told = t;
+    pthread_mutex_unlock(&lock);
     if (total && done >= total)
         clear_line();
+}
+
+/* Some steps take long and report nothing: after SILENT seconds the line says for how long. */
+static void *heartbeat(void *unused)
+{
+    enum { SILENT = 2 };
+    for (;;) {
+        sleep(1);
+        pthread_mutex_lock(&lock);
+        const double silent = cli_now() - state.told;
+        if (state.progress && silent > SILENT) {
+            char line[sizeof state.line + 32], d[16];
+            duration(silent, d, sizeof d);
+            snprintf(line, sizeof line, "%s, %s in this step",
+                     *state.line ? state.line : "working", d);
+            draw_line(line);
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    return unused;
 }
 
 static void on_log(void *user, stet_log_level level, const char *message)
@@ -115,11 +156,19 @@ void output_init(const cli_common *common)
         common->progress == 1 || (common->progress == 0 && !common->quiet && terminal_moves());
     stet_set_logger(on_log, NULL);
     stet_set_progress(state.progress ? on_progress : NULL, NULL);
+    terminal_before_output(clear_line);
+    state.told = cli_now();
+    pthread_t beat; /* without it, fewer signs of life */
+    if (state.progress && pthread_create(&beat, NULL, heartbeat, NULL) == 0)
+        pthread_detach(beat);
 }
 
 stet_status output_end(stet_status st)
 {
     clear_line();
+    pthread_mutex_lock(&lock);
+    state.progress = false;
+    pthread_mutex_unlock(&lock);
     if (st == STET_OK)
         return cli_printed();
     fflush(stdout);
@@ -247,6 +296,9 @@ stet_status cli_can_write(const char *path)
 
 void cli_end_at_once(void)
 {
+    pthread_mutex_lock(&lock);
+    state.progress = false; /* it may wait for somebody to type */
+    pthread_mutex_unlock(&lock);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     if (signal(SIGHUP, SIG_DFL) == SIG_IGN)
@@ -256,7 +308,7 @@ void cli_end_at_once(void)
 stet_status cli_each_line(cli_line *each, void *user)
 {
     if (isatty(STDIN_FILENO))
-        cli_note("reading standard input, a text a line");
+        cli_note("reading standard input, a text a line; Ctrl-D ends");
     char *line = NULL;
     size_t cap = 0;
     ssize_t n;
@@ -322,6 +374,15 @@ const char *cli_fmt(const char *fmt, ...)
     vsnprintf(b, sizeof buffers[0], fmt, ap);
     va_end(ap);
     return b;
+}
+
+const char *cli_rate(double per_second, const char *what)
+{
+    if (!(per_second > 0))
+        return "";
+    return per_second >= 100 ? cli_fmt("%.0f %s/s", per_second, what)
+           : per_second >= 1 ? cli_fmt("%.1f %s/s", per_second, what)
+                             : cli_fmt("%.1f s for each", 1 / per_second);
 }
 
 const char *cli_spark(const double *v, size_t n, double lo, double hi)

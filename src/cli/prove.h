@@ -19,7 +19,7 @@ typedef struct cli_prove {
         STET_OPT_INT("budget", T, prove.budget, "0", 0, 1e9, "R",                                  \
                      "at most R words are substituted; 0: any number"),                            \
         STET_OPT_FLAG("largest", T, prove.largest,                                                 \
-                      "where that cannot be proved, the largest number that can"),                 \
+                      "if that fails, the largest number of substitutions proved harmless"),                 \
         STET_OPT_FLAG("complete", T, prove.complete,                                               \
                       "look for a counter-example, then split sets until one is found or all "     \
                       "parts are proved"),                                                         \

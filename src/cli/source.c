@@ -2,6 +2,7 @@
 #include "cli/source.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 /* An empty set with the model's classes: a test set may lack one, or have them in another order. */
 static stet_status classes_of(const stet_model *m, stet_dataset **out)
@@ -73,4 +74,13 @@ void cli_note_no_swaps(const cli_source *s)
     cli_note(
         "warning: --synonyms %s has a substitute for no word of these texts: nothing was tried",
         s->synonyms);
+}
+
+stet_status cli_sets_beside(const char *dir, char *out, size_t size)
+{
+    const int n = snprintf(out, size, "%s/../synonyms.subst", dir);
+    if (n > 0 && (size_t)n < size && access(out, R_OK) == 0)
+        return STET_OK;
+    return cli_usage("expected --synonyms SET; 'stet synonyms build --data FILE -o SET' makes one "
+                     "from WordNet");
 }

@@ -27,7 +27,7 @@ typedef struct cli_source {
     STET_OPT_TOPIC("Data"), STET_OPT_STR("data", T, source.data, NULL, "FILE", "labelled texts"),  \
         STET_OPT_STR("label", T, source.label, NULL, "COLUMN", "column or field of the label"),    \
         STET_OPT_STR("text", T, source.text, NULL, "COLUMN,...", "columns or fields of the text"), \
-        STET_OPT_FLAG("skip-bad", T, source.skip_bad, "count bad lines instead of failing"),       \
+        STET_OPT_FLAG("skip-bad", T, source.skip_bad, "skip malformed lines and report how many"),       \
         STET_OPT_INT("limit", T, source.limit, "0", 0, 1e12, "N",                                  \
                      "a seeded random sample of N texts; 0: all"),                                 \
         STET_OPT_STR("synonyms", T, source.synonyms, NULL, "SET", CLI_SYNONYMS_HELP)
@@ -44,6 +44,9 @@ stet_status cli_data_load(const cli_source *s, const stet_model *m, stet_dataset
 /* `dir` may be NULL: no model, and classes as the data has them. */
 stet_status cli_texts_load(const cli_source *s, const char *dir, uint64_t seed, cli_texts *out);
 void cli_texts_free(cli_texts *t);
+/* The sets that a run folder was made with, where they lie beside it as the demonstration puts them:
+ * DIR/../synonyms.subst, in `out`. A usage error that says what to do if there is no such file. */
+stet_status cli_sets_beside(const char *dir, char *out, size_t size);
 /* Numbers that look perfect because no word had a substitute deserve a warning. */
 void cli_note_no_swaps(const cli_source *s);
 

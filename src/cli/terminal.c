@@ -106,6 +106,13 @@ typedef struct guard {
     char hold[HELD];
 } guard;
 
+static void (*before_output)(void);
+
+void terminal_before_output(void (*call)(void))
+{
+    before_output = call;
+}
+
 static bool write_all(int fd, const char *s, size_t n)
 {
     while (n > 0) {
@@ -124,6 +131,8 @@ static ssize_t guard_write(void *cookie, const char *s, size_t n)
     guard *g = cookie;
     char joined[2 * HELD];
     const bool colour = terminal_colour();
+    if (g->fd == STDOUT_FILENO && before_output)
+        before_output();
     size_t plain = 0, i = 0, len;
     unsigned code;
     if (g->held) { /* finish what the last write began */

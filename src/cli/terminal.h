@@ -9,6 +9,8 @@
 #include <stddef.h>
 
 void terminal_guard(void);
+/* Called before anything is written to standard output: takes the progress line away. */
+void terminal_before_output(void (*call)(void));
 
 bool terminal_colour(void); /* stdout is a terminal that has colours, and NO_COLOR is not set */
 bool terminal_moves(void);  /* stderr is a terminal on which a line can be written over */

@@ -24,7 +24,7 @@
 
 /* How opinions are voiced, and how often a review contradicts itself. */
 static const double SHARE_MIXED = 0.2, SHARE_HEARSAY = 0.06, SHARE_DENIED = 0.1;
-static const double SHARE_BRIEF = 0.3, SHARE_BRIEF_DENIED = 0.2;
+static const double SHARE_BRIEF = 0.3, SHARE_BRIEF_DENIED = 0.15;
 static const double SHARE_TORN = 0.15, DOUBT_TORN = 0.4, DOUBT_SURE = 0.1;
 
 enum { MIN_TARGET = 22, MAX_TARGET = 85, USED_MAX = 40 };

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/stream.h"
+#include "lexicon/function_words.h"
 #include "lexicon/sets.h"
 
 stet_status stet_subst_builder_new(stet_subst_builder **out)
@@ -107,14 +108,7 @@ static bool is_no_stop_word(const stet_subst_builder *b, const void *ctx, subst_
 stet_status stet_subst_drop_stop_words(stet_subst_builder *b, const char *path)
 {
     strmap stop = {0};
-    stream *s = NULL;
-    stet_status st = stream_open(path, &s);
-    char *line;
-    size_t len;
-    while (st == STET_OK && stream_line(s, &line, &len, &st))
-        if (len > 0)
-            st = strmap_add(&stop, line, len, NULL);
-    stream_close(s);
+    const stet_status st = stop_words_read(path, &stop);
     if (st == STET_OK)
         subst_keep_if(b, is_no_stop_word, &stop);
     strmap_deinit(&stop);

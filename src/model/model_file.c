@@ -420,6 +420,21 @@ static stet_status load_vocab(model *m, const char *path, const char *name, cons
     return check_sum(path, name, config, &h);
 }
 
+/* A folder without its configuration: training has not come to its first save, or it is another. */
+static stet_status no_config(const char *dir)
+{
+    char *checkpoint = path_join(dir, "checkpoint.safetensors");
+    if (!checkpoint)
+        return STET_ENOMEM;
+    const bool begun = file_exists(checkpoint);
+    mem_free(checkpoint);
+    return begun ? error_set(STET_EIO,
+                             "%s: training has not finished its first epoch; continue it with "
+                             "'stet train ... -o %s --resume'",
+                             dir, dir)
+                 : error_set(STET_EIO, "%s/config.json: No such file or directory", dir);
+}
+
 stet_status stet_model_load(const char *dir, stet_model **out)
 {
     *out = NULL;
@@ -429,6 +444,8 @@ stet_status stet_model_load(const char *dir, stet_model **out)
     json_t *o = NULL;
     model *m = NULL;
     stet_status st = members_init(&f, dir);
+    if (st == STET_OK && !file_exists(f.config))
+        st = no_config(dir);
     if (st == STET_OK)
         st = json_read_own(f.config, &o);
     if (st == STET_OK)

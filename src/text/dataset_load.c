@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "text/outfile.h"
 #include "text/reader.h"
 
@@ -91,6 +92,24 @@ static stet_status read_stream(data_builder *b, const char *path)
     return st;
 }
 
+/* A first line whose label is seen nowhere else, and whose text is one word, is a heading. */
+static void warn_of_heading(const stet_dataset *d, const data_builder *b)
+{
+    const size_t n = stet_dataset_size(d);
+    if (n < 3 || b->how->unlabelled || b->how->like || stet_dataset_classes(d) < 2)
+        return;
+    const int first = stet_dataset_label(d, 0);
+    const stet_str text = stet_dataset_text(d, 0);
+    if (first < 0 || memchr(text.data, ' ', text.len))
+        return;
+    for (size_t i = 1; i < n; i++)
+        if (stet_dataset_label(d, i) == first)
+            return;
+    log_warn("%s:1: '%s' and '%.40s' look like a heading, not data: name the columns with --label "
+             "and --text",
+             b->path, stet_dataset_class_name(d, (size_t)first), text.data);
+}
+
 stet_status stet_dataset_load(const char *path, const stet_data_options *how, stet_dataset **out)
 {
     static const stet_data_options defaults = STET_DATA_DEFAULTS;
@@ -106,6 +125,8 @@ stet_status stet_dataset_load(const char *path, const stet_data_options *how, st
         st = folder ? read_folder(&b, path) : read_stream(&b, path);
     if (st == STET_OK)
         st = builder_finish(&b, out);
+    if (st == STET_OK && !folder)
+        warn_of_heading(*out, &b);
     builder_deinit(&b);
     return st;
 }

@@ -1,5 +1,6 @@
 /* text/read_csv.c - RFC 4180: cells between commas, quoted ones may hold commas, line ends and
- * doubled quotes; every record has as many cells as the first.
+ * doubled quotes; every record has as many cells as the first. Semicolons stand for commas where
+ * the first line has some and no comma, as spreadsheets of many countries write it.
  *
  * Files without a header follow the habit of Zhang et al. (AG News, Yahoo! Answers, Yelp, DBpedia):
  * a backslash and an n in a cell stand for a line end. */
@@ -15,6 +16,7 @@ typedef struct csv_record {
     buf text; /* cells one after the other, unquoted */
     size_t end[MAX_COLUMNS];
     size_t n;
+    char between;        /* two cells: ',' or ';' */
     size_t line;         /* where it began */
     const char *problem; /* NULL: well formed */
 } csv_record;
@@ -63,7 +65,7 @@ static void parse_record(csv_record *r, line_source *in, stet_status *st)
             if (!quoted_cell(r, in, &s, st))
                 return;
         } else {
-            const char *comma = memchr(s, ',', (size_t)(in->line + in->len - s));
+            const char *comma = memchr(s, r->between, (size_t)(in->line + in->len - s));
             const char *stop = comma ? comma : in->line + in->len;
             buf_bytes(&r->text, s, (size_t)(stop - s));
             s = stop;
@@ -71,12 +73,25 @@ static void parse_record(csv_record *r, line_source *in, stet_status *st)
         r->end[r->n++] = r->text.n;
         if (s == in->line + in->len)
             return;
-        if (*s != ',') {
+        if (*s != r->between) {
             r->problem = "text after a closing quote; quotes inside a cell are doubled";
             return;
         }
         s++;
     }
+}
+
+/* What stands between the cells of this first line, outside quotes. */
+static char separator_of(const char *s, size_t n)
+{
+    bool quoted = false, semicolon = false;
+    for (size_t i = 0; i < n; i++) {
+        quoted ^= s[i] == '"';
+        if (s[i] == ',' && !quoted)
+            return ',';
+        semicolon |= s[i] == ';' && !quoted;
+    }
+    return semicolon ? ';' : ',';
 }
 
 /* In place: backslash-n to a line end. Gives the new length. */
@@ -120,6 +135,8 @@ stet_status read_csv(data_builder *b, line_source *in)
     while (st == STET_OK && source_next(in, &st)) {
         if (in->len == 0)
             continue;
+        if (!record.between)
+            record.between = separator_of(in->line, in->len);
         parse_record(&record, in, &st);
         if (st == STET_OK)
             st = buf_status(&record.text);

@@ -84,7 +84,7 @@ static stet_status no_such_column(const data_builder *b, size_t line, const char
                                   const stet_str *cell, size_t n, bool header)
 {
     buf list = {0};
-    buf_printf(&list, "there are %zu columns", n);
+    buf_printf(&list, "found %zu column%s", n, n == 1 ? "" : "s");
     for (size_t i = 0; header && i < n && i < 12; i++)
         buf_printf(&list, "%s%.*s", i ? ", " : ": ", cell[i].len < 40 ? (int)cell[i].len : 40,
                    cell[i].data);
@@ -158,7 +158,7 @@ static stet_status plan_label(const data_builder *b, size_t line, const stet_str
             p->label = i;
             return STET_OK;
         }
-    return no_such_column(b, line, "say which column is the label", cell, n, p->header);
+    return no_such_column(b, line, "expected a label column; name it with --label", cell, n, p->header);
 }
 
 stet_status table_plan_make(const data_builder *b, size_t line, const stet_str *cell, size_t n,
@@ -169,7 +169,7 @@ stet_status table_plan_make(const data_builder *b, size_t line, const stet_str *
     TRY(plan_label(b, line, cell, n, out));
     const size_t others = n - (out->label != NO_COLUMN);
     if (out->n_text == 0 && (others == 0 || (out->header && others > 1)))
-        return no_such_column(b, line, "say which columns are the text", cell, n, out->header);
+        return no_such_column(b, line, "expected a text column beside the label; name it with --text", cell, n, out->header);
     return STET_OK;
 }
 

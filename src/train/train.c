@@ -206,9 +206,9 @@ static stet_status finish_epoch(run_state *r)
         r->at.train_loss = train_loss;
         r->at.valid_loss = s.loss;
     }
-    log_info("epoch %llu/%zu: loss %.4f, validation accuracy %.2f %%, loss %.4f%s (%.1f s)",
+    log_info("epoch %llu/%zu: loss %.4f; validation %.2f %%, loss %.4f%s (%.1f s)",
              (unsigned long long)r->at.epoch, r->a->epochs, train_loss, 100 * s.accuracy, s.loss,
-             best && !r->stop.last ? ", best so far" : "", seconds);
+             best && !r->stop.last ? ", best" : "", seconds);
     st = journal_epoch(r, train_loss, &s, seconds);
     stet_scores_deinit(&s);
     if (st == STET_OK && best)
@@ -372,9 +372,9 @@ static stet_status run(run_state *r)
     else /* in place of an older run's: from here on this one can be resumed */
         TRY(checkpoint_save(r));
     TRY(journal_open(r));
-    log_info("%s on %zu texts (%zu for validation), %zu words with vectors, %zu parameters, %s",
-             r->p.m->desc->name, r->p.train.n_texts, r->p.valid.n_texts, r->p.m->n_words,
-             r->p.m->n_values, r->a->defense);
+    log_info("%s, %s: %zu texts, %zu for validation, %zu words, %zu parameters",
+             r->p.m->desc->name, r->a->defense, r->p.train.n_texts, r->p.valid.n_texts,
+             r->p.m->n_words, r->p.m->n_values);
     while (r->at.epoch < r->a->epochs && !early_stop_done(&r->stop))
         TRY(train_epoch(r));
     return finish_run(r);

@@ -87,7 +87,7 @@ expect 1 "nowhere/page.html: No such file" "$STET" attack cnn --data data.tsv --
 echo '{"unheard": ["of"]}' >none.json
 expect 0 "none.json has a substitute for no word of these texts" "$STET" attack cnn --data data.tsv --synonyms none.json --attack pwws,ga --no-record
 [ "$(grep -c warning "$TMP/.err")" = 1 ] || fail "one warning is enough: $(cat "$TMP/.err")"
-expect 0 "not tried, and counted as not turned" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack exhaustive --exhaustive-cap 1 --no-record
+expect 0 "not tried, and counted as not flipped" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack exhaustive --exhaustive-cap 1 --no-record
 output "exhaustive" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack exhaustive --no-record
 grep -q "not tried" "$TMP/.err" && fail "every text was decided: $(cat "$TMP/.err")"
 output "pwws" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack pwws --time-limit 1e-9 --no-record

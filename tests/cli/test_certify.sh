@@ -25,7 +25,7 @@ done
 output '"seed":1,' "$STET" certify cnn $on --json -q
 output '"fingerprints":{"model":' "$STET" certify cnn $on --json -q
 output "at most 1 of them" "$STET" certify cnn $on --budget 1 -q
-output "stand so many substitutions" "$STET" certify cnn $on --largest -q
+output "texts proved robust to N substitutions" "$STET" certify cnn $on --largest -q
 
 # --limit takes the texts that attacks take.
 "$STET" certify cnn $on --limit 10 --seed 5 -o few.jsonl -q >/dev/null || fail "a sample"
@@ -43,7 +43,7 @@ expect 2 "says nothing about" "$STET" predict cnn --certify --synonyms texts.jso
 output "certified" "$STET" certify cnn --data data.tsv --synonyms sets.json -q
 grep -q '"certified"' cnn/results/certify-auto.json || fail "the result is not kept"
 
-output "most harm may do" "$STET" predict cnn --certify --synonyms sets.json "this film is good" -q
+output "most harmful:" "$STET" predict cnn --certify --synonyms sets.json "this film is good" -q
 output '"largest_budget":' "$STET" predict cnn --certify --synonyms sets.json --json "this film is good" -q
 output "nothing changes the answer" "$STET" predict cnn --certify --synonyms sets.json "" -q
 

@@ -2,13 +2,12 @@
 # stet demo and stet report: results are kept and shown; a demonstration that is killed goes on where it stopped.
 . "$(dirname "$0")/cli_test.sh"
 cd "$TMP" || exit 1
-small="--texts 300 --epochs 2 --limit 20"
+small="--texts 400 --epochs 6 --limit 20"
 
 output "proved" "$STET" demo $small -o d
 [ -s d/report.html ] || fail "no report"
 output "robust" "$STET" demo $small -o d # again: everything is there
-expect 2 "other settings" "$STET" demo --texts 301 --epochs 2 --limit 20 -o d
-expect 2 "needs --synonyms" "$STET" demo --data x -o e
+expect 2 "other settings" "$STET" demo --texts 401 --epochs 6 --limit 20 -o d
 expect 2 "need --data" "$STET" demo --synonyms x -o e
 
 # Results: another sample does not replace; --no-record leaves nothing; a folder that is read-only is worth a warning.

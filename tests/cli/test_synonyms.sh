@@ -39,7 +39,7 @@ fi
 
 # Nothing half-done stays behind, and one line says what is wrong.
 expect 2 "needs --out" "$STET" synonyms build --neighbours "$TMP/map.json"
-expect 2 "needs a source" "$STET" synonyms build -o "$TMP/u"
+expect 2 "or a source: --neighbours" "$STET" synonyms build -o "$TMP/u"
 expect 2 "--wordnet needs words" "$STET" synonyms build --wordnet openattack -o "$TMP/u"
 expect 2 "--threshold high: expected a number" \
     "$STET" synonyms build --nearest "$TMP/vectors.txt" --threshold high -o "$TMP/u"

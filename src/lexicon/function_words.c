@@ -1,8 +1,12 @@
-/* attack/function_words.c - the built-in stop list: pronouns, determiners, prepositions,
+/* lexicon/function_words.c - the built-in stop list: pronouns, determiners, prepositions,
  * conjunctions, forms of be and have, pieces of contractions, negations, adverbs of place and time.
  * Our own, after what the lists of the frameworks hold; theirs leave out will, do, so, very, some,
  * few, many, much, own, each, because, should and might, and so does it. */
-#include "attack/subject.h"
+#include "lexicon/function_words.h"
+
+#include <string.h>
+
+#include "base/stream.h"
 
 const char *const function_words[] = {
     /* pronouns */
@@ -43,3 +47,22 @@ const char *const function_words[] = {
     "somehow", "sometime", "sometimes", "somewhere", "still", "then", "thence", "there",
     "thereafter", "thereby", "therein", "thereupon", "together", "too", "when", "whence",
     "whenever", "where", "whereby", "wherein", "wherever", "why", "beforehand", "formerly", NULL};
+
+stet_status stop_words_read(const char *path, strmap *out)
+{
+    if (strcmp(path, "builtin") == 0) {
+        for (const char *const *w = function_words; *w; w++)
+            TRY(strmap_add(out, *w, strlen(*w), NULL));
+        return STET_OK;
+    }
+    stream *f;
+    TRY(stream_open(path, &f));
+    char *line;
+    size_t len;
+    stet_status st = STET_OK;
+    while (st == STET_OK && stream_line(f, &line, &len, &st))
+        if (len > 0)
+            st = strmap_add(out, line, len, NULL);
+    stream_close(f);
+    return st;
+}
