@@ -174,7 +174,7 @@ static stet_status bound_all(stet_certifier *c, const cert_task *t, uint32_t *wo
 
 static bool few_enough(const stet_certifier *c, const cert_task *t, size_t n)
 {
-    const double work = (double)n * (double)t->n * (double)stet_model_parameters(c->shared->m);
+    const double work = (double)n * (double)t->n * (double)c->shared->m->n_values;
     return c->enumerate == ENUMERATE_CHEAP ? n <= MOST_IN_AUTO && work <= work_in_auto
                                            : n <= MOST_BY_NAME;
 }
