@@ -111,7 +111,7 @@ stet_status batch_sets_make(const word_sets *s, const pass *p, const batch *x, u
     tape_twin(t, x->block, x->block_bytes);
     tape_twin(t, word, count * sizeof *word);
     *out = (batch_sets){.seq = &x->seq,
-                        .rows = op_gather(t, p->table, word, n),
+                        .rows = pass_rows(p, word, n),
                         .word = word,
                         .n_rows = n,
                         .n_moving = n_moving,

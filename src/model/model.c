@@ -284,7 +284,10 @@ stet_status weights_fetch(const model_weights *w, model *m)
 {
     if (w->store->desc->host)
         return STET_OK;
-    return store_download(w->store, m->value, w->value, m->n_values * sizeof *m->value);
+    TRY(store_download(w->store, m->value, w->value, m->n_values * sizeof *m->value));
+    return w->learn ? store_download(w->store, m->table, w->table,
+                                     m->n_words * m->dim * sizeof *m->table)
+                    : STET_OK;
 }
 
 static stet_status param_nodes(const model *m, tape *t, real *value, real *grad, node ***out)
@@ -308,12 +311,32 @@ stet_status model_nodes(const model *m, tape *t, real *grad, node ***out)
 
 stet_status pass_params(pass *p, const model *m, const model_weights *w, real *grad)
 {
-    const model_weights own = {&host_store, m->value, m->table};
+    const model_weights own = {&host_store, m->value, m->table, NULL};
     if (!w)
         w = &own;
     TRY(param_nodes(m, p->t, w->value, grad, &p->param));
     p->table = tape_constant(p->t, shape2(m->n_words, m->dim), w->table);
+    p->learn = grad ? w->learn : NULL;
     return tape_status(p->t);
+}
+
+node *pass_rows(const pass *p, const uint32_t *word, size_t n)
+{
+    node *rows = op_gather(p->t, p->table, word, n);
+    if (!p->learn || !rows)
+        return rows;
+    if (p->learn->n == MAX_ROW_PARTS) {
+        tape_fail(p->t, error_set(STET_EINTERNAL, "a step reads more than %d parts of the table",
+                                  MAX_ROW_PARTS));
+        return NULL;
+    }
+    node *grad = tape_zeros(p->t, rows->shape);
+    if (!grad)
+        return NULL;
+    p->learn->part[p->learn->n].word = word;
+    p->learn->part[p->learn->n].n = n;
+    p->learn->part[p->learn->n++].grad = grad->value;
+    return tape_input(p->t, rows->shape, rows->value, grad->value);
 }
 
 stet_status pass_init(pass *p, const model *m, tape *t, const model_weights *w, real *grad,
@@ -322,7 +345,7 @@ stet_status pass_init(pass *p, const model *m, tape *t, const model_weights *w, 
     *p = (pass){.t = t, .seq = &x->seq, .word = x->word};
     tape_twin(t, x->block, x->block_bytes);
     TRY(pass_params(p, m, w, grad));
-    p->rows = op_gather(t, p->table, x->word, x->seq.n_rows);
+    p->rows = pass_rows(p, x->word, x->seq.n_rows);
     return tape_status(t);
 }
 

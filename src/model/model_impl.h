@@ -59,6 +59,17 @@ struct stet_model {
         *extra; /* config.json keys that are not ours: training settings, defence; kept on save */
 };
 
+/* Vectors that learn: what a step read of the table, and where the gradients of those rows are. */
+enum { MAX_ROW_PARTS = 8 };
+typedef struct learned_rows {
+    struct {
+        const uint32_t *word; /* (n) in host memory; a word may be in several parts */
+        size_t n;
+        const real *grad; /* (n, D) in the store */
+    } part[MAX_ROW_PARTS];
+    size_t n;
+} learned_rows;
+
 /* Inputs of one forward pass. */
 typedef struct pass {
     tape *t;
@@ -66,6 +77,7 @@ typedef struct pass {
     node *table;          /* (vocabulary, D): what rows are taken from */
     node *rows;           /* (V, D) */
     const uint32_t *word; /* (V) the words of the rows, in host memory */
+    learned_rows *learn;  /* filled by pass_rows; NULL: vectors stay as they are */
     const seq_index *seq;
     double dropout; /* 0 outside training */
     rng *stream;
@@ -153,12 +165,14 @@ typedef struct model_weights {
     store *store;
     real *value; /* (n_values) */
     real *table; /* (vocabulary, D) */
+    /* Where passes with gradients note the rows they read; NULL: vectors stay as they are. */
+    learned_rows *learn;
 } model_weights;
 /* The model's own memory in the host's store, a copy in any other. */
 stet_status weights_init(model_weights *w, const model *m, store *s);
 void weights_deinit(model_weights *w);
 stet_status weights_fetch(const model_weights *w,
-                          model *m); /* the parameters, back into the model */
+                          model *m); /* what is trained, back into the model */
 
 /* Parameter nodes (n_params) of the model's own weights, in memory of a tape of the host's store;
  * gradients are added to grad (n_values) unless NULL. */
@@ -217,6 +231,9 @@ stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const u
                        size_t n, arena *a, batch *out);
 /* A pass over a batch: parameters and rows of `w`, which are in the tape's store (NULL: the model's
  * own, in the host's). Gradients are added to grad (n_values) unless NULL. Dropout is left at 0. */
+/* Rows (n, D) of the table for n words in host memory, which stay until the step ends. Where vectors
+ * learn, the rows have a gradient. */
+node *pass_rows(const pass *p, const uint32_t *word, size_t n);
 /* The parameters alone, on p->t. */
 stet_status pass_params(pass *p, const model *m, const model_weights *w, real *grad);
 stet_status pass_init(pass *p, const model *m, tape *t, const model_weights *w, real *grad,

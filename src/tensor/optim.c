@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/mem.h"
+
 const optim_device *const optim_devices[DEV_COUNT] = {[DEV_CPU] = &optim_cpu};
 
 stet_status optim_init(optim *o, const optim_options *how, store *s, size_t n)
@@ -47,38 +49,49 @@ double schedule_factor(const optim_options *how, uint64_t step)
     return 1;
 }
 
+/* The numbers of a step of `o` for a group of this rate and decay. */
+static adam_step step_of(const optim *o, uint64_t step, double group_rate, double group_decay)
+{
+    const double factor = schedule_factor(&o->how, step - 1), rate = group_rate * factor;
+    const double c1 = 1 - pow(o->how.beta1, (double)step), c2 = 1 - pow(o->how.beta2, (double)step);
+    const bool coupled = o->how.kind == OPTIM_ADAM;
+    return (adam_step){
+        .norm = o->norm,
+        .clip = o->how.clip,
+        .l2 = (real)(coupled ? group_decay : 0),
+        .shrink = (real)(coupled ? 1 : 1 - rate * group_decay),
+        .beta1 = (real)o->how.beta1,
+        .beta2 = (real)o->how.beta2,
+        .rate = (real)(rate / c1),
+        .root_correction = (real)(1 / sqrt(c2)),
+        .eps = (real)o->how.eps,
+    };
+}
+
+static stet_status device_of(const store *s, const optim_device **out)
+{
+    *out = optim_devices[s->desc->kernels];
+    return *out ? STET_OK
+                : error_set(STET_ENOTSUP, "the optimiser has no kernels on %s", s->desc->name);
+}
+
 stet_status optim_step(optim *o, const param_group *groups, size_t n_groups, real *param,
                        const real *grad)
 {
-    const optim_device *dev = optim_devices[o->store->desc->kernels];
-    if (!dev)
-        return error_set(STET_ENOTSUP, "the optimiser has no kernels on %s", o->store->desc->name);
-    const double factor = schedule_factor(&o->how, o->step);
+    const optim_device *dev;
+    TRY(device_of(o->store, &dev));
     o->step++;
-    const double c1 = 1 - pow(o->how.beta1, (double)o->step),
-                 c2 = 1 - pow(o->how.beta2, (double)o->step);
-    const bool coupled = o->how.kind == OPTIM_ADAM;
     store_enter(o->store);
     dev->norm(groups, n_groups, grad, o->norm);
     for (size_t k = 0; k < n_groups; k++) {
-        const double rate = groups[k].rate * factor;
-        dev->adam(&(adam_step){
-            .param = param,
-            .m = o->m,
-            .v = o->v,
-            .grad = grad,
-            .first = groups[k].first,
-            .n = groups[k].n,
-            .norm = o->norm,
-            .clip = o->how.clip,
-            .l2 = (real)(coupled ? groups[k].decay : 0),
-            .shrink = (real)(coupled ? 1 : 1 - rate * groups[k].decay),
-            .beta1 = (real)o->how.beta1,
-            .beta2 = (real)o->how.beta2,
-            .rate = (real)(rate / c1),
-            .root_correction = (real)(1 / sqrt(c2)),
-            .eps = (real)o->how.eps,
-        });
+        adam_step s = step_of(o, o->step, groups[k].rate, groups[k].decay);
+        s.param = param;
+        s.m = o->m;
+        s.v = o->v;
+        s.grad = grad;
+        s.first = groups[k].first;
+        s.n = groups[k].n;
+        dev->adam(&s);
     }
     store_leave(o->store);
     return STET_OK;
@@ -88,6 +101,90 @@ stet_status optim_norm(const optim *o, double *norm)
 {
     return store_download(o->store, norm, o->norm, sizeof *norm);
 }
+
+/* ---- rows of a table ---------------------------------------------------------------------- */
+
+stet_status row_optim_init(row_optim *o, store *s, size_t rows, size_t D, double rate)
+{
+    *o = (row_optim){.store = s, .rows = rows, .D = D, .rate = rate};
+    const size_t bytes = rows * D * sizeof *o->m;
+    o->m = store_alloc(s, rows * D, sizeof *o->m);
+    o->v = store_alloc(s, rows * D, sizeof *o->v);
+    o->slot = mem_zalloc(rows, sizeof *o->slot);
+    if (!o->m || !o->v || !o->slot) {
+        row_optim_deinit(o);
+        return STET_ENOMEM;
+    }
+    store_clear(s, o->m, bytes);
+    store_clear(s, o->v, bytes);
+    return STET_OK;
+}
+
+void row_optim_deinit(row_optim *o)
+{
+    if (o->store) {
+        store_release(o->store, o->m);
+        store_release(o->store, o->v);
+    }
+    mem_free(o->slot);
+    *o = (row_optim){0};
+}
+
+/* The distinct rows of all parts, in order of appearance, and the place of every part's rows among
+ * them: row (most), then at (most). Returns how many rows there are. */
+static size_t number_rows(row_optim *o, const row_part *part, size_t n_parts, uint32_t *row,
+                          uint32_t *at)
+{
+    size_t n = 0;
+    for (size_t p = 0; p < n_parts; p++)
+        for (size_t i = 0; i < part[p].n; i++) {
+            uint32_t *slot = &o->slot[part[p].row[i]];
+            if (*slot == 0) {
+                row[n] = part[p].row[i];
+                *slot = (uint32_t)++n;
+            }
+            *at++ = *slot - 1;
+        }
+    for (size_t i = 0; i < n; i++)
+        o->slot[row[i]] = 0;
+    return n;
+}
+
+stet_status row_optim_step(row_optim *o, const optim *of, const row_part *part, size_t n_parts,
+                           real *table, arena *mem, store_arena *values)
+{
+    const optim_device *dev;
+    TRY(device_of(o->store, &dev));
+    size_t most = 0;
+    for (size_t p = 0; p < n_parts; p++)
+        most += part[p].n;
+    uint32_t *index = arena_new(mem, uint32_t, 2 * most);
+    if (!index)
+        return STET_ENOMEM;
+    const size_t n = number_rows(o, part, n_parts, index, index + most);
+    uint32_t *in_store = store_arena_alloc(values, 2 * most, sizeof *in_store);
+    real *grad = store_arena_alloc(values, n * o->D, sizeof *grad);
+    if (!in_store || !grad)
+        return STET_ENOMEM;
+    store_upload(o->store, in_store, index, 2 * most * sizeof *index);
+    store_clear(o->store, grad, n * o->D * sizeof *grad);
+    adam_step s = step_of(of, of->step, o->rate, 0);
+    s.param = table;
+    s.m = o->m;
+    s.v = o->v;
+    s.grad = grad;
+    s.n = n;
+    s.clip = 0; /* the norm is that of the other parameters */
+    store_enter(o->store);
+    const uint32_t *at = in_store + most;
+    for (size_t p = 0; p < n_parts; at += part[p++].n)
+        dev->add_rows(part[p].grad, at, part[p].n, o->D, grad);
+    dev->adam_rows(&s, in_store, o->D);
+    store_leave(o->store);
+    return STET_OK;
+}
+
+/* ---- early stopping ----------------------------------------------------------------------- */
 
 bool early_stop_update(early_stop *e, double score)
 {

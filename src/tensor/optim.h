@@ -53,6 +53,32 @@ stet_status optim_step(optim *o, const param_group *groups, size_t n_groups, rea
                        const real *grad);
 stet_status optim_norm(const optim *o, double *norm); /* waits for the device */
 
+/* ---- tables of which a step touches some rows ---------------------------------------------- */
+
+/* Adam for a table (rows, D): only rows with a gradient move, and their moments with them; those of
+ * the others stay as they are. */
+typedef struct row_optim {
+    store *store;
+    size_t rows, D;
+    real *m, *v; /* (rows, D) in the store */
+    double rate;
+    uint32_t *slot; /* (rows) scratch: place among the rows of this step + 1 */
+} row_optim;
+
+stet_status row_optim_init(row_optim *o, store *s, size_t rows, size_t D, double rate);
+void row_optim_deinit(row_optim *o);
+
+/* Gradients (n, D) in the store of the rows `row`, which are host memory. */
+typedef struct row_part {
+    const uint32_t *row;
+    size_t n;
+    const real *grad;
+} row_part;
+/* One step of the table for all parts together; `of` has been stepped already and gives the betas,
+ * the count of steps and the schedule. Scratch: mem of the host, `values` of the store. */
+stet_status row_optim_step(row_optim *o, const optim *of, const row_part *part, size_t n_parts,
+                           real *table, arena *mem, store_arena *values);
+
 /* ---- what a device has to bring ----------------------------------------------------------- */
 
 /* One group's step. m = beta1 m + (1 - beta1) g and so on, g = scale grad + l2 w; scale is
@@ -70,6 +96,10 @@ typedef struct adam_step {
 typedef struct optim_device {
     void (*norm)(const param_group *groups, size_t n, const real *grad, double *norm);
     void (*adam)(const adam_step *s);
+    /* into[at[i]] += from[i], rows of D, in order */
+    void (*add_rows)(const real *from, const uint32_t *at, size_t n, size_t D, real *into);
+    /* The same step for rows row[i] of a table; s->grad is (n, D), one row each. */
+    void (*adam_rows)(const adam_step *s, const uint32_t *row, size_t D);
 } optim_device;
 extern const optim_device *const optim_devices[DEV_COUNT]; /* NULL: none */
 extern const optim_device optim_cpu;                       /* cpu/adam.c */

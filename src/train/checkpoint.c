@@ -25,19 +25,31 @@ static stet_status own_state(const run_state *r, size_t i, char name[64], real *
     return d->saved ? d->saved(r->defenses.d[i].state, block, n) : STET_OK;
 }
 
-/* The blocks that live in the run's store, and their names in the file. */
-enum { N_BLOCKS = 3 };
-static const char *const block_name[N_BLOCKS] = {"params", "adam.m", "adam.v"};
+/* The blocks that live in the run's store: name in the file, place, count. */
+enum { N_BLOCKS = 6 };
+typedef struct block {
+    const char *name;
+    real *at;
+    size_t n;
+} block;
 
-static real *block_at(const run_state *r, int i)
+static size_t blocks_of(const run_state *r, block out[N_BLOCKS])
 {
-    return i == 0 ? r->w.value : i == 1 ? r->opt.m : r->opt.v;
+    const size_t n = r->p.m->n_values, rows = r->p.m->n_words * r->p.m->dim;
+    out[0] = (block){"params", r->w.value, n};
+    out[1] = (block){"adam.m", r->opt.m, n};
+    out[2] = (block){"adam.v", r->opt.v, n};
+    if (!r->w.learn)
+        return 3;
+    out[3] = (block){"vectors", r->w.table, rows};
+    out[4] = (block){"vectors.adam.m", r->vectors.m, rows};
+    out[5] = (block){"vectors.adam.v", r->vectors.v, rows};
+    return 6;
 }
 
-/* `host` (N_BLOCKS, n_values) has room for the blocks. */
-static stet_status write_all(run_state *r, real *host)
+/* `host` has room for all blocks. */
+static stet_status write_all(run_state *r, const block *b, size_t n_blocks, real *host)
 {
-    const size_t count = r->p.m->n_values;
     const int64_t ints[N_INT] = {(int64_t)r->at.epoch,       (int64_t)r->at.step_in_epoch,
                                  (int64_t)r->at.step,        (int64_t)r->at.log_size,
                                  (int64_t)r->opt.step,       (int64_t)r->stop.epoch,
@@ -46,10 +58,9 @@ static stet_status write_all(run_state *r, real *host)
     st_tensor t[N_BLOCKS + 2 + MAX_DEFENSES];
     char name[MAX_DEFENSES][64];
     size_t n = 0;
-    for (int i = 0; i < N_BLOCKS; i++) {
-        real *block = host + (size_t)i * count;
-        TRY(store_download(r->store, block, block_at(r, i), count * sizeof *block));
-        t[n++] = (st_tensor){block_name[i], ST_REAL, shape1(count), block};
+    for (size_t i = 0; i < n_blocks; host += b[i++].n) {
+        TRY(store_download(r->store, host, b[i].at, b[i].n * sizeof *host));
+        t[n++] = (st_tensor){b[i].name, ST_REAL, shape1(b[i].n), host};
     }
     t[n++] = (st_tensor){"position", ST_I64, shape1(N_INT), ints};
     t[n++] = (st_tensor){"scores", ST_F64, shape1(N_REAL), reals};
@@ -68,8 +79,13 @@ static stet_status write_all(run_state *r, real *host)
 
 stet_status checkpoint_save(run_state *r)
 {
-    real *host = mem_aligned(N_BLOCKS * r->p.m->n_values, sizeof *host);
-    const stet_status st = host ? write_all(r, host) : STET_ENOMEM;
+    block b[N_BLOCKS];
+    const size_t n = blocks_of(r, b);
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        count += b[i].n;
+    real *host = mem_aligned(count, sizeof *host);
+    const stet_status st = host ? write_all(r, b, n, host) : STET_ENOMEM;
     mem_free_aligned(host);
     return st;
 }
@@ -84,12 +100,13 @@ static stet_status read_all(run_state *r, const st_file *f, real *host)
                          "%s: made with other data, vectors or settings: resume with those, or "
                          "start without --resume",
                          r->checkpoint_path);
-    const shape all = shape1(r->p.m->n_values);
     int64_t ints[N_INT];
     double reals[N_REAL];
-    for (int i = 0; i < N_BLOCKS; i++) {
-        TRY(st_read(f, block_name[i], all, host));
-        store_upload(r->store, block_at(r, i), host, shape_count(all) * sizeof *host);
+    block b[N_BLOCKS];
+    const size_t n = blocks_of(r, b);
+    for (size_t i = 0; i < n; i++) {
+        TRY(st_read(f, b[i].name, shape1(b[i].n), host));
+        store_upload(r->store, b[i].at, host, b[i].n * sizeof *host);
     }
     TRY(st_read_bytes(f, "position", ST_I64, N_INT, ints));
     TRY(st_read_bytes(f, "scores", ST_F64, N_REAL, reals));
@@ -124,7 +141,8 @@ stet_status checkpoint_load(run_state *r)
         return error_set(STET_EIO, "%s: no checkpoint to resume from", r->checkpoint_path);
     st_file f;
     TRY(st_open(&f, r->checkpoint_path));
-    real *host = mem_aligned(r->p.m->n_values, sizeof *host);
+    const size_t rows = r->p.m->n_words * r->p.m->dim, values = r->p.m->n_values;
+    real *host = mem_aligned(r->w.learn && rows > values ? rows : values, sizeof *host);
     const stet_status st = host ? read_all(r, &f, host) : STET_ENOMEM;
     mem_free_aligned(host);
     st_close(&f);

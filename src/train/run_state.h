@@ -30,6 +30,8 @@ typedef struct run_state {
     real *grad;         /* (n_values) there */
     store_arena values; /* of one step, there */
     optim opt;
+    row_optim vectors;    /* where these learn */
+    learned_rows learned; /* of this step */
     param_group *groups; /* (n_groups) */
     size_t n_groups;
     double dropout;

@@ -105,10 +105,24 @@ stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n, d
 {
     const arena_mark start = arena_save(&r->step_mem);
     const store_mark held = store_arena_save(&r->values);
+    r->learned.n = 0;
     const stet_status st = forward_backward(r, pick, n, loss, metrics);
-    store_arena_restore(&r->values, held);
-    arena_restore(&r->step_mem, start);
+    if (st != STET_OK || !r->w.learn) { /* the rows' gradients are needed until run_update */
+        store_arena_restore(&r->values, held);
+        arena_restore(&r->step_mem, start);
+    }
     return st;
+}
+
+/* The rows of the table that the step read. */
+static stet_status update_vectors(run_state *r)
+{
+    row_part part[MAX_ROW_PARTS];
+    for (size_t i = 0; i < r->learned.n; i++)
+        part[i] = (row_part){r->learned.part[i].word, r->learned.part[i].n,
+                             r->learned.part[i].grad};
+    return row_optim_step(&r->vectors, &r->opt, part, r->learned.n, r->w.table, &r->step_mem,
+                          &r->values);
 }
 
 /* What defences do after the step, on a tape of their own. */
@@ -125,12 +139,13 @@ static stet_status after_step(run_state *r)
 
 stet_status run_update(run_state *r, double *norm)
 {
-    TRY(optim_step(&r->opt, r->groups, r->n_groups, r->w.value, r->grad));
-    const arena_mark start = arena_save(&r->step_mem);
-    const store_mark held = store_arena_save(&r->values);
-    const stet_status st = defense_list_has_after_step(&r->defenses) ? after_step(r) : STET_OK;
-    store_arena_restore(&r->values, held);
-    arena_restore(&r->step_mem, start);
+    stet_status st = optim_step(&r->opt, r->groups, r->n_groups, r->w.value, r->grad);
+    if (st == STET_OK && r->w.learn)
+        st = update_vectors(r);
+    if (st == STET_OK && defense_list_has_after_step(&r->defenses))
+        st = after_step(r);
+    store_arena_restore(&r->values, (store_mark){0});
+    arena_restore(&r->step_mem, (arena_mark){0});
     r->at.step++;
     return st == STET_OK ? optim_norm(&r->opt, norm) : st;
 }
@@ -324,6 +339,10 @@ stet_status run_set_up(run_state *r)
     TRY(weights_init(&r->w, r->p.m, r->store));
     TRY(optim_init(&r->opt, &how, r->store, n));
     r->values.store = r->store;
+    if (a->vector_rate > 0) {
+        TRY(row_optim_init(&r->vectors, r->store, r->p.m->n_words, r->p.m->dim, a->vector_rate));
+        r->w.learn = &r->learned;
+    }
     r->grad = store_alloc(r->store, n, sizeof *r->grad);
     r->order = mem_alloc(r->p.train.n_texts, sizeof *r->order);
     if (!r->grad || !r->order)
@@ -408,6 +427,7 @@ void run_tear_down(run_state *r)
     mem_free(r->order);
     mem_free(r->groups);
     optim_deinit(&r->opt);
+    row_optim_deinit(&r->vectors);
     weights_deinit(&r->w);
     if (r->store)
         store_release(r->store, r->grad);

@@ -233,6 +233,7 @@ static node *push_forward(void *state, const step_view *v)
     }
     pass p = *v->p;
     p.rows = push_rows(state, v, own);
+    p.word = own->word;
     p.seq = &own->seq;
     return p.rows ? model_forward(v->m, &p) : NULL;
 }

@@ -56,4 +56,68 @@ static void cpu_adam(const adam_step *s)
     pool_run((s->n + PIECE - 1) / PIECE, adam_piece, &j);
 }
 
-const optim_device optim_cpu = {.norm = cpu_norm, .adam = cpu_adam};
+/* ---- rows --------------------------------------------------------------------------------- */
+
+enum { ROWS = 64, STRIP = 64 }; /* rows, or columns, of a piece */
+
+typedef struct add_job {
+    const real *from;
+    const uint32_t *at;
+    size_t n, D;
+    real *into;
+} add_job;
+
+/* Some columns of all rows: no two pieces meet, and each number is a sum in the order of the rows. */
+SIMD_CLONES
+static void add_strip(const add_job *j, size_t first, size_t width)
+{
+    for (size_t i = 0; i < j->n; i++) {
+        const real *RESTRICT from = j->from + i * j->D + first;
+        real *RESTRICT into = j->into + j->at[i] * j->D + first;
+        for (size_t c = 0; c < width; c++)
+            into[c] += from[c];
+    }
+}
+
+static void add_piece(void *ctx, size_t i, int worker)
+{
+    (void)worker;
+    const add_job *j = ctx;
+    const size_t first = i * STRIP, left = j->D - first;
+    add_strip(j, first, left < STRIP ? left : STRIP);
+}
+
+static void cpu_add_rows(const real *from, const uint32_t *at, size_t n, size_t D, real *into)
+{
+    add_job j = {from, at, n, D, into};
+    pool_run((D + STRIP - 1) / STRIP, add_piece, &j);
+}
+
+typedef struct rows_job {
+    const adam_step *s;
+    const uint32_t *row;
+    size_t D;
+} rows_job;
+
+static void rows_piece(void *ctx, size_t piece, int worker)
+{
+    (void)worker;
+    const rows_job *j = ctx;
+    for (size_t i = piece * ROWS; i < (piece + 1) * ROWS && i < j->s->n; i++) {
+        adam_job one = {.s = *j->s, .scale = 1};
+        one.s.param += j->row[i] * j->D;
+        one.s.m += j->row[i] * j->D;
+        one.s.v += j->row[i] * j->D;
+        one.s.grad += i * j->D;
+        adam_range(&one, 0, j->D);
+    }
+}
+
+static void cpu_adam_rows(const adam_step *s, const uint32_t *row, size_t D)
+{
+    rows_job j = {s, row, D};
+    pool_run((s->n + ROWS - 1) / ROWS, rows_piece, &j);
+}
+
+const optim_device optim_cpu = {
+    .norm = cpu_norm, .adam = cpu_adam, .add_rows = cpu_add_rows, .adam_rows = cpu_adam_rows};
