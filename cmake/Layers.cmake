@@ -91,5 +91,8 @@ function(stet_test source)
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 120)
   endif()
+  if(STET_SANITIZE) # which make everything several times as slow
+    math(EXPR T_TIMEOUT "4 * ${T_TIMEOUT}")
+  endif()
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT})
 endfunction()

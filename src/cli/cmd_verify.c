@@ -25,7 +25,7 @@ static const stet_opt opts[] = {
     STET_OPT_FLAG("skip-bad", verify_cfg, skip_bad,
                   "leave out bad lines of the data, as the certifier did"),
     STET_OPT_TOPIC("What is expected"),
-    STET_OPT_INT("require", verify_cfg, require, "0", 0, INT64_MAX, "N",
+    STET_OPT_INT("require", verify_cfg, require, "0", 0, 9e15, "N",
                  "exit with 4 if fewer than N texts are certified"),
     STET_OPT_FLAG("expect-certified", verify_cfg, expect_certified,
                   "exit with 4 unless there are texts and all of them are certified"),
