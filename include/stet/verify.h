@@ -37,6 +37,8 @@ typedef struct stet_verify_options {
     stet_verify_failed *failed; /* NULL: only counted */
     void *user;
     const char *data_sha256, *sets_sha256; /* that the file must state; NULL: any */
+    /* Claims about CNNs in exact arithmetic as well: slow. STET_ENOTSUP in a build without GMP. */
+    bool exact;
 } stet_verify_options;
 
 typedef struct stet_verify_result {
@@ -45,6 +47,7 @@ typedef struct stet_verify_result {
     size_t failed; /* lines that do not hold, the first line counted too */
     size_t certified, broken, wrong, undecided; /* verdicts that stand */
     size_t claims;                              /* bounds derived anew that stand */
+    size_t exact;                               /* of them, in exact arithmetic */
     double least;                               /* smallest of them; INFINITY: none */
     double seconds;
 } stet_verify_result;

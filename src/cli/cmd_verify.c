@@ -9,7 +9,7 @@ typedef struct verify_cfg {
     cli_common common;
     const char *model, *data, *label, *text, *synonyms;
     int64_t require;
-    bool skip_bad, expect_certified;
+    bool skip_bad, expect_certified, exact;
 } verify_cfg;
 
 static const stet_opt opts[] = {
@@ -24,6 +24,9 @@ static const stet_opt opts[] = {
     STET_OPT_STR("text", verify_cfg, text, NULL, "COLUMN,...", "columns or fields of the text"),
     STET_OPT_FLAG("skip-bad", verify_cfg, skip_bad,
                   "leave out bad lines of the data, as the certifier did"),
+    STET_OPT_FLAG("exact", verify_cfg, exact,
+                  "derive claims about CNNs in exact arithmetic, without any rounding of our own: "
+                  "slow"),
     STET_OPT_TOPIC("What is expected"),
     STET_OPT_INT("require", verify_cfg, require, "0", 0, 9e15, "N",
                  "exit with 4 if fewer than N texts are certified"),
@@ -162,6 +165,7 @@ static stet_status print_json(const verify_cfg *cfg, const stet_verify_result *r
     json_object_set_new(o, "n", json_integer((json_int_t)r->texts));
     json_object_set_new(o, "failed", json_integer((json_int_t)r->failed));
     json_object_set_new(o, "claims", json_integer((json_int_t)r->claims));
+    json_object_set_new(o, "exact", json_integer((json_int_t)r->exact));
     json_object_set_new(o, "certified", json_integer((json_int_t)r->certified));
     json_object_set_new(o, "broken", json_integer((json_int_t)r->broken));
     json_object_set_new(o, "wrong", json_integer((json_int_t)r->wrong));
@@ -171,7 +175,7 @@ static stet_status print_json(const verify_cfg *cfg, const stet_verify_result *r
     return cli_json_print(o);
 }
 
-static void print_text(const stet_verify_result *r)
+static void print_text(const verify_cfg *cfg, const stet_verify_result *r)
 {
     printf("%zu claims of %zu texts stand: %zu certified, %zu broken, %zu wrong as they are, %zu "
            "undecided (%.1f s)\n",
@@ -180,6 +184,8 @@ static void print_text(const stet_verify_result *r)
     if (r->certified)
         printf("substituted words in a certified text: %s\n",
                r->budget == SIZE_MAX ? "any number" : cli_fmt("at most %zu", r->budget));
+    if (cfg->exact)
+        printf("claims derived in exact arithmetic: %zu of %zu\n", r->exact, r->claims);
     if (r->claims)
         printf("smallest bound derived: %.6g\n", r->least);
 }
@@ -197,6 +203,7 @@ static stet_status run(void *config, const stet_rest *rest)
             .match = cfg->data ? match_job : NULL,
             .failed = failed,
             .user = &j,
+            .exact = cfg->exact,
             .data_sha256 = cfg->data ? j.from.data_sha256 : NULL,
             .sets_sha256 = cfg->synonyms ? j.from.sets_sha256 : NULL,
         };
@@ -205,7 +212,7 @@ static stet_status run(void *config, const stet_rest *rest)
     if (st == STET_OK && cfg->common.json)
         st = print_json(cfg, &r, j.lines);
     else if (st == STET_OK)
-        print_text(&r);
+        print_text(cfg, &r);
     if (st == STET_OK && r.texts == 0 && r.failed == 0 && !cfg->expect_certified)
         cli_note("warning: %s is about no text at all", rest->v[0]);
     if (st == STET_OK && (int64_t)r.certified < cfg->require)

@@ -154,12 +154,17 @@ static stet_status check_claim(ver_work *w, int label, const json_t *claim, bool
     const json_t *witness = json_object_get(claim, "witness");
     if (enumerate && witness)
         return error_set(STET_EFORMAT, "claim: a witness of what needs none");
-    TRY(enumerate ? ver_enumerate(w, w->t, label, (int)other, bound, a, &own)
-                  : w->m->kind->bound(w, label, (int)other, method, witness, &own));
+    w->exact = w->want_exact;
+    w->is_exact = false;
+    const stet_status st = enumerate ? ver_enumerate(w, w->t, label, (int)other, bound, a, &own)
+                  : w->m->kind->bound(w, label, (int)other, method, witness, &own);
+    w->exact = false;
+    TRY(st);
     if (!(own > 0) || !(own >= bound - tolerance(bound)))
         return error_set(STET_EFORMAT, "class %d: claimed %.9g by %s, derived %.9g", (int)other,
                          bound, method, own);
     r->claims++;
+    r->exact += w->is_exact;
     r->least = own < r->least ? own : r->least;
     return STET_OK;
 }

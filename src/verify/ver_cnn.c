@@ -7,6 +7,7 @@
  * So ranges below are ranges of float32 values, and no separate account of the windows' rounding is
  * needed. The rounding of p itself, in double, is part of g. */
 #include "verify/ver_cnn.h"
+#include "verify/ver_exact.h"
 
 #include <string.h>
 
@@ -273,6 +274,22 @@ static double margin(const ver_work *w, int label, int other)
     return sum;
 }
 
+/* The same once more without rounding, in place of what double gave. Intervals are at least as tight as
+ * growth bounds, and where a witness leads to less than they do, they count. */
+static stet_status exact_bound(ver_work *w, int label, int other, const json_t *witness,
+                               double *out)
+{
+    const double rounded = *out;
+    TRY(ver_exact_cnn(w, label, other, witness, out));
+    if (witness && *out < rounded) {
+        double more;
+        TRY(ver_exact_cnn(w, label, other, NULL, &more));
+        *out = more > *out ? more : *out;
+    }
+    w->is_exact = true;
+    return STET_OK;
+}
+
 static stet_status bound(ver_work *w, int label, int other, const char *method,
                          const json_t *witness, double *out)
 {
@@ -284,7 +301,7 @@ static stet_status bound(ver_work *w, int label, int other, const char *method,
         more = growth_bound(w, label, other, clean_margin(w, label, other));
     }
     *out = more > *out ? more : *out;
-    return STET_OK;
+    return w->exact && *out > -INFINITY ? exact_bound(w, label, other, witness, out) : STET_OK;
 }
 
 /* Intervals are at least as tight as the window form of the growth bound. */

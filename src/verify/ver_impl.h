@@ -120,6 +120,9 @@ typedef struct ver_work {
     void *state;
     arena keep; /* of the kind, over all tasks */
     void *kept;
+    bool want_exact; /* of claims: bounds in exact arithmetic, where the kind has them; */
+    bool exact;      /* of the claim at work; */
+    bool is_exact;   /* the last bound is one */
 } ver_work;
 
 /* How a kind of model is bounded. */

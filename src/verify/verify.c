@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sha256.h"
+#include "verify/ver_exact.h"
 #include "verify/ver_line.h"
 
 typedef struct checker {
@@ -192,8 +193,11 @@ stet_status stet_verify_file(const char *path, const char *model_dir,
     const double start = seconds_now();
     *r = (stet_verify_result){.least = INFINITY};
     checker c = {.how = options ? options : &plain, .r = r};
+    if (c.how->exact && !ver_exact_here())
+        return error_set(STET_ENOTSUP, "this build has no GMP: nothing can be checked exactly");
     TRY(ver_model_load(model_dir, &c.model));
     c.work.m = &c.model;
+    c.work.want_exact = c.how->exact;
     stream *s = NULL;
     stet_status st = stream_open(path, &s);
     if (st == STET_OK)

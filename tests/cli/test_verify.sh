@@ -33,6 +33,12 @@ for model in cnn bilstm s4; do
     "$STET" certify $model --data train.tsv --limit 6 --synonyms near --budget 1 -o cert.jsonl >/dev/null
     grep -q '"certified"' cert.jsonl && output "certified text: at most 1" "$STET" verify cert.jsonl --model $model
     output '"budget":1,' "$STET" verify cert.jsonl --model $model --json
+    if "$STET" verify cert.jsonl --model $model --exact >exact.txt 2>&1; then
+        grep -q "exact arithmetic: $([ $model = cnn ] && echo '[0-9]' || echo '0 of')" exact.txt || fail "$model: --exact"
+        output '"exact":' "$STET" verify cert.jsonl --model $model --exact --json
+    else
+        grep -q "no GMP" exact.txt || fail "$model: --exact: $(cat exact.txt)"
+    fi
     line=$(grep -n '"bound":' cert.jsonl | head -1 | cut -d: -f1)
     sed 's/"bound":/"bound":1/' cert.jsonl >edited.jsonl
     [ -z "$line" ] || expect 3 "not hold" "$STET" verify edited.jsonl --model $model

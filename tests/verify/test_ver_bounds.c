@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "model/s4.h"
 #include "verify/ver_activation.h"
+#include "verify/ver_exact.h"
 #include "verify/ver_line.h"
 
 static const char *const s4[] = {"channels=5", "state=4", "layers=1", NULL};
@@ -75,6 +76,12 @@ static size_t check_bounds(pair *p, int label, const double *least)
             CHECK_OK(p->v.kind->bound(&p->w, label, other, *method, NULL, &own));
             CHECK_LE(own, least[other]);
             positive += own > 0;
+            if (p->v.kind != &ver_cnn || !ver_exact_here())
+                continue;
+            p->w.exact = true;
+            CHECK_OK(p->v.kind->bound(&p->w, label, other, *method, NULL, &own));
+            CHECK_LE(own, least[other]);
+            p->w.exact = false;
         }
     return positive;
 }
@@ -214,6 +221,21 @@ TEST(a_counter_example_is_judged_by_its_value)
     CHECK(seen[0] > 10 && seen[1] > 10);
 }
 
+/* Bounds in double lie below the exact ones, by no more than their own rounding; a growth bound is
+ * below the intervals that are derived in its place. */
+static void check_exact(pair *p, int label, int other, const char *method, const json_t *witness,
+                        double own)
+{
+    double exact;
+    p->w.exact = true;
+    CHECK_OK(p->v.kind->bound(&p->w, label, other, method, witness, &exact));
+    p->w.exact = false;
+    if (own > -1e20) /* those of huge biases have their own rounding */
+        CHECK_LE(own, exact + 1e-300);
+    if (strncmp(method, "gbm", 3) != 0 && fabs(own) < 1e6)
+        CHECK_NEAR(own, exact, 1e-10 * (1 + fabs(own)));
+}
+
 static float huge_bias; /* of all filters, where it is not 0 */
 
 /* Whatever the certifier proves, with its witness, the checker can follow. */
@@ -251,6 +273,8 @@ static size_t follow(const cert_family *f, const char *skip, const char *kind,
                 double own;
                 CHECK_OK(
                     p.v.kind->bound(&p.w, c.task.label, other, f->methods[method], witness, &own));
+                if (f == &cert_cnn && ver_exact_here())
+                    check_exact(&p, c.task.label, other, f->methods[method], witness, own);
                 json_decref(witness);
                 if (isfinite(b.margin) && !(own >= b.margin - 1e-6 * (1 + fabs(b.margin))))
                     test_fail(__FILE__, __LINE__, "case %zu, %s: claimed %.9g, derived %.9g", i,
