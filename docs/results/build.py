@@ -15,6 +15,7 @@ import json
 import re
 import statistics
 import sys
+import textwrap
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
@@ -40,6 +41,10 @@ def by_seed(o):
     return table(columns, rows)
 
 
+def wrap(text):
+    return textwrap.fill(text, 98, break_long_words=False, break_on_hyphens=False)
+
+
 def recipe(model):
     t = model["config"].get("training", {})
     text = ", ".join([model["config"]["model"], t.get("defense", "")] + t.get("defense_settings", []))
@@ -62,20 +67,22 @@ def from_report(o):
     for summary in report["summary"]:
         for row, model in zip(summary["rows"], report["models"]):
             share = lambda x: "" if x is None else number(100 * x)
-            shown.append([row["model"], recipe(model), share(row["clean"])] +
+            # Attacked accuracy is compared with clean accuracy on the same texts.
+            sample = next((r["clean"] for r in model["results"] if r["command"] in ("attack", "certify")), None)
+            shown.append([row["model"], recipe(model), share(row["clean"]), share(sample)] +
                          [share(row["aua"].get(key)) for key, _ in attacks] + [share(row["certified"])])
     for name, row in o.get("paper", {}).items():
-        shown.append([name, "as published", number(row.get("clean"))] + [number(row.get(key)) for key, _ in attacks] +
+        shown.append([name, "as published", number(row.get("clean")), ""] + [number(row.get(key)) for key, _ in attacks] +
                      [number(row.get("certified"))])
-    return (table(["model", "recipe", "clean"] + [label for _, label in attacks] + ["proved"], shown) +
-            "\n" + samples(report).capitalize() + ".\n")
+    return (table(["model", "recipe", "clean", "clean, attacked texts"] + [label for _, label in attacks] + ["proved"], shown) +
+            "\n" + wrap(samples(report).capitalize() + ".") + "\n")
 
 
 def render(name):
     o = json.loads((here / f"{name}.json").read_text())
     body = from_report(o) if "report" in o else by_seed(o) if "seeds" in o else table(o["columns"], o["rows"])
     notes = [f"{key.capitalize()}: {o[key]}" for key in ("settings", "machine") if o.get(key)]
-    return body + ("\n" + " ".join(notes) + "\n" if notes else "")
+    return body + ("\n" + wrap(" ".join(notes)) + "\n" if notes else "")
 
 
 def take(path):
@@ -85,7 +92,7 @@ def take(path):
         for key in ("training_curves", "bounds"):
             model.pop(key, None)
         for result in model["results"]:
-            for key in ("examples", "turned", "wrong", "per_class", "confusion", "calibration", "units", "inputs", "margins", "config"):
+            for key in ("examples", "flips", "flipped", "turned", "proved_texts", "broken_texts", "wrong", "per_class", "confusion", "calibration", "units", "inputs", "margins", "config"):
                 result.pop(key, None)
     json.dump({"machine": "", "settings": "", "report": report}, sys.stdout, indent=1, ensure_ascii=False)
     print()

@@ -62,8 +62,8 @@ typedef struct stet_attack_args {
     }
 
 typedef struct stet_attack_result {
-    size_t n, correct, succeeded, errors; /* texts; right before; turned; victim failed on them */
-    size_t unconfirmed;                   /* turned by rounding alone: counted as not turned */
+    size_t n, correct, succeeded, errors; /* texts; correct before; flipped; victim failed on them */
+    size_t unconfirmed;                   /* flipped by rounding alone: counted as not flipped */
     size_t decided;                       /* exhaustive: texts whose every variant was seen */
     size_t timeouts;                      /* took longer than allowed: in no other number */
     size_t resumed;                       /* taken from the log */

@@ -1,5 +1,5 @@
 /* stet/report.h - one page about a set of run folders: what was measured, how they were trained,
- * what their growth bounds look like, which texts turned them.
+ * what their growth bounds look like, which texts were flipped.
  *
  *     const char *const runs[] = { "runs/standard", "runs/robust" };
  *     stet_report_args a = { .dirs = runs, .n_dirs = 2 };

@@ -82,6 +82,8 @@ void cli_table_drop(cli_table *t);                                /* empties it 
 /* printf into one of a few rotating buffers: for the arguments of one cli_row. */
 const char *cli_fmt(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* Prints a paragraph in lines of at most `width` columns; line ends in it count as spaces. */
+void cli_wrap(const char *text, size_t width);
 /* A rate as people write it: "8050 texts/s", "3.2 texts/s", "12 s for each" of texts; rotating too. */
 const char *cli_rate(double per_second, const char *what);
 

@@ -148,10 +148,10 @@ const cli_command cmd_certify = {
     .args = "DIR",
     .summary = "prove that no combination of synonyms changes a model's answer",
     .details =
-        "\"certified\" is the share of all texts that are answered right, and for which every "
-        "combination of words of\n"
-        "their sets is proved to get the same answer from the float32 program, rounding included.\n"
-        "docs/certificates.md says what is proved and what is not, and describes the methods.",
+        "\"certified\" is the share of all texts that are classified correctly and for "
+               "which every combination of substitutes is proved to get the same answer from "
+               "the float32 program, rounding included. docs/certificates.md says what is "
+               "proved and what is not, and describes the methods.",
     .examples =
         "  stet certify runs/cnn --data test.tsv.xz --synonyms jia.subst --limit 1000\n"
         "  stet certify runs/cnn --data test.tsv.xz --synonyms jia.subst --complete -o cnn.cert\n"

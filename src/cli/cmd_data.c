@@ -230,9 +230,9 @@ const cli_command cmd_data_info = {
     .name = "data info",
     .args = "FILE",
     .summary = "count the texts, classes and words of a corpus",
-    .details = "FILE is TSV (LABEL<TAB>TEXT), CSV, JSON lines, fastText, or a folder of classes "
-               "(aclImdb's train or test);\n"
-               "plain or compressed (.gz, .xz, .zst); - is standard input.",
+    .details = "FILE is TSV (LABEL<TAB>TEXT), CSV, JSON lines, fastText, or a folder with one "
+               "folder per class (aclImdb's train or test). It may be compressed (.gz, .xz, "
+               ".zst); - is standard input.",
     .examples = "  stet data info train.tsv.xz --vectors glove.6B.300d.txt\n"
                 "  stet data info yahoo/train.csv --label 1 --text 2,3,4\n",
     .opts = info_opts,
@@ -289,11 +289,10 @@ static const stet_opt get_opts[] = {
 const cli_command cmd_data_get = {
     .name = "data get",
     .args = "[NAME|URL...]",
-    .summary = "fetch corpora and word vectors: resumes, checks, unpacks",
-    .details = "Without arguments it lists the names it knows. A download that was interrupted "
-               "goes on where it stopped;\n"
-               "what is there already is not fetched again. Archives (tar, zip) are unpacked "
-               "beside themselves.",
+    .summary = "download corpora and word vectors, check them and unpack them",
+    .details = "Without arguments it lists what it can download. An interrupted download "
+               "continues where it stopped, and files that are already there are not fetched "
+               "again. Archives (tar, zip) are unpacked beside themselves.",
     .examples = "  stet data get\n"
                 "  stet data get imdb glove.6B -o data\n",
     .opts = get_opts,
@@ -355,10 +354,10 @@ const cli_command cmd_data_convert = {
     .name = "data convert",
     .args = "FILE OUT",
     .summary = "write a corpus as TSV, CSV or JSON lines",
-    .details = "OUT's name says how: .tsv, .csv or .jsonl, then .gz, .xz or .zst to compress; - is "
-               "TSV on standard output.\n"
-               "CSV and JSON lines keep every byte of the texts; in TSV, tabs and line ends inside "
-               "a text become spaces.",
+    .details = "The name of OUT decides the format: .tsv, .csv or .jsonl, followed by .gz, "
+               ".xz or .zst to compress; - is TSV on standard output. CSV and JSON lines keep "
+               "every byte of the texts; in TSV, tabs and line ends inside a text become "
+               "spaces.",
     .examples = "  stet data convert aclImdb/train train.tsv.xz\n"
                 "  stet data convert train.csv sample.jsonl --limit 1000\n",
     .opts = convert_opts,

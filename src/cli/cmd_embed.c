@@ -96,9 +96,8 @@ const cli_command cmd_embed = {
     .name = "embed",
     .args = "--data FILE -o FILE",
     .summary = "train word vectors on your own texts",
-    .details = "GloVe (Pennington et al. 2014): pairs of words near each other, weighted by their "
-               "distance. The\n"
-               "same seed gives the same file whatever the number of threads.",
+    .details = "Uses GloVe (Pennington et al. 2014). The same seed gives the same file with "
+               "any number of threads.",
     .examples =
         "  stet embed --data train.tsv.xz -o vectors.txt.xz\n"
         "  stet embed --data reviews.txt --unlabelled --dim 50 --min-count 5 -o vectors.bin\n",

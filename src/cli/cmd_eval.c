@@ -139,7 +139,7 @@ static stet_status run(void *config, const stet_rest *rest)
 const cli_command cmd_eval = {
     .name = "eval",
     .args = "DIR",
-    .summary = "accuracy, scores of each class, confusion and calibration of a model",
+    .summary = "measure accuracy, per-class scores, confusion and calibration",
     .examples = "  stet eval runs/cnn --data test.tsv.xz\n  stet eval runs/cnn --data test.tsv.xz "
                 "--limit 1000 --json\n",
     .opts = opts,

@@ -54,7 +54,7 @@ static stet_status run(void *config, const stet_rest *rest)
 const cli_command cmd_info = {
     .name = "info",
     .args = "",
-    .summary = "version, compiler, CPU features in use, BLAS, GPU, WordNet",
+    .summary = "print version, compiler, CPU features, BLAS, GPU and WordNet",
     .examples = "  stet info\n  stet info --ops\n",
     .opts = opts,
     .cfg_size = sizeof(info_cfg),

@@ -372,12 +372,11 @@ static stet_status run(void *config, const stet_rest *rest)
 const cli_command cmd_inspect = {
     .name = "inspect",
     .args = "DIR [DIR2]",
-    .summary = "growth bounds and Lipschitz constants of a model, or of two beside each other",
-    .details = "The growth bound matrix M says how far each unit can move per unit of change of "
-               "each input. The Lipschitz\n"
-               "constants follow from it: the largest row sum bounds the largest change of a unit "
-               "by the largest change of an input.\n"
-               "See docs/gbm.md for what this proves and what it does not.",
+    .summary = "show the growth bounds and Lipschitz constants of one or two models",
+    .details = "Entry (i, j) of the growth bound matrix M bounds how far unit i moves when input j moves "
+               "by one. Lipschitz constants follow from it; for example, the largest row sum bounds "
+               "the largest change of a unit by the largest change of an input. docs/gbm.md says "
+               "what this proves and what it does not.",
     .examples = "  stet inspect runs/cnn\n  stet inspect runs/standard runs/gbm --data test.tsv.xz "
                 "-o plots\n",
     .opts = opts,

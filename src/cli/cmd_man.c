@@ -149,8 +149,10 @@ static void markdown_page(const cli_command *c)
            *c->args ? " " : "", c->args,
            c->summary[0] >= 'a' && c->summary[0] <= 'z' ? c->summary[0] - 'a' + 'A' : c->summary[0],
            c->summary + 1);
-    if (c->details)
-        printf("\n%s\n", c->details);
+    if (c->details) {
+        putchar('\n');
+        cli_wrap(c->details, 98);
+    }
     if (c->examples)
         printf("\n```sh\n%s```\n", c->examples);
     markdown_options(c->opts);
@@ -172,7 +174,8 @@ static void markdown_index(void)
     puts("\n## Options of every command\n\n| option | | default |\n| --- | --- | --- |");
     for (const stet_opt *o = common_opts + 1; o->type != STET_T_END; o++)
         markdown_option(o);
-    printf("\n## Exit codes\n\n%s\n", exit_codes);
+    puts("\n## Exit codes\n");
+    cli_wrap(exit_codes, 98);
 }
 
 /* ---- running ------------------------------------------------------------------------------ */

@@ -133,7 +133,7 @@ static void print_certificate(const predictor *p, const stet_certificate *c)
         printf("    %scertified%s: %s changes the answer (margin >= %.3f, %s)\n",
                cli_style("green"), reset, how_many, c->margin, c->method);
     } else if (c->verdict == STET_LIKELY) {
-        printf("    %slikely%s, no proof: the answer stands with a confidence of %g (%s)\n",
+        printf("    %slikely%s, no proof: the answer holds with a confidence of %g (%s)\n",
                cli_style("yellow"), reset, c->confidence, c->method);
     } else if (c->budget > 0) {
         printf("    %s%s%s; proved: no %zu of them or fewer change the answer\n",
@@ -365,12 +365,13 @@ static stet_status try_line(void *user, const char *text, size_t len)
         print_verdict(p, &c);
         if (c.n_edits)
             st = print_flipped(p, text, len, &c);
-        for (size_t k = 0; k < c.n_harm && k < MOST_HARMFUL; k++)
+        size_t shown = 0;
+        for (size_t k = 0; k < c.n_harm && k < MOST_HARMFUL && c.harm[k].drop >= 0.005; k++, shown++)
             printf("%s %s -> %s %.2f",
                    k ? "," : cli_fmt("  most harmful, of a margin of %.2f:", c.clean),
                    word_at(p, c.harm[k].pos),
                    stet_words_word(p->own, c.harm[k].word), c.harm[k].drop);
-        if (c.n_harm)
+        if (shown)
             putchar('\n');
         if (st == STET_OK)
             st = cli_printed();

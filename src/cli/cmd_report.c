@@ -53,11 +53,12 @@ const cli_command cmd_report = {
     .name = "report",
     .args = "DIR...",
     .summary =
-        "one page about run folders: accuracy, attacks, proofs, growth bounds, texts that turned",
+        "write one page about run folders: accuracy, attacks, proofs, flipped texts",
     .details =
-        "The page is one file that loads nothing: it can be opened from disk, mailed or printed. "
-        "It shows what `stet eval`,\n"
-        "`stet attack`, `stet certify` and `stet inspect` kept in the folders; run those first.",
+        "The page is one file that loads nothing, so you can open it from disk, mail "
+               "or print it. It shows the results that `stet eval`, `stet attack`, `stet "
+               "certify` and `stet inspect` left in the folders; run those first. A folder of "
+               "`stet attack --victim-dir` is shown too.",
     .examples = "  stet report runs/standard runs/robust -o report.html\n  stet report runs/* "
                 "--markdown > report.md\n",
     .opts = opts,

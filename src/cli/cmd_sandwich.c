@@ -1,5 +1,5 @@
 /* cli/cmd_sandwich.c - stet sandwich: proofs from below and attacks from above, on the same texts.
- * A text that is both proved and turned means that one of the two is wrong. */
+ * A text that is both proved and flipped means that one of the two is wrong. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,8 +35,8 @@ typedef struct sandwich {
     char names[512];
     stet_attack_result attacked[MAX_ATTACKS];
     size_t n;
-    const char **turned; /* (texts) the attack that turned it, or NULL */
-    size_t survivors;    /* texts that are right and that nothing turned, --complete included */
+    const char **flipped; /* (texts) the attack that flipped it, or NULL */
+    size_t survivors;    /* texts that are correct and that nothing flipped, --complete included */
     size_t at;           /* the attack in work */
 } sandwich;
 
@@ -65,8 +65,8 @@ static void note_line(void *user, const char *line)
     const char *outcome = json_string_value(json_object_get(o, "outcome"));
     const size_t index = (size_t)json_integer_value(json_object_get(o, "index"));
     for (size_t i = 0; outcome && strcmp(outcome, "success") == 0 && i < s->texts->n_index; i++)
-        if (s->texts->index[i] == index && !s->turned[i])
-            s->turned[i] = s->name[s->at];
+        if (s->texts->index[i] == index && !s->flipped[i])
+            s->flipped[i] = s->name[s->at];
     json_decref(o);
 }
 
@@ -83,7 +83,7 @@ static stet_status attack_all(sandwich *s)
             return st;
     }
     for (size_t i = 0; i < s->texts->n_index; i++)
-        s->survivors += !s->turned[i] && s->proved.verdict[i] != STET_WRONG &&
+        s->survivors += !s->flipped[i] && s->proved.verdict[i] != STET_WRONG &&
                         s->proved.verdict[i] != STET_BROKEN;
     return STET_OK;
 }
@@ -91,9 +91,9 @@ static stet_status attack_all(sandwich *s)
 static stet_status compare(const sandwich *s)
 {
     for (size_t i = 0; i < s->texts->n_index; i++)
-        if (s->proved.verdict[i] == STET_CERTIFIED && s->turned[i])
-            return cli_fail(STET_EINTERNAL, "text %zu is certified, and %s turned it",
-                            s->texts->index[i], s->turned[i]);
+        if (s->proved.verdict[i] == STET_CERTIFIED && s->flipped[i])
+            return cli_fail(STET_EINTERNAL, "text %zu is certified, yet %s flipped it",
+                            s->texts->index[i], s->flipped[i]);
     return STET_OK;
 }
 
@@ -116,9 +116,9 @@ static stet_status print(const sandwich *s)
     cli_row(&t, "", "share", "seconds", NULL);
     cli_row(&t, "certified", cli_fmt("%.1f %%", 100 * p->certified), cli_fmt("%.1f", p->seconds),
             NULL);
-    cli_row(&t, "not turned at all", cli_fmt("%.1f %%", 100 * least), "", NULL);
+    cli_row(&t, "not flipped at all", cli_fmt("%.1f %%", 100 * least), "", NULL);
     for (size_t k = 0; k < s->n; k++)
-        cli_row(&t, cli_fmt("not turned by %s", s->name[k]),
+        cli_row(&t, cli_fmt("not flipped by %s", s->name[k]),
                 cli_fmt("%.1f %%", 100 * s->attacked[k].aua),
                 cli_fmt("%.1f", s->attacked[k].seconds), NULL);
     cli_row(&t, "right", cli_fmt("%.1f %%", 100 * p->clean), "", NULL);
@@ -149,11 +149,11 @@ static stet_status run(void *config, const stet_rest *rest)
     stet_status st = split_names(s.cfg->attack, &s);
     if (st == STET_OK)
         st = cli_texts_load(&s.cfg->source, rest->v[0], (uint64_t)s.cfg->common.seed, &t);
-    if (st == STET_OK && !(s.turned = calloc(t.n_index + 1, sizeof *s.turned)))
+    if (st == STET_OK && !(s.flipped = calloc(t.n_index + 1, sizeof *s.flipped)))
         st = cli_fail(STET_ENOMEM, "out of memory");
     if (st == STET_OK)
         st = squeeze(&s, rest->v[0]);
-    free(s.turned);
+    free(s.flipped);
     stet_certify_result_deinit(&s.proved);
     cli_texts_free(&t);
     return st;
@@ -162,10 +162,10 @@ static stet_status run(void *config, const stet_rest *rest)
 const cli_command cmd_sandwich = {
     .name = "sandwich",
     .args = "DIR",
-    .summary = "robust accuracy from both sides: proofs below, attacks above",
-    .details = "The share of texts that are right whatever words of their sets stand in them lies "
-               "between the two. A text that\n"
-               "is both certified and turned ends the program with an error that names it.",
+    .summary = "bound robust accuracy from both sides: proofs below, attacks above",
+    .details = "Robust accuracy, the share of texts classified correctly whatever substitutes "
+               "are chosen, lies between the two. If a text is both certified and flipped, "
+               "the program names it and fails.",
     .examples = "  stet sandwich runs/cnn --data test.tsv.xz --synonyms jia.subst --limit 200\n"
                 "  stet sandwich runs/cnn --data test.tsv.xz --synonyms jia.subst --complete "
                 "--attack greedy --json\n",

@@ -394,21 +394,18 @@ static stet_status run(void *config, const stet_rest *rest)
 const cli_command cmd_sweep = {
     .name = "sweep",
     .args = "-- TRAIN OPTIONS",
-    .summary = "train over a grid of betas, kappas and lambdas, and compare",
+    .summary = "train over a grid of settings and seeds, and compare",
     .details =
-        "Every point is a run folder inside the output folder; what is complete is not "
-        "computed again, so a sweep that was\n"
-        "stopped goes on with the same command, and more values or measurements can be added "
-        "later. What was measured is\n"
-        "in DIR/results of each, where `stet report` finds it; what is there for the same "
-        "model, texts, sets and settings\n"
-        "is not measured again. What follows `--` goes to `stet train`; betas and kappas set "
-        "its --defense unless it is given there.\n"
-        "A point that is there with other options of training is an error: choose another folder.",
+        "Every point of the grid is a run folder inside the output folder. Finished "
+               "points are not computed again: the same command continues a sweep that was "
+               "stopped, and you can add values or measurements later. Results are in "
+               "DIR/results of each point, where `stet report` finds them. Options after `--` "
+               "go to `stet train`; betas and kappas set its --defense unless you give one "
+               "there. A run folder that exists with different training options is an error.",
     .examples = "  stet sweep -o sweeps/cnn --betas 0,1e-4,1e-3 --seeds 1,2,3 --test test.tsv.xz "
                 "--jobs 2 -- \\\n"
                 "    --data train.tsv.xz --vectors glove.6B.300d.txt --model cnn --gbm-of logits\n"
-                "  stet sweep -o sweeps/cnn --betas 0,1e-4,1e-3 --test test.tsv.xz --attack greedy "
+                "  stet sweep -o sweeps/proved --betas 0,1e-4,1e-3 --test test.tsv.xz --attack greedy "
                 "--certify \\\n"
                 "    --synonyms jia.subst --limit 500 -- --data train.tsv.xz --vectors "
                 "glove.6B.300d.txt\n",

@@ -333,10 +333,10 @@ const cli_command cmd_synonyms_build = {
                "--synonyms of every other command.\n"
                "OpenAttack counts a word as its own neighbour: for its k, pass one less.",
     .examples = "  stet synonyms build --data train.csv -o words.subst\n"
-                "  stet synonyms build --neighbours counterfitted_neighbors.json.xz "
-                "--stop stopwords_english.txt -o jia.subst\n"
-                "  stet synonyms build --nearest counter-fitted-vectors.txt -k 8 --metric l2sq "
-                "--threshold 0.5 -o near.subst\n"
+                "  stet synonyms build --neighbours counterfitted_neighbors.json.xz --stop builtin "
+                "-o jia.subst\n"
+                "  stet synonyms build --nearest counter-fitted-vectors.txt -k 8 --metric l2sq \\\n"
+                "    --threshold 0.5 -o near.subst\n"
                 "  stet synonyms build --wordnet textattack --data train.tsv.xz --top 8 "
                 "-o wordnet.subst\n",
     .opts = build_opts,

@@ -104,7 +104,7 @@ static stet_status run_eval(void *config, const stet_rest *rest)
 const cli_command cmd_tag_eval = {
     .name = "tag eval",
     .args = "TAGGER FILE",
-    .summary = "the share of a treebank's tags that a tagger gets right",
+    .summary = "measure a tagger on a treebank",
     .details =
         "TAGGER is a file written by `stet tag train` (or NLTK's weights in the same text form),\n"
         "or the word builtin.",
@@ -207,8 +207,8 @@ static stet_status run_run(void *config, const stet_rest *rest)
 const cli_command cmd_tag_run = {
     .name = "tag run",
     .args = "[TEXT...]",
-    .summary = "Penn tags of texts, one word a line",
-    .details = "Without TEXT each line of standard input is one.",
+    .summary = "print the Penn tags of texts, one word a line",
+    .details = "Without TEXT, each line of standard input is a text.",
     .examples = "  stet tag run \"This movie was terribly boring.\"\n"
                 "  stet tag run --tagger tagger.tsv.xz --json < reviews.txt\n",
     .opts = run_opts,

@@ -312,19 +312,18 @@ const cli_command cmd_train = {
     .args = "",
     .summary = "train a classifier into a run folder",
     .details =
-        "The folder holds config.json, model.safetensors, vocab.txt, train.jsonl and a model card. "
-        "Ctrl-C leaves a\n"
-        "checkpoint; --resume goes on from it and ends in the same bytes as an undisturbed run. "
-        "Without "
-        "--resume\n"
-        "an older run in the folder is replaced; files that no run wrote are not.",
+        "The folder holds config.json, model.safetensors, vocab.txt, train.jsonl and a "
+               "model card. Ctrl-C leaves a checkpoint; --resume continues from it and ends "
+               "in the same bytes as an undisturbed run. Without --resume an older run in the "
+               "folder is replaced, but files that no run wrote are kept.",
     .examples = "  stet train --data train.tsv.xz --vectors glove.6B.300d.txt -o runs/cnn\n"
                 "  stet train --data train.csv --model bilstm --vectors glove.txt --seed 7 -o "
                 "runs/bilstm --resume\n"
-                "  stet train --data train.tsv.xz --vectors glove.txt --synonyms sets.tsv --smooth "
-                "2 --defense certified,gbm \\\n"
-                "       --gbm-of logits --beta 3e-4 --lr 1e-3 --schedule cosine --epochs 8 -o "
-                "runs/certified\n",
+                "  stet train --data train.tsv.xz --vectors glove.txt --synonyms jia.subst --smooth 2 "
+                "\\\n"
+                "    --defense certified,gbm --gbm-of logits --beta 3e-4 --lr 1e-3 --schedule cosine "
+                "\\\n"
+                "    --epochs 8 -o runs/certified\n",
     .opts = table,
     .cfg_size = sizeof(train_cfg),
     .run = run,

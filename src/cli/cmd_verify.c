@@ -231,13 +231,11 @@ static stet_status run(void *config, const stet_rest *rest)
 const cli_command cmd_verify = {
     .name = "verify",
     .args = "FILE",
-    .summary = "check a certificate file with code that shares nothing with the certifier",
-    .details = "Every bound is derived anew from the model folder, in double precision with "
-               "outward rounding; every\n"
-               "counter-example is evaluated. Each line that does not hold is named, and the "
-               "program exits with 3.\n"
-               "With --data and --synonyms the words, labels and substitutes are compared with "
-               "their source as well.",
+    .summary = "check a certificate file with code that is independent of the certifier",
+    .details = "Derives every bound anew from the model folder, in double precision with "
+               "outward rounding, and evaluates every counter-example. It names each line "
+               "that does not hold and exits with 3. With --data and --synonyms it also "
+               "compares words, labels and substitutes with their source.",
     .examples =
         "  stet verify cert.jsonl --model runs/cnn\n"
         "  stet verify cert.jsonl --model runs/cnn --data test.tsv.xz --synonyms jia.subst\n"

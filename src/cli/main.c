@@ -137,8 +137,10 @@ static int help(const cli_command *cmd)
     }
     printf("stet %s - %s\n\nusage: stet %s [OPTIONS]%s%s\n", cmd->name, cmd->summary, cmd->name,
            *cmd->args ? " " : "", cmd->args);
-    if (cmd->details)
-        printf("\n%s\n", cmd->details);
+    if (cmd->details) {
+        putchar('\n');
+        cli_wrap(cmd->details, 80);
+    }
     printf("\n%s", options);
     if (cmd->examples)
         printf("\nExamples\n%s", cmd->examples);

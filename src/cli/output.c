@@ -362,6 +362,15 @@ stet_status cli_json_print(json_t *object)
     return cli_printed();
 }
 
+/* Columns on the terminal: UTF-8 continuation bytes take none. */
+static size_t columns_of(const char *s, size_t n)
+{
+    size_t w = 0;
+    for (size_t i = 0; i < n; i++)
+        w += ((unsigned char)s[i] & 0xc0) != 0x80;
+    return w;
+}
+
 /* ---- tables ------------------------------------------------------------------------------- */
 
 const char *cli_fmt(const char *fmt, ...)
@@ -374,6 +383,25 @@ const char *cli_fmt(const char *fmt, ...)
     vsnprintf(b, sizeof buffers[0], fmt, ap);
     va_end(ap);
     return b;
+}
+
+void cli_wrap(const char *text, size_t width)
+{
+    size_t at = 0;
+    while (*text) {
+        text += strspn(text, " \n");
+        const size_t n = strcspn(text, " \n");
+        if (n == 0)
+            break;
+        const size_t wide = columns_of(text, n);
+        if (at && at + 1 + wide > width)
+            at = (putchar('\n'), 0);
+        at += (size_t)printf("%s", at ? " " : "");
+        printf("%.*s", (int)n, text);
+        at += wide;
+        text += n;
+    }
+    putchar('\n');
 }
 
 const char *cli_rate(double per_second, const char *what)
@@ -443,13 +471,9 @@ void cli_row_of(cli_table *t, const char *const *cell, size_t n)
     end_row(t, n);
 }
 
-/* Columns on the terminal: UTF-8 continuation bytes take none. */
 static size_t width_of(const char *s)
 {
-    size_t w = 0;
-    for (; *s; s++)
-        w += ((unsigned char)*s & 0xc0) != 0x80;
-    return w;
+    return columns_of(s, strlen(s));
 }
 
 static bool numeric(const char *s)

@@ -15,6 +15,7 @@ done <"$TMP/names"
 expect 2 "no command" "$STET" man --markdown nonsense
 
 if command -v python3 >/dev/null; then
+    python3 "$(dirname "$0")/docs_check.py" "$STET" "$(cd "$docs/../.." && pwd)" || fail "stale lines in the documentation"
     python3 "$docs/../results/build.py" --check || fail "docs/results.md"
 fi
 
