@@ -256,6 +256,7 @@ static stet_status open_task(void *p, const cert_task *t)
     w->t = t;
     w->joint->open = w->tight = false;
     w->limited = is_limited(t);
+    TRY(cert_scores_open(&w->scores, w->s->m, NULL, t, &w->mem));
     w->pad = arena_new(&w->mem, real, n);
     w->err = arena_new(&w->mem, double, n);
     w->lo = arena_new(&w->mem, double, n);
@@ -282,6 +283,7 @@ stet_status cnn_ibp(cnn_work *w, int other, cert_bound *out)
     out->additive = false;
     out->slack = slack + pads;
     out->margin = sum - slack;
+    cert_scores_add(&w->scores, out);
     return STET_OK;
 }
 
@@ -303,6 +305,7 @@ static stet_status bound_by(cnn_work *p, size_t method, int other, size_t refine
 static stet_status bound(void *p, size_t method, int other, size_t refine, cert_bound *out)
 {
     cnn_work *w = p;
+    cert_scores_against(&w->scores, other);
     TRY(bound_by(w, method, other, refine, out));
     if (out->margin > 0 || !(out->margin + out->slack > 0) || w->tight)
         return STET_OK;

@@ -10,7 +10,7 @@
 #ifndef CERTIFY_CERT_CNN_H
 #define CERTIFY_CERT_CNN_H
 
-#include "certify/certify_impl.h"
+#include "certify/cert_scores.h"
 #include "model/cnn.h"
 
 /* What all threads share. */
@@ -42,6 +42,7 @@ typedef struct cnn_work {
     double *err;      /* (features) */
     double *lo, *hi;  /* (features) the range of y_f */
     cnn_joint *joint; /* cert_cnn_joint.h */
+    cert_scores scores; /* against the class in work */
 } cnn_work;
 
 /* The weights of a feature in a margin, and how features are numbered. */

@@ -54,7 +54,10 @@ static void keep_budget(const cnn_work *w, cnn_joint *j)
 /* The bound of j->weight, up to rounding; worst words in pick; item values in worth. */
 static float value_of(const cnn_work *w, cnn_joint *j)
 {
-    memset(j->score, 0, j->n_scores * sizeof *j->score);
+    if (j->lead)
+        memcpy(j->score, j->lead, j->n_scores * sizeof *j->score);
+    else
+        memset(j->score, 0, j->n_scores * sizeof *j->score);
     double sum = j->be;
     for (size_t i = 0; i < j->n_items; i++) {
         const menu_item *m = &j->item[i];
@@ -132,6 +135,22 @@ static size_t exact_scores(const cnn_joint *j, double *score, double *base, doub
     return terms;
 }
 
+/* The scores of words, where one word then serves the network and its own score. */
+static void start_with_leads(const cnn_work *w, double *score, double *size)
+{
+    const cnn_joint *j = w->joint;
+    for (size_t q = 0; w->scores.lead && q < j->n_spots; q++) {
+        const menu_spot *s = &j->spot[q];
+        const double *x = w->scores.lead + w->t->start[s->pos];
+        double most = 0;
+        for (size_t c = 0; c < s->count; c++) {
+            score[s->score + c] = x[c];
+            most = fmax(most, fabs(x[c]));
+        }
+        *size += 2 * most;
+    }
+}
+
 /* The value of j->final in double, as a certificate needs it. */
 static stet_status exact_value(cnn_work *w, int other, cert_bound *out)
 {
@@ -142,6 +161,7 @@ static stet_status exact_value(cnn_work *w, int other, cert_bound *out)
     if (!score || !sorted)
         return STET_ENOMEM;
     double base = j->be, size = fabs(base);
+    start_with_leads(w, score, &size);
     const size_t terms = exact_scores(j, score, &base, &size) + w->t->n;
     for (size_t p = 0; p < w->t->n; p++) {
         out->drop[p] = 0;
@@ -158,7 +178,7 @@ static stet_status exact_value(cnn_work *w, int other, cert_bound *out)
         base += x[0];
     }
     out->additive = true;
-    out->slack = cnn_slack(w, other, size, terms);
+    out->slack = cnn_slack(w, other, size, terms) + (w->scores.lead ? w->scores.sum.slack : 0);
     out->base = base - out->slack;
     out->margin = cert_within_budget(out, w->t, w->t->budget, sorted);
     arena_restore(&w->mem, scratch);

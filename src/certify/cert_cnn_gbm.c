@@ -117,6 +117,20 @@ static stet_status drops(cnn_work *w, int other, const real *delta, cert_bound *
     return STET_OK;
 }
 
+/* A position loses what its vectors may take and what its scores may take. */
+static void add_scores(const cnn_work *w, cert_bound *out)
+{
+    const cert_bound *sum = &w->scores.sum;
+    if (!w->scores.lead)
+        return;
+    out->base += sum->base;
+    out->slack += sum->slack;
+    for (size_t p = 0; p < w->t->n; p++) {
+        out->drop[p] += sum->drop[p];
+        out->worst[p] = sum->worst[p] ? sum->worst[p] : out->worst[p];
+    }
+}
+
 stet_status cnn_gbm(cnn_work *w, int other, cert_bound *out)
 {
     const arena_mark scratch = arena_save(&w->mem);
@@ -137,6 +151,7 @@ stet_status cnn_gbm(cnn_work *w, int other, cert_bound *out)
     out->additive = true;
     out->slack = cnn_slack(w, other, size, w->s->features) + pads;
     out->base = sum - out->slack;
+    add_scores(w, out);
     out->margin = cert_within_budget(out, w->t, w->t->budget, sorted);
     arena_restore(&w->mem, scratch);
     return STET_OK;
@@ -187,6 +202,7 @@ stet_status cnn_gbm_window(cnn_work *w, int other, cert_bound *out)
     out->additive = false;
     out->slack = cnn_slack(w, other, size, w->s->features) + pads;
     out->margin = sum - out->slack;
+    cert_scores_add(&w->scores, out);
     arena_restore(&w->mem, scratch);
     return STET_OK;
 }

@@ -115,6 +115,7 @@ static stet_status open_joint(cnn_work *w)
     j->drop = arena_new(&w->mem, float, j->n_spots + 1);
     j->sorted = arena_new(&w->mem, float, j->n_spots + 1);
     j->score = arena_new(&w->mem, float, j->n_scores + 1);
+    j->lead = w->scores.lead ? arena_new(&w->mem, float, j->n_scores + 1) : NULL;
     j->om = arena_new(&w->mem, double, n);
     j->menu = arena_new(&w->mem, uint32_t, n * MENU);
     j->n_menu = arena_new(&w->mem, uint8_t, n);
@@ -122,7 +123,7 @@ static stet_status open_joint(cnn_work *w)
     j->best = arena_new(&w->mem, float, n *MENU);
     j->worth = arena_new(&w->mem, float, n *MENU);
     j->final = arena_new(&w->mem, double, n *MENU);
-    j->open = j->pick && j->drop && j->sorted && j->score && j->om && j->menu && j->n_menu &&
+    j->open = (j->lead || !w->scores.lead) && j->pick && j->drop && j->sorted && j->score && j->om && j->menu && j->n_menu &&
               j->weight && j->best && j->worth && j->final;
     return j->open ? STET_OK : STET_ENOMEM;
 }
@@ -144,6 +145,23 @@ static stet_status first_items(cnn_work *w, size_t f)
     return STET_OK;
 }
 
+/* The margin's part that words have of their own. */
+static void read_leads(const cnn_work *w, cnn_joint *j)
+{
+    const double *lead = w->scores.lead;
+    if (!lead)
+        return;
+    memset(j->lead, 0, j->n_scores * sizeof *j->lead);
+    for (size_t p = 0; p < w->t->n; p++) {
+        const double *x = lead + w->t->start[p];
+        const menu_spot *s = j->spot_of[p] == UINT32_MAX ? NULL : &j->spot[j->spot_of[p]];
+        if (!s)
+            j->be += x[0];
+        for (uint32_t c = 0; s && c < s->count; c++)
+            j->lead[s->score + c] = (float)x[c];
+    }
+}
+
 stet_status cnn_joint_menu(cnn_work *w, int other)
 {
     cnn_joint *j = w->joint;
@@ -151,6 +169,7 @@ stet_status cnn_joint_menu(cnn_work *w, int other)
         TRY(open_joint(w));
     j->n_items = j->n_pieces = j->n_values = j->n_shares = 0;
     j->be = cnn_bias_margin(w, other);
+    read_leads(w, j);
     memset(j->n_menu, 0, w->s->features);
     for (size_t f = 0; f < w->s->features; f++) {
         j->om[f] = cnn_weight(w, other, f);

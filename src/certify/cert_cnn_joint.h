@@ -78,12 +78,13 @@ struct cnn_joint {
     float *drop;     /* (spots) what they take */
     float *sorted;   /* (spots) */
     float *score;    /* (scores) */
+    float *lead;     /* (scores) what scores of words add, or NULL */
     uint32_t *menu;  /* (features, MENU) items; the first is the end of IBP's range */
     uint8_t *n_menu; /* (features) */
     double *om;      /* (features) */
 
     /* for one class */
-    double be;
+    double be; /* biases; with scores of words, also those of positions without a choice */
     menu_item *item;
     menu_piece *piece;
     float *value;

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "certify/cert_lstm.h"
-#include "certify/certify_impl.h"
+#include "certify/cert_scores.h"
 #include "model/bilstm.h"
 
 enum { IBP, SLOPE, ADJOINT, LINEAR, GBM, AFFINE, METHODS };
@@ -26,6 +26,7 @@ typedef struct work {
     lstm_pair pair;
     double *om, *size; /* (2H) */
     double *scratch;   /* (n) */
+    cert_scores scores;
 } work;
 
 /* ---- weights ------------------------------------------------------------------------------ */
@@ -116,6 +117,7 @@ static stet_status open(void *p, const cert_task *t)
     double *vectors;
     if (!w->om || !w->size || !w->scratch)
         return STET_ENOMEM;
+    TRY(cert_scores_open(&w->scores, m, NULL, t, &w->mem));
     TRY(cert_vectors(m, t, &w->mem, &vectors));
     return lstm_pair_open(&w->pair, w->s->cell, lstm_float32, t->n, t->start, vectors, &w->mem);
 }
@@ -143,6 +145,7 @@ static void by_box(work *w, tube_level level, const lstm_head *head, cert_bound 
     out->margin = m.base;
     out->slack = m.slack;
     out->additive = false;
+    cert_scores_add(&w->scores, out);
 }
 
 /* Each position's worst word, and the sum within the budget. */
@@ -154,8 +157,10 @@ static void by_sum(work *w, tube_level level, lstm_form form, const lstm_head *h
     out->slack = m.slack;
     out->additive = false;
     out->margin = -INFINITY;
-    if (m.base > -INFINITY)
+    if (m.base > -INFINITY) {
+        cert_scores_add_words(&w->scores, out, w->pair.contribution);
         cert_sum_up(out, w->task, w->pair.contribution, w->scratch);
+    }
 }
 
 /* The best of some forms. A sum says which words do harm, so boxes win only where they prove what
@@ -174,9 +179,10 @@ static void by_best(work *w, tube_level level, const lstm_form *forms, size_t n,
     }
     if (best != n - 1)
         by_sum(w, level, forms[best], head, out);
-    const lstm_margin box = lstm_box_margin(&w->pair, level, head);
-    if (!out->additive || (out->margin <= 0 && box.base > 0))
-        by_box(w, level, head, out);
+    const cert_bound sum = *out;
+    by_box(w, level, head, out);
+    if (sum.additive && !(sum.margin <= 0 && out->margin > 0))
+        *out = sum;
 }
 
 static stet_status bound(void *p, size_t method, int other, size_t refine, cert_bound *out)
@@ -188,6 +194,7 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
     work *w = p;
     const tube_level level = levels[method];
     const lstm_head head = head_of(w, w->task->label, other);
+    cert_scores_against(&w->scores, other);
     if (!w->pair.built[level])
         TRY(lstm_pair_build(&w->pair, level));
     switch (method) {

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "certify/certify_impl.h"
+#include "certify/cert_scores.h"
 #include "model/s4.h"
 
 enum { IBP, ADJOINT };
@@ -27,6 +27,7 @@ typedef struct work {
     double *om;           /* (H) */
     double *contribution; /* (words) */
     double *scratch;      /* (n) */
+    cert_scores scores;
 } work;
 
 /* ---- weights ------------------------------------------------------------------------------ */
@@ -165,6 +166,7 @@ static stet_status open(void *p, const cert_task *t)
     if (!w->clean || !w->contribution || !w->scratch)
         return STET_ENOMEM;
     double *vectors;
+    TRY(cert_scores_open(&w->scores, m, NULL, t, &w->mem));
     TRY(cert_vectors(m, t, &w->mem, &vectors));
     w->pooled = (s4_range){w->clean + H, w->clean + 2 * H};
     w->om = w->clean + 3 * H;
@@ -203,6 +205,7 @@ static void by_box(work *w, int other, cert_bound *out)
     out->additive = false;
     out->slack = slack;
     out->margin -= slack;
+    cert_scores_add(&w->scores, out);
 }
 
 /* Each position's worst word, and the sum within the budget. */
@@ -219,6 +222,7 @@ static void by_sum(work *w, int other, cert_bound *out)
     for (size_t h = 0; h < w->s->net.H; h++)
         out->base += w->om[h] * w->clean[h];
     out->base -= out->slack + loss;
+    cert_scores_add_words(&w->scores, out, w->contribution);
     cert_sum_up(out, w->task, w->contribution, w->scratch);
 }
 
@@ -227,6 +231,7 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
 {
     (void)refine;
     work *w = p;
+    cert_scores_against(&w->scores, other);
     if (method == ADJOINT)
         by_sum(w, other, out);
     if (method == IBP || !(out->margin > 0)) {

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "certify/cert_scores.h"
 #include "certify/certifier.h"
 
 const char *stet_verdict_name(stet_verdict v)
@@ -38,6 +39,7 @@ stet_status cert_shared_init(cert_shared *s, model *m, const cert_family *f)
                          "certificates",
                          m->rule->desc->name);
     TRY(stet_model_compile(m));
+    TRY(cert_scores_check(m));
     return m->rule ? STET_OK : f->prepare(m, &s->impl);
 }
 
@@ -68,7 +70,7 @@ static stet_status choose_methods(stet_certifier *c)
                                method, c->shared->m->rule->desc->name);
     if (!method || strcmp(method, "auto") == 0) {
         c->end_method = cert_auto_methods(c->shared->family);
-        c->enumerate = ENUMERATE_CHEAP;
+        c->enumerate = c->shared->family->exact ? ENUMERATE_NEVER : ENUMERATE_CHEAP;
         return STET_OK;
     }
     if (strcmp(method, cert_enumerate_name) == 0) {
@@ -240,6 +242,17 @@ static void take_bound(const stet_certifier *c, const cert_claim *weakest, stet_
     out->method = cert_method_name(c->shared->family, weakest->method);
 }
 
+/* What a proof that failed fears most, where that decides: a bound that is exact. */
+static stet_status try_feared(stet_certifier *c, uint32_t *choice, stet_verdict *out)
+{
+    const cert_task whole = cert_task_of(&c->text, c->text.budget);
+    bool broken;
+    TRY(cert_worst_point(c, &c->proof.sum, &whole, choice));
+    TRY(cert_confirm(c, choice, &broken));
+    *out = broken ? STET_BROKEN : STET_UNDECIDED;
+    return STET_OK;
+}
+
 static stet_status judge(stet_certifier *c, uint32_t *choice, stet_certificate *out)
 {
     const cert_task whole = cert_task_of(&c->text, c->text.budget);
@@ -247,14 +260,16 @@ static stet_status judge(stet_certifier *c, uint32_t *choice, stet_certificate *
     TRY(cert_prove(c, &whole, &c->proof));
     take_bound(c, &c->proof.claim[c->proof.worst], out);
     out->verdict = c->proof.margin > 0 ? STET_CERTIFIED : STET_UNDECIDED;
-    if (out->verdict == STET_UNDECIDED && c->how.complete) {
+    if (out->verdict == STET_UNDECIDED && c->shared->family->exact && c->proof.sum.additive) {
+        TRY(try_feared(c, choice, &out->verdict));
+    } else if (out->verdict == STET_UNDECIDED && c->how.complete) {
         TRY(cert_decide(c, choice, &out->verdict));
         out->branches = c->tree.n;
-        if (out->verdict == STET_BROKEN)
-            TRY(take_edits(c, choice, out));
-        else if (out->verdict == STET_CERTIFIED)
+        if (out->verdict == STET_CERTIFIED)
             take_bound(c, cert_tree_weakest(&c->tree), out);
     }
+    if (out->verdict == STET_BROKEN)
+        TRY(take_edits(c, choice, out));
     if (out->verdict == STET_CERTIFIED)
         out->budget = c->text.budget;
     else if (c->how.largest)

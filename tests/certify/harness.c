@@ -10,8 +10,8 @@ enum { WORDS = 60 };
 
 /* ---- models and cases --------------------------------------------------------------------- */
 
-model *harness_model(const char *kind, const char *const *settings, size_t dim, size_t classes,
-                     double scale, uint64_t seed)
+static model *new_model(const char *kind, const char *const *settings, size_t dim, size_t classes,
+                        double scale, bool scored, uint64_t seed)
 {
     char text[WORDS][16];
     const char *words[WORDS];
@@ -34,15 +34,45 @@ model *harness_model(const char *kind, const char *const *settings, size_t dim, 
                                      .vectors = &t,
                                      .max_len = HARNESS_POSITIONS,
                                      .n_classes = classes,
+                                     .word_scores = scored,
                                      .seed = seed};
     model *m;
     CHECK_OK(stet_model_new(&how, &m));
     for (size_t i = 0; i < m->n_values; i++)
         m->value[i] *= (real)scale;
-    CHECK_OK(stet_model_compile(m));
     stet_vocab_free(v);
     mem_free(data);
     return m;
+}
+
+model *harness_model(const char *kind, const char *const *settings, size_t dim, size_t classes,
+                     double scale, uint64_t seed)
+{
+    model *m = new_model(kind, settings, dim, classes, scale, false, seed);
+    CHECK_OK(stet_model_compile(m));
+    return m;
+}
+
+model *harness_scored(const char *kind, const char *const *settings, size_t dim, size_t classes,
+                      double scale, double scores, uint64_t seed)
+{
+    model *m = new_model(kind, settings, dim, classes, scale, true, seed);
+    rng r = rng_stream(seed, STREAM_TEST, 2);
+    for (size_t i = 0; i < m->n_words * classes; i++)
+        model_value(m, m->scores)[i] = (real)(scores * rng_normal(&r));
+    CHECK_OK(stet_model_compile(m));
+    return m;
+}
+
+void harness_recompile(model *m)
+{
+    if (m->is_compiled)
+        m->desc->compiled_free(m->compiled);
+    mem_free_aligned(m->score_table);
+    m->score_table = NULL;
+    m->compiled = NULL;
+    m->is_compiled = false;
+    CHECK_OK(stet_model_compile(m));
 }
 
 model *harness_fresh(model *m)

@@ -25,7 +25,13 @@ enum { HARNESS_POSITIONS = 32, HARNESS_SET = 8, HARNESS_METHODS = 8, HARNESS_CLA
 model *harness_model(const char *kind, const char *const *settings, size_t dim, size_t classes,
                      double scale, uint64_t seed);
 
-/* The same model compiled anew, after its numbers were changed; by way of test_dir(), takes m. */
+/* The same with word scores of order `scores`, beside the network of any kind. */
+model *harness_scored(const char *kind, const char *const *settings, size_t dim, size_t classes,
+                      double scale, double scores, uint64_t seed);
+
+/* What was compiled, anew, after the model's numbers were changed. */
+void harness_recompile(model *m);
+/* The same by way of test_dir(), takes m. */
 model *harness_fresh(model *m);
 
 /* An S4 model of one layer on vectors so small that float32 has few digits left of them, and with

@@ -16,9 +16,7 @@ static void gather(model *m, double spread)
             const float at = m->table[STET_FIRST_WORD * D + j];
             m->table[i * D + j] = at + (float)spread * (m->table[i * D + j] - at);
         }
-    m->desc->compiled_free(m->compiled);
-    m->compiled = NULL;
-    CHECK_OK(stet_model_compile(m));
+    harness_recompile(m);
 }
 
 static model *small_model(size_t i, uint64_t seed, double spread)

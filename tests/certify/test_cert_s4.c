@@ -143,10 +143,7 @@ static void move_close(model *m, const cert_case *c, double noise, rng *r)
             for (size_t d = 0; d < m->dim; d++)
                 m->table[c->word[i] * m->dim + d] =
                     m->table[c->word[c->start[p]] * m->dim + d] + (float)(noise * rng_normal(r));
-    if (m->compiled)
-        m->desc->compiled_free(m->compiled);
-    m->compiled = NULL;
-    CHECK_OK(stet_model_compile(m));
+    harness_recompile(m);
 }
 
 static harness_tally try_cases(const char *const *settings, size_t cases, double noise,

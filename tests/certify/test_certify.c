@@ -6,12 +6,39 @@
 static const char *const cnn[] = {"filters=6", "kernels=2,3", NULL};
 static const char *const bilstm[] = {"hidden=3", NULL};
 static const char *const s4[] = {"channels=4", "state=4", NULL};
+static const char *const sum[] = {NULL}, *const sum_net[] = {"score-hidden=4", NULL};
 static const struct {
     const char *name;
     const char *const *settings;
-    double scale;
-} kinds[] = {{"cnn", cnn, 1.5}, {"bilstm", bilstm, 1}, {"s4", s4, 1}};
-enum { KINDS = sizeof kinds / sizeof *kinds };
+    double scale, scores; /* 0: no word scores */
+} kinds[] = {{"cnn", cnn, 1.5, 0},   {"bilstm", bilstm, 1, 0},   {"s4", s4, 1, 0},
+             {"cnn", cnn, 1.5, 0.5}, {"bilstm", bilstm, 1, 0.3}, {"s4", s4, 1, 0.5},
+             {"sum", sum, 1, 1},     {"sum", sum_net, 1, 0.5}};
+enum { KINDS = sizeof kinds / sizeof *kinds, PLAIN_KINDS = 3 };
+
+static model *model_of(size_t kind, size_t classes, double scale, uint64_t seed)
+{
+    return kinds[kind].scores > 0
+               ? harness_scored(kinds[kind].name, kinds[kind].settings, 5, classes, scale,
+                                kinds[kind].scores, seed)
+               : harness_model(kinds[kind].name, kinds[kind].settings, 5, classes, scale, seed);
+}
+
+static const cert_family *family_of(size_t kind)
+{
+    const cert_family *f;
+    CHECK_OK(cert_family_of(kinds[kind].name, &f));
+    return f;
+}
+
+TEST(every_family_is_tried)
+{
+    for (size_t i = 0; cert_families[i]; i++) {
+        size_t kind = 0;
+        while (cert_families[i]->methods && strcmp(kinds[kind].name, model_descs[i]->name) != 0)
+            CHECK(++kind < KINDS);
+    }
+}
 
 /* The case as the public interface takes it. */
 typedef struct subject {
@@ -106,8 +133,7 @@ TEST(verdicts_of_exact_bounds_are_the_truth)
     size_t count[STET_VERDICTS] = {0};
     for (uint64_t i = 0; i < 60; i++) {
         rng r = rng_stream(1, STREAM_TEST, i);
-        model *m =
-            harness_model(kinds[i % KINDS].name, kinds[i % KINDS].settings, 5, 2 + i % 3, 1, i);
+        model *m = model_of(i % PLAIN_KINDS, 2 + i % 3, 1, i);
         cert_shared sh;
         stet_certifier *c;
         stet_certify_how how = STET_CERTIFY_HOW;
@@ -141,8 +167,8 @@ TEST(splitting_decides_what_a_loose_bound_leaves_open)
     for (uint64_t i = 0; i < 90; i++) {
         rng r = rng_stream(2, STREAM_TEST, i);
         const size_t budget = i % 3 == 0 ? STET_ANY : i % 3;
-        model *m = harness_model(kinds[i / 3 % KINDS].name, kinds[i / 3 % KINDS].settings, 5,
-                                 2 + i % 2, kinds[i / 3 % KINDS].scale, i);
+        const size_t kind = i / 3 % PLAIN_KINDS;
+        model *m = model_of(kind, 2 + i % 2, kinds[kind].scale, i);
         cert_shared sh;
         stet_certifier *c;
         stet_certify_how how = {
@@ -170,7 +196,7 @@ TEST(the_largest_budget_is_the_largest_that_holds)
     size_t seen[8] = {0};
     for (uint64_t i = 0; i < 60; i++) {
         rng r = rng_stream(3, STREAM_TEST, i);
-        model *m = harness_model(kinds[i % KINDS].name, kinds[i % KINDS].settings, 5, 2, 1, i);
+        model *m = model_of(i % PLAIN_KINDS, 2, 1, i);
         cert_shared sh;
         stet_certifier *c;
         stet_certify_how how = STET_CERTIFY_HOW;
@@ -227,24 +253,19 @@ TEST(a_family_that_lies_is_caught_by_trying_everything)
 TEST(a_kind_without_a_family_has_no_certificates)
 {
     const cert_family *f;
-    CHECK_FAILS(cert_family_of("toy", &f), STET_ENOTSUP, "no certificates for models of kind 'toy'");
+    CHECK_FAILS(cert_family_of("toy", &f), STET_ENOTSUP,
+                "no certificates for models of kind 'toy'");
     CHECK(!f && !stet_certify_methods("toy") && stet_certify_methods("cnn"));
 }
 
 TEST(complete_is_right_for_every_kind_of_model)
 {
-    for (const cert_family *const *f = cert_families; *f; f++) {
-        if (!(*f)->methods)
-            continue;
+    for (size_t kind = 0; kind < KINDS; kind++) {
         size_t count[STET_VERDICTS] = {0};
-        size_t kind = 0;
-        while (strcmp(kinds[kind].name, model_descs[f - cert_families]->name) != 0)
-            kind++;
         for (uint64_t i = 0; i < 40; i++) {
             rng r = rng_stream(5, STREAM_TEST, i);
             const size_t budget = i % 2 ? STET_ANY : 1 + i % 4 / 2;
-            model *m = harness_model(kinds[kind].name, kinds[kind].settings, 5, 2 + i % 2,
-                                     kinds[kind].scale, i);
+            model *m = model_of(kind, 2 + i % 2, kinds[kind].scale, i);
             stet_certifier *c;
             const stet_certify_how how = {
                 .method = "auto", .budget = budget, .complete = true, .refine = 10};
@@ -283,9 +304,7 @@ static model *trap(const uint32_t word[3], rng *r)
     b[0] = (real)-2.5;
     fc[0] = 0, fc[F] = 1;
     fb[0] = (real)0.3, fb[1] = 0;
-    m->desc->compiled_free(m->compiled); /* of the weights before */
-    m->compiled = NULL;
-    CHECK_OK(stet_model_compile(m));
+    harness_recompile(m);
     return m;
 }
 
@@ -339,10 +358,8 @@ TEST(no_text_with_a_planted_counter_example_is_certified)
 static void plant(model *m, subject *s, size_t budget, double margin)
 {
     real *bias = model_value(m, model_param_id(m, "fc.bias"));
-    m->desc->compiled_free(m->compiled);
-    m->compiled = NULL;
     bias[s->c.task.label] += (real)(margin - s->least);
-    CHECK_OK(stet_model_compile(m));
+    harness_recompile(m);
     finish_subject(m, budget, s);
     CHECK_NEAR(s->least, margin, 1e-5);
 }
@@ -352,18 +369,14 @@ static void plant(model *m, subject *s, size_t budget, double margin)
 TEST(a_counter_example_by_a_hair_is_never_certified)
 {
     const double hair = 1e-3;
-    for (const cert_family *const *f = cert_families; *f; f++) {
-        if (!(*f)->methods)
-            continue;
-        size_t kind = 0, planted = 0;
-        while (strcmp(kinds[kind].name, model_descs[f - cert_families]->name) != 0)
-            kind++;
+    for (size_t kind = 0; kind < KINDS; kind++) {
+        const cert_family *f = family_of(kind);
+        size_t planted = 0;
         for (uint64_t i = 0; planted < 60; i++) {
             CHECK(i < 600);
             rng r = rng_stream(7, STREAM_TEST, i);
             const size_t budget = i % 2 ? STET_ANY : 1 + i % 4 / 2;
-            model *m =
-                harness_model(kinds[kind].name, kinds[kind].settings, 5, 2, kinds[kind].scale, i);
+            model *m = model_of(kind, 2, kinds[kind].scale, i);
             subject s;
             random_subject(m, 2 + rng_below(&r, 5), 4, budget, &r, &s);
             plant(m, &s, budget, -hair);
@@ -375,13 +388,13 @@ TEST(a_counter_example_by_a_hair_is_never_certified)
             }
             planted++;
             size_t methods = 0;
-            while ((*f)->methods[methods])
+            while (f->methods[methods])
                 methods++;
             for (size_t k = 0; k < methods + 3; k++) { /* each, auto, and complete on both sides */
                 const bool complete = k > methods, safe = k == methods + 2;
                 if (safe)
                     plant(m, &s, budget, hair);
-                const stet_certify_how how = {.method = k < methods ? (*f)->methods[k] : "auto",
+                const stet_certify_how how = {.method = k < methods ? f->methods[k] : "auto",
                                               .budget = budget,
                                               .complete = complete,
                                               .refine = 30};
@@ -389,9 +402,9 @@ TEST(a_counter_example_by_a_hair_is_never_certified)
                 CHECK_OK(stet_certifier_new(m, &how, &c));
                 stet_certificate out;
                 certify(c, &s, &out);
-                CHECK_EQ(out.verdict, safe       ? STET_CERTIFIED
-                                      : complete ? STET_BROKEN
-                                                 : STET_UNDECIDED);
+                CHECK_EQ(out.verdict, safe                   ? STET_CERTIFIED
+                                      : complete || f->exact ? STET_BROKEN
+                                                             : STET_UNDECIDED);
                 if (out.verdict == STET_BROKEN)
                     check_edits(m, &s, budget, &out);
                 stet_certificate_deinit(&out);
@@ -406,20 +419,13 @@ TEST(a_counter_example_by_a_hair_is_never_certified)
 
 TEST(a_model_that_gives_nan_is_an_error_not_a_certificate)
 {
-    for (const cert_family *const *f = cert_families; *f; f++) {
-        if (!(*f)->methods)
-            continue;
-        size_t kind = 0;
-        while (strcmp(kinds[kind].name, model_descs[f - cert_families]->name) != 0)
-            kind++;
+    for (size_t kind = 0; kind < KINDS; kind++) {
         for (int how_bad = 0; how_bad < 2; how_bad++) {
-            model *m = harness_model(kinds[kind].name, kinds[kind].settings, 5, 2, 1, 1);
+            model *m = model_of(kind, 2, 1, 1);
             const float bad = how_bad ? INFINITY : NAN;
-            m->desc->compiled_free(m->compiled);
-            m->compiled = NULL;
             model_value(m, model_param_id(m, "fc.bias"))[0] = bad;
             m->table[10 * 5] = bad; /* and in a word */
-            CHECK_OK(stet_model_compile(m));
+            harness_recompile(m);
             const stet_certify_how how = STET_CERTIFY_HOW;
             stet_certifier *c = NULL;
             stet_status st = stet_certifier_new(m, &how, &c);

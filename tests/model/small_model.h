@@ -13,11 +13,21 @@ static const char *const small_cnn[] = {"filters=9", "kernels=2,3,5", NULL};
 static const char *const small_bilstm[] = {"hidden=7", NULL};
 static const char *const small_s4[] = {"channels=8", "state=6", NULL};
 static const char *const small_s4_deep[] = {"channels=8", "state=6", "layers=2", NULL};
+static const char *const small_sum[] = {NULL};
+static const char *const small_sum_net[] = {"score-hidden=6", NULL};
 static const struct {
     const char *name;
     const char *const *settings;
-} small_kinds[] = {
-    {"cnn", small_cnn}, {"bilstm", small_bilstm}, {"s4", small_s4}, {"s4", small_s4_deep}};
+    bool scores; /* words have scores of their own */
+} small_kinds[] = {{"cnn", small_cnn, false},
+                   {"bilstm", small_bilstm, false},
+                   {"s4", small_s4, false},
+                   {"s4", small_s4_deep, false},
+                   {"cnn", small_cnn, true},
+                   {"bilstm", small_bilstm, true},
+                   {"s4", small_s4, true},
+                   {"sum", small_sum, true},
+                   {"sum", small_sum_net, true}};
 enum { SMALL_KINDS = sizeof small_kinds / sizeof *small_kinds };
 
 static inline model *small_model(int kind, size_t n_classes, uint64_t seed)
@@ -42,9 +52,12 @@ static inline model *small_model(int kind, size_t n_classes, uint64_t seed)
                                      .vectors = &t,
                                      .max_len = SMALL_MAX_LEN,
                                      .n_classes = n_classes,
+                                     .word_scores = small_kinds[kind].scores,
                                      .seed = seed};
     model *m;
     CHECK_OK(stet_model_new(&how, &m));
+    for (size_t i = 0; m->scores >= 0 && i < m->n_words * n_classes; i++)
+        model_value(m, m->scores)[i] = (real)(0.3 * rng_normal(&r));
     stet_vocab_free(v);
     return m;
 }
