@@ -51,6 +51,13 @@ static stet_status finish_layer(const s4_net64 *net, s4_layer64 *l, arena *a)
             off += l->K_err ? l->K_err[i * H + h] * l->K_err[i * H + h] : 0;
             l->K_off[i * H + h] = sqrt(off) * (1 + S4_OUTWARD);
         }
+        /* a trained kernel has six digits; with less than three no two programs agree on a text */
+        const size_t last = (net->max_len - 1) * H + h;
+        if (!(l->K_off[last] <= 0x1p-12 * l->K_norm[last] + 1e-20))
+            return error_set(STET_EFORMAT,
+                             "the kernel of channel %zu is lost to cancellation: nothing can be "
+                             "certified",
+                             h);
     }
     for (size_t i = 0; i < 2 * H; i++)
         for (size_t j = 0; j < H; j++) {

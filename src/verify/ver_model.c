@@ -303,6 +303,9 @@ static stet_status read_config(const json_t *o, const char *path, ver_model *m, 
         return error_set(STET_ENOTSUP,
                          "%s: the model answers by a prediction rule, which cannot be checked",
                          path);
+    if (json_is_true(json_object_get(o, "word_scores")))
+        return error_set(STET_ENOTSUP, "%s: the model has word scores, which cannot be checked",
+                         path);
     const char *tokenizer;
     TRY(json_get_str(o, path, "model", kind));
     TRY(json_get_str(o, path, "tokenizer", &tokenizer));
