@@ -102,6 +102,9 @@ typedef struct stet_certify_args {
     stet_certify_how how;
     bool harm;              /* find the words that do most harm, too: costs a bound more */
     const char *file;       /* certificates, one JSON line a text (docs/formats.md); NULL: none */
+    /* Folder for the question of every text that is answered right, as ONNX and VNN-LIB for other
+     * verifiers (docs/certificates.md); NULL: none. CNNs only. */
+    const char *export_dir;
     const char *model_name; /* what the file calls the model: the last part of this path */
     /* Called once for each text, in their order, when its block is done; NULL: nobody listens. */
     void (*each)(void *user, size_t index, const stet_certified_text *t, const stet_certificate *c);

@@ -163,4 +163,13 @@ stet_status cert_file_header(const stet_certify_args *a, size_t texts, buf *b);
 stet_status cert_file_line(const stet_certifier *c, size_t index, const stet_tokens *words,
                            const stet_choices *choices, const stet_certificate *r, buf *b);
 
+/* ---- cert_export.c ------------------------------------------------------------------------ */
+
+/* Can questions about this model be exported? STET_ENOTSUP if not. */
+stet_status cert_export_check(const model *m);
+/* dir/text-INDEX.onnx and .vnnlib of the text that the certifier has just done, unless nothing in it
+ * can change. */
+stet_status cert_export(const stet_certifier *c, size_t index, const stet_tokens *words,
+                        const stet_choices *choices, const char *dir);
+
 #endif

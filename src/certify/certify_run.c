@@ -75,6 +75,10 @@ static stet_status take_texts(run_job *j)
 static stet_status set_up(run_job *j, const cert_family *f)
 {
     const stet_certify_args *a = j->a;
+    if (a->export_dir) {
+        TRY(cert_export_check(a->model));
+        TRY(dir_make(a->export_dir));
+    }
     TRY(take_texts(j));
     TRY(stet_model_words(a->model, &j->words));
     TRY(stet_sets_bind(a->sets, j->words, &j->bound));
@@ -130,6 +134,8 @@ static stet_status certify_record(const run_job *j, run_worker *w, run_record *r
     const int label = stet_dataset_label(a->data, r->index);
     TRY(a->harm ? stet_certify_text(w->c, reading->ids, choices, label, &r->r)
                 : certifier_text(w->c, reading->ids, choices, label, &r->r));
+    if (a->export_dir && r->r.verdict != STET_WRONG)
+        TRY(cert_export(w->c, r->index, &reading->tokens, choices, a->export_dir));
     return a->file ? cert_file_line(w->c, r->index, &reading->tokens, choices, &r->r, &r->line)
                    : STET_OK;
 }

@@ -10,7 +10,7 @@ typedef struct certify_cfg {
     cli_common common;
     cli_source source;
     cli_prove prove;
-    const char *out;
+    const char *out, *export_dir;
     double require;
     bool record;
 } certify_cfg;
@@ -21,6 +21,8 @@ static const stet_opt opts[] = {
     STET_OPT_TOPIC("Output"),
     STET_OPT_OUT(certify_cfg, out, NULL,
                  "certificates for `stet verify`, one JSON line a text (docs/formats.md)"),
+    STET_OPT_STR("export", certify_cfg, export_dir, NULL, "DIR",
+                 "write the question of each text for other verifiers, as ONNX and VNN-LIB (cnn)"),
     STET_OPT_REAL("require", certify_cfg, require, "0", 0, 1, "SHARE",
                   "exit with 4 if the certified share is below"),
     CLI_RECORD_OPT(certify_cfg),
@@ -121,6 +123,7 @@ static stet_status certify(const certify_cfg *cfg, const char *dir, const cli_te
     cli_proofs_init(&p, t->model);
     stet_certify_args a = cli_prove_args(&cfg->prove, t, dir);
     a.file = cfg->out;
+    a.export_dir = cfg->export_dir;
     a.each = cli_proofs_add, a.each_user = &p;
     stet_certify_result r;
     stet_status st = stet_certify_run(&a, &r);
