@@ -329,4 +329,5 @@ const cert_family cert_cnn = {
     .open = open_task,
     .bound = bound,
     .witness = witness,
+    .onnx = cnn_onnx,
 };

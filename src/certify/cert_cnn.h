@@ -81,6 +81,8 @@ double cnn_sum_of_largest(double *x, size_t n, size_t keep);
 double cnn_slack(const cnn_work *w, int other, double size, size_t terms);
 double cnn_bias_margin(const cnn_work *w, int other); /* be */
 
+stet_status cnn_onnx(const model *m, const cert_task *t, buf *graph); /* cert_cnn_onnx.c */
+
 /* Bounds by name. */
 stet_status cnn_ibp(cnn_work *w, int other, cert_bound *out);
 stet_status cnn_gbm(cnn_work *w, int other, cert_bound *out); /* cert_cnn_gbm.c */

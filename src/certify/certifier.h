@@ -166,7 +166,7 @@ stet_status cert_file_line(const stet_certifier *c, size_t index, const stet_tok
 /* ---- cert_export.c ------------------------------------------------------------------------ */
 
 /* Can questions about this model be exported? STET_ENOTSUP if not. */
-stet_status cert_export_check(const model *m);
+stet_status cert_export_check(const model *m, const cert_family *f);
 /* dir/text-INDEX.onnx and .vnnlib of the text that the certifier has just done, unless nothing in it
  * can change. */
 stet_status cert_export(const stet_certifier *c, size_t index, const stet_tokens *words,

@@ -8,6 +8,7 @@
 #ifndef CERTIFY_CERTIFY_IMPL_H
 #define CERTIFY_CERTIFY_IMPL_H
 
+#include "base/buf.h"
 #include "model/kind_list.h"
 #include "model/rule.h"
 #include "stet/certify.h"
@@ -55,6 +56,9 @@ typedef struct cert_family {
     /* What a checker needs beside model, text and sets to follow the bound just computed, as JSON
      * (a new reference); NULL: nothing. */
     struct json_t *(*witness)(const void *work, size_t method, int other);
+    /* Append the network of a task to an ONNX graph (onnx.h): input "choice" (1, words of the
+     * positions that have more than one), output "logits" (1, K). NULL: it has no such form. */
+    stet_status (*onnx)(const model *m, const cert_task *t, buf *graph);
 } cert_family;
 
 #define CERT_DECLARE(kind) extern const cert_family cert_##kind;

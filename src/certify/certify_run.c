@@ -76,7 +76,7 @@ static stet_status set_up(run_job *j, const cert_family *f)
 {
     const stet_certify_args *a = j->a;
     if (a->export_dir) {
-        TRY(cert_export_check(a->model));
+        TRY(cert_export_check(a->model, f));
         TRY(dir_make(a->export_dir));
     }
     TRY(take_texts(j));
