@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "certify/cert_scores.h"
 #include "certify/certifier.h"
-#include "model/word_scores.h"
 
 const char *stet_verdict_name(stet_verdict v)
 {
@@ -39,9 +38,6 @@ stet_status cert_shared_init(cert_shared *s, model *m, const cert_family *f)
                          "the model answers by the prediction rule '%s', for which there are no "
                          "certificates",
                          m->rule->desc->name);
-    if (has_word_scores(m) && !m->rule) /* the families bound the network alone */
-        return error_set(STET_ENOTSUP, "the model has word scores, for which there are no "
-                                       "certificates");
     TRY(stet_model_compile(m));
     TRY(cert_scores_check(m));
     return m->rule ? STET_OK : f->prepare(m, &s->impl);

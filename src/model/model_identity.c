@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "base/sha256.h"
 #include "model/rule.h"
-#include "model/word_scores.h"
 
 static stet_status settings_of(const stet_opt *opts, const void *cfg, json_t **out)
 {
@@ -36,8 +35,6 @@ static stet_status config_text(const model *m, char **out)
         "classes", classes, "dim", (json_int_t)m->dim, "max_len", (json_int_t)m->max_len,
         "tokenizer", stet_tokenizer_name(m->reader.tokenizer), "words", (json_int_t)m->n_words);
     if (m->scores >= 0) /* only then: others have the digest that they always had */
-        whole = json_object_set_new(o, "word_scores", json_true()) == 0 && whole;
-    if (has_word_scores(m))
         whole = json_object_set_new(o, "word_scores", json_true()) == 0 && whole;
     if (m->rule)
         whole = json_object_set_new(o, "rule",
