@@ -78,7 +78,9 @@ stet_status folder_check(const run_state *r)
     if (fstat(dirfd(r->folder), &held) == 0 && stat(r->a->out, &now) == 0 &&
         held.st_dev == now.st_dev && held.st_ino == now.st_ino)
         return STET_OK;
-    return error_set(STET_EIO, "%s: the folder was removed or replaced while the run was writing to it", r->a->out);
+    return error_set(STET_EIO,
+                     "%s: the folder was removed or replaced while the run was writing to it",
+                     r->a->out);
 }
 
 stet_status folder_open(run_state *r)

@@ -24,7 +24,8 @@
 
 enum { ASK = 198, ANSWER = 199 }; /* descriptors of the server */
 enum { MALLOC, WRITE, FSYNC, RENAME, OPEN, READ, MMAP, THREAD, KINDS };
-static const char *const kinds[KINDS] = {"malloc", "write", "fsync", "rename", "open", "read", "mmap", "thread"};
+static const char *const kinds[KINDS] = {"malloc", "write", "fsync", "rename",
+                                         "open",   "read",  "mmap",  "thread"};
 enum { FAIL, REST, KILL };
 
 static struct {
@@ -45,10 +46,10 @@ static int turn(int kind)
     return n == set.at || (n > set.at && set.how == REST && set.at > 0);
 }
 
-#define NEXT(type, name, ...)                                                                                          \
-    static type (*next)(__VA_ARGS__);                                                                                  \
-    if (!next)                                                                                                         \
-        *(void **)&next = dlsym(RTLD_NEXT, #name)
+#define NEXT(type, name, ...)                                                                      \
+    static type (*next)(__VA_ARGS__);                                                              \
+    if (!next)                                                                                     \
+    *(void **)&next = dlsym(RTLD_NEXT, #name)
 
 /* ---- memory ---- */
 
@@ -137,7 +138,8 @@ ssize_t read(int fd, void *data, size_t n)
     return refuse(READ, EIO) ? -1 : next(fd, data, n);
 }
 
-ssize_t __read_chk(int fd, void *data, size_t n, size_t room); /* what read() becomes in a hardened build */
+ssize_t __read_chk(int fd, void *data, size_t n,
+                   size_t room); /* what read() becomes in a hardened build */
 ssize_t __read_chk(int fd, void *data, size_t n, size_t room)
 {
     return n > room ? (abort(), 0) : read(fd, data, n);
@@ -277,13 +279,15 @@ static int serve(int argc, char **argv, char **env)
     _exit(0);
 }
 
-int __libc_start_main(int (*fn)(int, char **, char **), int argc, char **argv, int (*init)(int, char **, char **),
-                      void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
-int __libc_start_main(int (*fn)(int, char **, char **), int argc, char **argv, int (*init)(int, char **, char **),
-                      void (*fini)(void), void (*rtld_fini)(void), void *stack_end)
+int __libc_start_main(int (*fn)(int, char **, char **), int argc, char **argv,
+                      int (*init)(int, char **, char **), void (*fini)(void),
+                      void (*rtld_fini)(void), void *stack_end);
+int __libc_start_main(int (*fn)(int, char **, char **), int argc, char **argv,
+                      int (*init)(int, char **, char **), void (*fini)(void),
+                      void (*rtld_fini)(void), void *stack_end)
 {
-    NEXT(int, __libc_start_main, int (*)(int, char **, char **), int, char **, int (*)(int, char **, char **),
-         void (*)(void), void (*)(void), void *);
+    NEXT(int, __libc_start_main, int (*)(int, char **, char **), int, char **,
+         int (*)(int, char **, char **), void (*)(void), void (*)(void), void *);
     real_main = fn;
     return next(serve, argc, argv, init, fini, rtld_fini, stack_end);
 }
