@@ -221,7 +221,7 @@ static int (*real_main)(int, char **, char **);
 
 static void redirect(const char *path, int to)
 {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    const int fd = open(path, to == STDIN_FILENO ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC, 0666);
     dup2(fd, to);
     close(fd);
 }
@@ -240,6 +240,7 @@ static int child(int argc, char **argv, char **env, unsigned bits, long at, char
 {
     close(ASK);
     close(ANSWER);
+    redirect("torture.in", STDIN_FILENO);
     redirect("torture.out", STDOUT_FILENO);
     redirect("torture.err", STDERR_FILENO);
     unsetenv("LD_PRELOAD"); /* programs that it starts are themselves */

@@ -114,6 +114,7 @@ def commands():
                 "--gbm-of logits --epochs 1 --batch 16 -o robust-fresh -q", ["robust-fresh"]),
         Command("eval", f"eval {model} --data test.tsv --limit 20 --no-record --json"),
         Command("eval-record", "eval again --data test.tsv --limit 20 --json", ["again"], before=used_folder),
+        Command("try", f"try {model} --synonyms sets --time-limit 1000"),
         Command("predict", f"predict {model} --file tag.txt --json"),
         Command("attack", f"attack {model} {texts} --attack pwws,greedy --no-record --json --log out.jsonl --html page.html -q",
                 ["out.jsonl", "page-pwws.html", "page-greedy.html"]),
@@ -143,6 +144,7 @@ def set_up(stet):
     open("small.tsv", "w").writelines(open("demo/train.tsv").readlines()[:40])
     open("test.tsv", "w").writelines(open("demo/test.tsv").readlines()[:30])
     open("tag.txt", "w").write("a good film\nhe finds a door behind the wall\n")
+    shutil.copy("tag.txt", "torture.in")
     open("words.json", "w").write('{"good": ["fine", "great"], "bad": ["poor", "awful"], "old": ["elderly"]}')
     open("bank.conllu", "w").write("".join(f"{i}\t{w}\t_\t_\t{t}\t_\t_\t_\t_\t_\n" for i, (w, t) in enumerate(
         (("He", "PRP"), ("finds", "VBZ"), ("a", "DT"), ("door", "NN"), (".", ".")), 1)) + "\n")
