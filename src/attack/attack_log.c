@@ -127,10 +127,11 @@ static stet_status read_back(const char *path, const char *attack, const char *h
     size_t size, number = 0;
     TRY(file_read_all(path, MAX_JOURNAL, &data, &size));
     const size_t failures = mem_failures();
-    stet_status st = is_log(data, size, header) ? STET_OK
-                     : mem_failures() != failures
-                         ? STET_ENOMEM
-                         : error_set(STET_EFORMAT, "%s:1: not the log of an attack; give another file", path);
+    stet_status st =
+        is_log(data, size, header) ? STET_OK
+        : mem_failures() != failures
+            ? STET_ENOMEM
+            : error_set(STET_EFORMAT, "%s:1: not the log of an attack; give another file", path);
     *good = 0;
     while (st == STET_OK) {
         char *end = memchr(data + *good, '\n', size - *good);
@@ -153,9 +154,9 @@ static stet_status io_error(const char *path)
 stet_status attack_log_open(attack_log *j, const char *path, const char *attack, const char *header,
                             record *r, size_t n, size_t *resumed)
 {
-    *j = (attack_log){
-        .fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666),
-        .path = path};
+    *j =
+        (attack_log){.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666),
+                     .path = path};
     *resumed = 0;
     struct stat sb;
     if (j->fd < 0 || fstat(j->fd, &sb) != 0)

@@ -326,7 +326,8 @@ stet_status file_sha256(const char *path, char out[SHA256_HEX], uint64_t *size)
 stet_status file_map_open(file_map *m, const char *path)
 {
     *m = (file_map){(const unsigned char *)"", 0};
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would wait for a writer */
+    const int fd =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would wait for a writer */
     if (fd < 0)
         return fail(path, errno);
     struct stat sb;

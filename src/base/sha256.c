@@ -55,12 +55,14 @@ static void compress_plain(uint32_t state[8], const unsigned char *p)
 #if defined(__x86_64__)
 /* The same with the processor's own instructions, which keep the state as ABEF and CDGH and take four words of the message
  * at a time (Intel, "SHA Extensions", 2013). Eight times as fast: models are hashed whenever they are loaded. */
-__attribute__((target("sha,sse4.1"))) static void compress_sha(uint32_t state[8], const unsigned char *p)
+__attribute__((target("sha,sse4.1"))) static void compress_sha(uint32_t state[8],
+                                                               const unsigned char *p)
 {
     const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
     const __m128i dcba = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)state), 0xb1);
     const __m128i efgh = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(state + 4)), 0x1b);
-    const __m128i abef_before = _mm_alignr_epi8(dcba, efgh, 8), cdgh_before = _mm_blend_epi16(efgh, dcba, 0xf0);
+    const __m128i abef_before = _mm_alignr_epi8(dcba, efgh, 8),
+                  cdgh_before = _mm_blend_epi16(efgh, dcba, 0xf0);
     __m128i abef = abef_before, cdgh = cdgh_before, w[4];
     for (int t = 0; t < 16; t++) {
         __m128i *const now = &w[t % 4];

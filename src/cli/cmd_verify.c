@@ -97,9 +97,17 @@ static const char *differ(source *s, const char *fmt, size_t position)
     return s->problem;
 }
 
+/* Want of memory is no fault of the line that is looked at. */
+static stet_status in_memory(stet_status st)
+{
+    if (st == STET_ENOMEM)
+        cli_no_memory();
+    return st;
+}
+
 static const char *match_sets(source *s, const stet_verify_text *t)
 {
-    if (stet_bound_choices(s->bound, s->own, &s->reading, &s->choices) != STET_OK)
+    if (in_memory(stet_bound_choices(s->bound, s->own, &s->reading, &s->choices)) != STET_OK)
         return stet_last_error();
     for (size_t p = 0; p < t->n; p++) {
         const size_t n = s->choices.start[p + 1] - s->choices.start[p];
@@ -122,7 +130,7 @@ static const char *match(void *user, const stet_verify_text *t)
         return "not the label that --data has";
     const stet_str text = stet_dataset_text(s->data, t->index);
     stet_words_forget(s->own);
-    if (stet_words_read(s->own, text.data, text.len, &s->reading) != STET_OK)
+    if (in_memory(stet_words_read(s->own, text.data, text.len, &s->reading)) != STET_OK)
         return stet_last_error();
     const size_t n = s->reading.n;
     for (size_t p = 0; p < t->n && p < n; p++)

@@ -101,8 +101,9 @@ static bool is_group(const char *name)
 static void list_commands(const char *group)
 {
     if (!group)
-        puts("stet - text classifiers that keep their answer when words are swapped for synonyms\n\n"
-             "usage: stet COMMAND [OPTIONS] ...\n");
+        puts(
+            "stet - text classifiers that keep their answer when words are swapped for synonyms\n\n"
+            "usage: stet COMMAND [OPTIONS] ...\n");
     for (const cli_command *const *c = cli_commands; *c; c++)
         if (!group || in_group(*c, group))
             printf("  %-18s %s\n", (*c)->name, (*c)->summary);

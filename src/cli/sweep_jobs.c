@@ -131,12 +131,15 @@ static void *settings_of(const sweep *s, const sweep_point *p, arguments *a)
     void *cfg = calloc(1, cmd->cfg_size);
     stet_rest rest;
     command_of(s, p, a);
-    if (cfg &&
-        stet_opt_parse(cmd->opts, cfg, (int)a->n - 2, (char *const *)a->v + 2, &rest) != STET_OK) {
-        free(cfg);
-        return NULL;
-    }
-    return cfg;
+    const stet_status st =
+        cfg ? stet_opt_parse(cmd->opts, cfg, (int)a->n - 2, (char *const *)a->v + 2, &rest)
+            : STET_ENOMEM;
+    if (st == STET_ENOMEM)
+        cli_no_memory();
+    if (st == STET_OK)
+        return cfg;
+    free(cfg);
+    return NULL;
 }
 
 static json_t *measured(sweep *s, const sweep_point *p, const stet_model *m)

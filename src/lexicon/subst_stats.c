@@ -48,7 +48,7 @@ static stet_status count_symmetric(const stet_subst *s, size_t *out)
     const size_t n = s->n_words;
     size_t *end = mem_zalloc(n + 1, sizeof *end);             /* of each word's list in `from` */
     uint32_t *from = mem_alloc(s->n_pairs + 1, sizeof *from); /* whose substitute it is */
-    uint32_t *seen = mem_zalloc(n + 1, sizeof *seen);         /* last word with this substitute, + 1 */
+    uint32_t *seen = mem_zalloc(n + 1, sizeof *seen); /* last word with this substitute, + 1 */
     const bool ok = end && from && seen;
     for (size_t j = 0; ok && j < s->n_pairs; j++)
         end[s->subs[j] + 1]++;

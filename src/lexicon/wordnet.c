@@ -46,7 +46,8 @@ stet_status wordnet_find_dir(const char *dir, char out[WORDNET_DIR])
     const char *named = dir ? dir : getenv("WNSEARCHDIR"), *home = getenv("WNHOME");
     if (named || home) {
         const int n = snprintf(out, WORDNET_DIR, named ? "%s" : "%s/dict", named ? named : home);
-        return n < WORDNET_DIR ? STET_OK : error_set(STET_EIO, "the name of WordNet's folder is too long");
+        return n < WORDNET_DIR ? STET_OK
+                               : error_set(STET_EIO, "the name of WordNet's folder is too long");
     }
     for (size_t i = 0; usual_places[i]; i++) {
         if (wordnet_is_in(usual_places[i])) {

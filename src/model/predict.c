@@ -43,9 +43,10 @@ stet_status model_check_logits(const model *m, const float *logits)
 {
     for (size_t k = 0; k < m->n_classes; k++)
         if (!isfinite(logits[k]))
-            return error_set(STET_EFORMAT,
-                             "%s: the logit of class '%s' is %g, not finite: the weights are too large",
-                             m->folder ? m->folder : "the model", m->class_names[k], (double)logits[k]);
+            return error_set(
+                STET_EFORMAT,
+                "%s: the logit of class '%s' is %g, not finite: the weights are too large",
+                m->folder ? m->folder : "the model", m->class_names[k], (double)logits[k]);
     return STET_OK;
 }
 

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "train/run_state.h"
 
-/* config.json of the folder; NULL where there is none that can be read. */
+/* config.json of the folder; NULL where there is none, or one that is no JSON. */
 static stet_status config_of(const run_state *r, json_t **out)
 {
     *out = NULL;
@@ -21,21 +21,27 @@ static stet_status config_of(const run_state *r, json_t **out)
         return STET_ENOMEM;
     const stet_status st = file_exists(path) ? json_read_own(path, out) : STET_OK;
     mem_free(path);
-    return st == STET_ENOMEM ? st : STET_OK;
+    return st == STET_EFORMAT ? STET_OK : st;
 }
 
 /* ---- whose folder it is ------------------------------------------------------------------- */
 
 /* Does train.jsonl begin as journal.c begins it? A run that was killed early leaves it empty. */
-static bool is_journal(const char *path)
+static stet_status is_journal(const char *path, bool *is)
 {
     static const char begin[] = "{\"schema\":";
     char got[sizeof begin] = "";
-    FILE *f = file_plain(path, SIZE_MAX) == STET_OK ? fopen(path, "r") : NULL;
-    const size_t n = f ? fread(got, 1, sizeof begin - 1, f) : 0;
-    if (f)
-        fclose(f);
-    return f && (n == 0 || strcmp(got, begin) == 0);
+    *is = false;
+    if (!file_exists(path))
+        return STET_OK;
+    TRY(file_plain(path, SIZE_MAX));
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return error_set(STET_EIO, "%s: %s", path, strerror(errno));
+    const size_t n = fread(got, 1, sizeof begin - 1, f);
+    fclose(f);
+    *is = n == 0 || strcmp(got, begin) == 0;
+    return STET_OK;
 }
 
 static stet_status keep_foreign_files(const run_state *r)
@@ -44,9 +50,9 @@ static stet_status keep_foreign_files(const run_state *r)
                                           "vocab.txt", "README.md"};
     json_t *config;
     TRY(config_of(r, &config));
-    const bool ours = json_object_get(config, "stet") || is_journal(r->log_path);
+    bool ours = json_object_get(config, "stet") != NULL;
     json_decref(config);
-    stet_status st = STET_OK;
+    stet_status st = ours ? STET_OK : is_journal(r->log_path, &ours);
     for (size_t i = 0; st == STET_OK && !ours && i < sizeof written / sizeof *written; i++) {
         char *path = path_join(r->a->out, written[i]);
         if (!path)
@@ -78,7 +84,9 @@ stet_status folder_check(const run_state *r)
     if (fstat(dirfd(r->folder), &held) == 0 && stat(r->a->out, &now) == 0 &&
         held.st_dev == now.st_dev && held.st_ino == now.st_ino)
         return STET_OK;
-    return error_set(STET_EIO, "%s: the folder was removed or replaced while the run was writing to it", r->a->out);
+    return error_set(STET_EIO,
+                     "%s: the folder was removed or replaced while the run was writing to it",
+                     r->a->out);
 }
 
 stet_status folder_open(run_state *r)

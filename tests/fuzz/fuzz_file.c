@@ -42,8 +42,8 @@ static void remove_folder(void)
 const char *fuzz_folder(void)
 {
     if (!*folder) {
-        snprintf(folder, sizeof folder, "%s/stet-fuzz-%ld", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp",
-                 (long)getpid());
+        snprintf(folder, sizeof folder, "%s/stet-fuzz-%ld",
+                 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (long)getpid());
         remove_folder();
         if (mkdir(folder, 0700) != 0) {
             perror(folder);

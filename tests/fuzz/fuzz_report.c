@@ -18,9 +18,11 @@ static void put_text(const char *name, const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char config[] = "{\"stet\":\"0.1.0\",\"format\":1,\"model\":\"cnn\",\"classes\":[\"a\",\"b\"],"
-                                 "\"training\":{\"epochs\":3,\"seed\":1}}";
-    static const char journal[] = "{\"epoch\":1,\"train_loss\":0.5,\"valid_accuracy\":0.9,\"valid_loss\":0.4}\n";
+    static const char config[] =
+        "{\"stet\":\"0.1.0\",\"format\":1,\"model\":\"cnn\",\"classes\":[\"a\",\"b\"],"
+        "\"training\":{\"epochs\":3,\"seed\":1}}";
+    static const char journal[] =
+        "{\"epoch\":1,\"train_loss\":0.5,\"valid_accuracy\":0.9,\"valid_loss\":0.4}\n";
     char results[256];
     snprintf(results, sizeof results, "%s/results", fuzz_folder());
     mkdir(results, 0700);

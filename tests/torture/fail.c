@@ -24,7 +24,8 @@
 
 enum { ASK = 198, ANSWER = 199 }; /* descriptors of the server */
 enum { MALLOC, WRITE, FSYNC, RENAME, OPEN, READ, MMAP, THREAD, KINDS };
-static const char *const kinds[KINDS] = {"malloc", "write", "fsync", "rename", "open", "read", "mmap", "thread"};
+static const char *const kinds[KINDS] = {"malloc", "write", "fsync", "rename",
+                                         "open",   "read",  "mmap",  "thread"};
 enum { FAIL, REST, KILL };
 
 static struct {
@@ -45,10 +46,10 @@ static int turn(int kind)
     return n == set.at || (n > set.at && set.how == REST && set.at > 0);
 }
 
-#define NEXT(type, name, ...)                                                                                          \
-    static type (*next)(__VA_ARGS__);                                                                                  \
-    if (!next)                                                                                                         \
-        *(void **)&next = dlsym(RTLD_NEXT, #name)
+#define NEXT(type, name, ...)                                                                      \
+    static type (*next)(__VA_ARGS__);                                                              \
+    if (!next)                                                                                     \
+    *(void **)&next = dlsym(RTLD_NEXT, #name)
 
 /* ---- memory ---- */
 
@@ -137,7 +138,8 @@ ssize_t read(int fd, void *data, size_t n)
     return refuse(READ, EIO) ? -1 : next(fd, data, n);
 }
 
-ssize_t __read_chk(int fd, void *data, size_t n, size_t room); /* what read() becomes in a hardened build */
+ssize_t __read_chk(int fd, void *data, size_t n,
+                   size_t room); /* what read() becomes in a hardened build */
 ssize_t __read_chk(int fd, void *data, size_t n, size_t room)
 {
     return n > room ? (abort(), 0) : read(fd, data, n);
@@ -219,7 +221,7 @@ static int (*real_main)(int, char **, char **);
 
 static void redirect(const char *path, int to)
 {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    const int fd = open(path, to == STDIN_FILENO ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC, 0666);
     dup2(fd, to);
     close(fd);
 }
@@ -238,6 +240,7 @@ static int child(int argc, char **argv, char **env, unsigned bits, long at, char
 {
     close(ASK);
     close(ANSWER);
+    redirect("torture.in", STDIN_FILENO);
     redirect("torture.out", STDOUT_FILENO);
     redirect("torture.err", STDERR_FILENO);
     unsetenv("LD_PRELOAD"); /* programs that it starts are themselves */
@@ -277,13 +280,15 @@ static int serve(int argc, char **argv, char **env)
     _exit(0);
 }
 
-int __libc_start_main(int (*fn)(int, char **, char **), int argc, char **argv, int (*init)(int, char **, char **),
-                      void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
-int __libc_start_main(int (*fn)(int, char **, char **), int argc, char **argv, int (*init)(int, char **, char **),
-                      void (*fini)(void), void (*rtld_fini)(void), void *stack_end)
+int __libc_start_main(int (*fn)(int, char **, char **), int argc, char **argv,
+                      int (*init)(int, char **, char **), void (*fini)(void),
+                      void (*rtld_fini)(void), void *stack_end);
+int __libc_start_main(int (*fn)(int, char **, char **), int argc, char **argv,
+                      int (*init)(int, char **, char **), void (*fini)(void),
+                      void (*rtld_fini)(void), void *stack_end)
 {
-    NEXT(int, __libc_start_main, int (*)(int, char **, char **), int, char **, int (*)(int, char **, char **),
-         void (*)(void), void (*)(void), void *);
+    NEXT(int, __libc_start_main, int (*)(int, char **, char **), int, char **,
+         int (*)(int, char **, char **), void (*)(void), void (*)(void), void *);
     real_main = fn;
     return next(serve, argc, argv, init, fini, rtld_fini, stack_end);
 }

@@ -15,8 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-FAULTS = {"malloc": ("fail", "rest"), "write": ("fail", "rest"), "fsync": ("fail",), "rename": ("fail",), "open": ("fail",),
-          "read": ("fail",), "mmap": ("fail",), "thread": ("fail", "rest")}
+FAULTS = ("malloc", "write", "fsync", "rename", "open", "read", "mmap", "thread")  # alone, and with all that follow
 IO = "write+fsync+rename+open"
 
 
@@ -108,13 +107,14 @@ def commands():
         Command("tag-train", "tag train --data bank.conllu --epochs 2 -o tagger.gz -q", ["tagger.gz"]),
         Command("tag-eval", "tag eval builtin bank.conllu --json"),
         Command("embed", "embed --data test.tsv --dim 8 --epochs 2 -o vec.txt -q", ["vec.txt"]),
-        Command("train", "train --data small.tsv --vectors vectors.txt --epochs 2 --batch 16 -o fresh -q", ["fresh"]),
-        Command("train-again", "train --data small.tsv --vectors vectors.txt --epochs 2 --batch 16 --seed 5 -o again -q",
+        Command("train", "train --data small.tsv --vectors vectors.txt --epochs 2 --patience 0 --batch 16 -o fresh -q", ["fresh"]),
+        Command("train-again", "train --data small.tsv --vectors vectors.txt --epochs 2 --patience 0 --batch 16 --seed 5 -o again -q",
                 ["again"], before=used_folder),
         Command("train-defended", "train --data small.tsv --vectors vectors.txt --synonyms sets --smooth 4 --defense gbm "
                 "--gbm-of logits --epochs 1 --batch 16 -o robust-fresh -q", ["robust-fresh"]),
         Command("eval", f"eval {model} --data test.tsv --limit 20 --no-record --json"),
         Command("eval-record", "eval again --data test.tsv --limit 20 --json", ["again"], before=used_folder),
+        Command("try", f"try {model} --synonyms sets --time-limit 1000"),
         Command("predict", f"predict {model} --file tag.txt --json"),
         Command("attack", f"attack {model} {texts} --attack pwws,greedy --no-record --json --log out.jsonl --html page.html -q",
                 ["out.jsonl", "page-pwws.html", "page-greedy.html"]),
@@ -144,6 +144,7 @@ def set_up(stet):
     open("small.tsv", "w").writelines(open("demo/train.tsv").readlines()[:40])
     open("test.tsv", "w").writelines(open("demo/test.tsv").readlines()[:30])
     open("tag.txt", "w").write("a good film\nhe finds a door behind the wall\n")
+    shutil.copy("tag.txt", "torture.in")
     open("words.json", "w").write('{"good": ["fine", "great"], "bad": ["poor", "awful"], "old": ["elderly"]}')
     open("bank.conllu", "w").write("".join(f"{i}\t{w}\t_\t_\t{t}\t_\t_\t_\t_\t_\n" for i, (w, t) in enumerate(
         (("He", "PRP"), ("finds", "VBZ"), ("a", "DT"), ("door", "NN"), (".", ".")), 1)) + "\n")
@@ -192,10 +193,10 @@ def walk(stet, preload, command, most, totals):
     if status != 0:
         print(f"{command.name}: fails by itself ({status}): {content('torture.err')[:300]!r}")
         return 1
-    for kind, modes in FAULTS.items():
+    for kind in FAULTS:
         command.clean()
         _, made = server.run(kind, 0, "fail")
-        for how in modes:
+        for how in ("fail", "rest"):
             for n in points(made, max(int(command.share * (most if kind == "malloc" else max(most // 4, 2))), 2)):
                 command.clean()
                 status, _ = server.run(kind, n, how)
@@ -219,6 +220,7 @@ def kills(stet, preload, count, totals):
     none, and the same command ends in the same bytes."""
     bad = 0
     for command in [c for c in commands() if c.name in ("train", "train-again")]:
+        command.args[command.args.index("--epochs") + 1] = "10"
         folder = command.makes[0]
         show = lambda: subprocess.run([stet, "predict", folder, "--json", "a fine film"], capture_output=True).stdout
         weights = lambda: content(os.path.join(folder, "model.safetensors"))

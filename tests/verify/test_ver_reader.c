@@ -44,8 +44,8 @@ TEST(words_that_people_put_into_sets_are_told_apart)
                                       "\xe2\x80\x99s",
                                       "\xe2\x80\xa6",
                                       "`",
-                                      "a\xe2\x80\x8b"
-                                      "b",
+                                      ("a\xe2\x80\x8b"
+                                       "b"),
                                       "10/10",
                                       "\xff",
                                       "can\xe2\x80\x99t",
