@@ -105,9 +105,9 @@ TEST(bad_tsv_is_named_by_line)
     REFUSED_WITH("a.tsv", "id\ttext\n1\tx\n", "no column 'mood'; found 2 columns: id, text",
                  .header = -1, .label = "mood");
     REFUSED("a.tsv", "text\tnumber\nx\t1\n",
-            "say which column is the label; found 2 columns: text, number");
+            "expected a label column; name it with --label; found 2 columns: text, number");
     REFUSED("a.tsv", "label\tu\tv\n1\tx\ty\n",
-            "say which columns are the text; there are 3 columns: label, u, v");
+            "expected a text column beside the label; name it with --text; found 3 columns: label, u, v");
 }
 
 TEST(bad_rows_are_counted_when_asked)
