@@ -122,7 +122,7 @@ def look(browser, url, name, width, height, scheme):
             check(ratio >= 4.5, f"{name}: contrast of {selector} {ratio:.1f}")
     for selector, part in (("svg.chart circle[data-tip]", "%"), ("svg.chart rect[data-tip]", "to"), ("svg.chart image[data-steps]", "about")):
         shapes = browser.find_elements(By.CSS_SELECTOR, selector)
-        text = point(browser, shapes[len(shapes) // 2 if selector != "svg.chart circle[data-tip]" else 0])
+        text = point(browser, max(shapes, key=lambda e: e.size["width"] * e.size["height"]))
         check(part in text, f"{name}: pointing at {selector} says '{text}'")
     errors = [e["message"] for e in browser.get_log("browser") if e["level"] in ("SEVERE", "WARNING")]
     check(not errors, f"{name}: no errors in the console {errors}")
