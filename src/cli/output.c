@@ -97,9 +97,9 @@ static void on_progress(void *user, const char *what, uint64_t done, uint64_t to
                  100.0 * (double)done / (double)total, done, total);
     else
         snprintf(counted, sizeof counted, "%" PRIu64, done);
-    if (rate > 0)
-        snprintf(speed, sizeof speed, rate >= 100 ? ", %.0f/s" : rate >= 1 ? ", %.1f/s" : "", rate);
-    if (rate > 0 && rate < 1)
+    if (rate >= 1)
+        snprintf(speed, sizeof speed, rate >= 100 ? ", %.0f/s" : ", %.1f/s", rate);
+    else if (rate > 0)
         snprintf(speed, sizeof speed, ", %.1f s each", 1 / rate);
     const double seconds_left =
         total && done < total && rate > 0 ? (double)(total - done) / rate : 0;
