@@ -134,7 +134,7 @@ static const sweep_point *point_of(const grid *g, size_t cell)
 
 /* ---- results ------------------------------------------------------------------------------ */
 
-typedef enum measure { VALID, TEST, AUA, CERTIFIED, GBM, LOGITS, LIPSCHITZ, MEASURES } measure;
+typedef enum measure { VALID, TEST, SAMPLE, AUA, CERTIFIED, GBM, LOGITS, LIPSCHITZ, MEASURES } measure;
 
 /* Where a number is found among a point's records, and what it is called. */
 static const struct {
@@ -147,6 +147,8 @@ static const struct {
     [VALID] = {SWEEP_TRAIN, "training", "valid_accuracy", "valid_accuracy", "validation %",
                "validation", true},
     [TEST] = {SWEEP_EVAL, NULL, "accuracy", "accuracy", "test %", "test", true},
+    /* clean accuracy on the very texts that are attacked or certified */
+    [SAMPLE] = {SWEEP_ATTACK, NULL, "clean", "sample_accuracy", "sample %", "clean", true},
     [AUA] = {SWEEP_ATTACK, NULL, "aua", "aua", "AUA %", "under attack", true},
     [CERTIFIED] = {SWEEP_CERTIFY, NULL, "certified", "certified", "certified %", "certified", true},
     [GBM] = {SWEEP_INSPECT, NULL, "gbm_sum", "gbm_sum", "sum of M", "layer", false},
@@ -159,6 +161,8 @@ static const struct {
 static double value_of(const sweep_point *p, measure m)
 {
     const json_t *o = p->record[measures[m].stage];
+    if (m == SAMPLE && !o) /* not attacked, but certified */
+        o = p->record[SWEEP_CERTIFY];
     const json_t *v = json_object_get(measures[m].part ? json_object_get(o, measures[m].part) : o,
                                       measures[m].field);
     return json_is_number(v) ? json_number_value(v) : NAN;
@@ -225,7 +229,7 @@ static void print_table(const sweep *s, const grid *g)
                 column[n++] = row ? point_of(g, row - 1)->value[x] : sweep_axes[x].name;
         column[n++] = row ? cli_fmt("%zu", c.seeds) : "seeds";
         for (measure m = 0; m < MEASURES; m++)
-            if (sweep_wants(s, measures[m].stage))
+            if (sweep_wants(s, measures[m].stage) || (m == SAMPLE && s->certify))
                 column[n++] = row ? number(&c, m) : measures[m].heading;
         cli_row_of(&t, column, n);
     }
@@ -324,7 +328,7 @@ static stet_status show(const sweep_cfg *cfg, const sweep *s, const grid *g)
     if (!cfg->common.json)
         print_table(s, g);
     if (st == STET_OK)
-        st = s->attack || s->certify ? plot(cfg, g, "accuracy", "Accuracy", TEST, CERTIFIED)
+        st = s->attack || s->certify ? plot(cfg, g, "accuracy", "Accuracy", SAMPLE, CERTIFIED)
                                      : plot(cfg, g, "accuracy", "Clean accuracy", VALID, TEST);
     if (st == STET_OK)
         st = plot(cfg, g, "gbm", "Growth bounds", GBM, LOGITS);

@@ -1,5 +1,6 @@
 """Looks at a report as a reader would: opens it, points at charts, turns the lights off, holds a phone, prints."""
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -35,18 +36,28 @@ def show(browser, url, width, height, scheme):
     browser.get(url)
 
 
+def parse(colour):
+    """rgb(1, 2, 3), rgba(1, 2, 3, .5) or color(srgb .1 .2 .3 / .5) as red, green, blue, alpha from 0 to 1."""
+    numbers = [float(x) for x in re.findall(r"[\d.]+(?:e-?\d+)?", colour[colour.index("("):])]
+    scale = 1 if colour.startswith("color") else 255
+    return [c / scale for c in numbers[:3]] + [numbers[3] if len(numbers) > 3 else 1]
+
+
 def luminance(colour):
-    parts = [int(x) / 255 for x in colour[colour.index("(") + 1:-1].split(",")[:3]]
+    parts = parse(colour)[:3] if isinstance(colour, str) else colour
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def contrast(browser, selector):
-    """Of the text against the paper it stands on."""
-    text, paper = browser.execute_script("""
-        let e = document.querySelector(arguments[0]), colour = getComputedStyle(e).color, p = e;
-        while (p && getComputedStyle(p).backgroundColor === 'rgba(0, 0, 0, 0)') p = p.parentElement;
-        return [colour, getComputedStyle(p || document.body).backgroundColor];""", selector)
+    """Of the text against the papers it stands on, one shining through the other."""
+    text, papers = browser.execute_script("""
+        const papers = [], first = document.querySelector(arguments[0]);
+        for (let e = first; e; e = e.parentElement) papers.push(getComputedStyle(e).backgroundColor);
+        return [getComputedStyle(first).color, papers];""", selector)
+    paper = [1, 1, 1]
+    for r, g, b, alpha in map(parse, reversed(papers)):
+        paper = [alpha * c + (1 - alpha) * below for c, below in zip((r, g, b), paper)]
     a, b = sorted((luminance(text), luminance(paper)))
     return (b + 0.05) / (a + 0.05)
 
@@ -111,7 +122,7 @@ def look(browser, url, name, width, height, scheme):
             check(ratio >= 4.5, f"{name}: contrast of {selector} {ratio:.1f}")
     for selector, part in (("svg.chart circle[data-tip]", "%"), ("svg.chart rect[data-tip]", "to"), ("svg.chart image[data-steps]", "about")):
         shapes = browser.find_elements(By.CSS_SELECTOR, selector)
-        text = point(browser, shapes[len(shapes) // 2 if selector != "svg.chart circle[data-tip]" else 0])
+        text = point(browser, max(shapes, key=lambda e: e.size["width"] * e.size["height"]))
         check(part in text, f"{name}: pointing at {selector} says '{text}'")
     errors = [e["message"] for e in browser.get_log("browser") if e["level"] in ("SEVERE", "WARNING")]
     check(not errors, f"{name}: no errors in the console {errors}")

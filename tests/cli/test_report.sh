@@ -34,11 +34,16 @@ expect 1 "nowhere" "$STET" report nowhere -o x.html
 show="attack d/standard --data d/test.tsv --synonyms d/synonyms.subst --limit 200 --attack pwws --no-record"
 output " -> " "$STET" $show
 output "AUA" "$STET" $show --show 0
-if command -v script >/dev/null; then
+if script -qec true /dev/null </dev/null >/dev/null 2>&1; then # a bare machine has no /dev/pts
     TERM=xterm script -qec "$STET $show --progress never" /dev/null >tty </dev/null
     grep -q "$(printf '\033\[9;31m')" tty || fail "no colours on a terminal"
     NO_COLOR=1 TERM=xterm script -qec "$STET $show --progress never" /dev/null >tty </dev/null
     grep -q "$(printf '\033')" tty && fail "colours in spite of NO_COLOR"
+    TERM=dumb script -qec "$STET $show" /dev/null >tty </dev/null
+    grep -q "$(printf '\033')" tty && fail "colours on a dumb terminal"
+    grep -q "$(printf '\r')." tty && fail "lines written over on a dumb terminal"
+else
+    echo "no terminal here (script fails): colours are not tried"
 fi
 
 # Killed at different moments, then finished: the same table as in one go.

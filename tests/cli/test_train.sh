@@ -83,7 +83,7 @@ done
 # Why a folder cannot be made: not that it is missing.
 mkdir readonly && chmod 555 readonly
 where=readonly/new
-[ "$(id -u)" = 0 ] && where=/sys/new
+[ "$(id -u)" = 0 ] && where=train.tsv/new # a file, not a folder
 "$STET" train --data train.tsv --vectors vectors.txt -o $where 2>err && fail "$where could be made"
 grep -q "No such file" err && fail "the reason is lost: $(cat err)"
 printf 'a good film\na bad film\n' >two.txt

@@ -100,14 +100,14 @@ TEST(bad_tsv_is_named_by_line)
     REFUSED("a.tsv", "", "a.tsv: the file is empty");
     REFUSED("a.tsv", "\n\n", "a.tsv: no texts in it");
     REFUSED("a.tsv", "label\ttext\n", "a.tsv: no texts in it");
-    REFUSED_WITH("a.tsv", "1\tx\n", "a.tsv:1: no column '3'; there are 2 columns", .header = -1,
+    REFUSED_WITH("a.tsv", "1\tx\n", "a.tsv:1: no column '3'; found 2 columns", .header = -1,
                  .label = "3");
-    REFUSED_WITH("a.tsv", "id\ttext\n1\tx\n", "no column 'mood'; there are 2 columns: id, text",
+    REFUSED_WITH("a.tsv", "id\ttext\n1\tx\n", "no column 'mood'; found 2 columns: id, text",
                  .header = -1, .label = "mood");
     REFUSED("a.tsv", "text\tnumber\nx\t1\n",
-            "say which column is the label; there are 2 columns: text, number");
+            "expected a label column; name it with --label; found 2 columns: text, number");
     REFUSED("a.tsv", "label\tu\tv\n1\tx\ty\n",
-            "say which columns are the text; there are 3 columns: label, u, v");
+            "expected a text column beside the label; name it with --text; found 3 columns: label, u, v");
 }
 
 TEST(bad_rows_are_counted_when_asked)
@@ -206,7 +206,7 @@ TEST(bad_csv_is_named_by_line)
     REFUSED("a.csv", "1,a\n1,b,c\n", "a.csv:2: expected 2 columns as in the first record, found 3");
     REFUSED("a.csv", "1,a\n1\n", "a.csv:2: expected 2 columns as in the first record, found 1");
     REFUSED("a.csv", "1,\"two\nlines\"\n,x\n", "a.csv:3: the label is empty");
-    REFUSED("a.csv", "alone\n", "a.csv:1: say which columns are the text");
+    REFUSED("a.csv", "alone\n", "a.csv:1: expected a text column beside the label");
 }
 
 TEST(a_record_of_too_many_columns_is_bad)
