@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "verify/ver_lstm.h"
+#include "verify/ver_scores.h"
 
 static const double RUNAWAY = 1e100; /* beyond, a bound says nothing and doubles might overflow */
 
@@ -25,6 +26,7 @@ static stet_status open(ver_work *w)
     if (!s)
         return STET_ENOMEM;
     w->state = s;
+    TRY(ver_scores_open(w));
     for (int d = 0; d < 2; d++)
         TRY(ver_read_text(&s->read[d], w->m, t, d == 1, &w->mem));
     s->take = arena_new(&w->mem, double, t->start[t->n]);
@@ -73,6 +75,7 @@ static double box_bound(const ver_work *w, int label, int other, ver_level level
         const iv h = s->tube[level][f / m->hidden].h[f % m->hidden];
         ver_add(&sum, iv_scale(weight_of(m, label, other, f), h).lo, 0);
     }
+    ver_add(&sum, ver_scores_worst(w, label, other, s->drop), 0);
     return ver_lower(&sum);
 }
 
@@ -84,7 +87,7 @@ static double margin(const ver_work *w, int label, int other)
     for (size_t f = 0; f < m->features; f++)
         sum += weight_of(m, label, other, f) *
                s->read[f / m->hidden].h[w->t->n * m->hidden + f % m->hidden];
-    return sum;
+    return sum + ver_scores_margin(w, label, other);
 }
 
 /* The clean margin, what positions take within the budget, and `loss`. */
@@ -100,9 +103,11 @@ static double sum_bound(const ver_work *w, int label, int other, ver_level level
                     s->read[f / m->hidden].h[t->n * m->hidden + f % m->hidden],
                 0);
     for (size_t p = 0; p < t->n; p++) {
+        const double own = ver_score_least(w, t->start[p], label, other);
         s->drop[p] = 0;
         for (size_t k = t->start[p] + 1; k < t->start[p + 1]; k++)
-            s->drop[p] = fmin(s->drop[p], s->take[k]);
+            s->drop[p] = fmin(s->drop[p], ver_down(s->take[k] + ver_down(ver_score_least(w, k, label, other) - own)));
+        ver_add(&sum, own, 0);
     }
     ver_add(&sum, ver_within_budget(t, 0, s->drop, t->n), 0);
     ver_add(&sum, -loss, 0); /* lines may also gain */

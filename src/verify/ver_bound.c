@@ -3,6 +3,13 @@
 
 #include "verify/ver_impl.h"
 
+void ver_work_deinit(ver_work *w)
+{
+    arena_deinit(&w->mem);
+    arena_deinit(&w->keep);
+    arena_deinit(&w->words);
+}
+
 static int ascending(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -35,5 +42,6 @@ double ver_head_error(const ver_model *m, int label, int other, const double *si
     for (size_t f = 0; f < m->features; f++)
         ver_add(&s, (fabs((double)w[0][f]) + fabs((double)w[1][f])) * size[f], 0);
     const double most = s.value + ver_error(&s);
-    return most < VER_OVERFLOWS ? ver_gamma32(m->features + 2) * most + VER_TINY : INFINITY;
+    const size_t roundings = m->features + (m->scores ? 3 : 2); /* of scores: one addition more */
+    return most < VER_OVERFLOWS ? ver_gamma32(roundings) * most + VER_TINY : INFINITY;
 }

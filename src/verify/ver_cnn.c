@@ -151,6 +151,7 @@ static stet_status open(ver_work *w)
     s->drop = arena_new(&w->mem, double, w->t->n);
     if (!s->y_lo || !s->y_hi || !s->drop)
         return STET_ENOMEM;
+    TRY(ver_scores_open(w));
     TRY(need_words(w, s->width));
     for (size_t i = 0; i < m->kernels; i++)
         TRY(open_windows(w, i));
@@ -184,6 +185,7 @@ static double interval_bound(const ver_work *w, int label, int other)
         const double om = ver_cnn_weight(w->m, label, other, f);
         ver_add(&sum, om * (om >= 0 ? s->y_lo[f] : s->y_hi[f]), 0);
     }
+    ver_add(&sum, ver_scores_worst(w, label, other, s->drop), 0);
     return ver_lower(&sum);
 }
 
@@ -222,7 +224,9 @@ static double growth_bound(const ver_work *w, int label, int other, double clean
                             0);
                 }
         }
-        s->drop[p] = -ver_up(drop.value + ver_error(&drop));
+        s->drop[p] =
+            ver_down(ver_score_drop(w, p, label, other) - ver_up(drop.value + ver_error(&drop)));
+        ver_add(&sum, ver_score_least(w, t->start[p], label, other), 0);
     }
     ver_add(&sum, ver_within_budget(t, 0, s->drop, t->n), 0);
     return ver_lower(&sum);
@@ -271,7 +275,7 @@ static double margin(const ver_work *w, int label, int other)
     double sum = (double)w->m->fc_b[label] - w->m->fc_b[other], error;
     for (size_t f = 0; f < w->m->features; f++)
         sum += ver_cnn_weight(w->m, label, other, f) * feature(w, f, &error);
-    return sum;
+    return sum + ver_scores_margin(w, label, other);
 }
 
 /* The same once more without rounding, in place of what double gave. Intervals are at least as tight as
@@ -286,7 +290,9 @@ static stet_status exact_bound(ver_work *w, int label, int other, const json_t *
         TRY(ver_exact_cnn(w, label, other, NULL, &more));
         *out = more > *out ? more : *out;
     }
-    w->is_exact = true;
+    /* with scores a budget suits a growth bound better: there double has the last word */
+    w->is_exact = !w->m->scores || witness || *out >= rounded - 1e-7 * (1 + fabs(rounded));
+    *out = w->is_exact ? *out : rounded;
     return STET_OK;
 }
 

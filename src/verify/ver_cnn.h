@@ -2,7 +2,7 @@
 #ifndef VERIFY_VER_CNN_H
 #define VERIFY_VER_CNN_H
 
-#include "verify/ver_impl.h"
+#include "verify/ver_scores.h"
 
 /* Products of a word: p[first[kernel] + l * filters + f], and q. */
 typedef struct cnn_products {

@@ -12,7 +12,7 @@
  *                                max(0, a - c) <= max(0, sum h - (c - L)) + sum max(0, d_l - h_l)
  *
  * What is left of 1 goes to the end of the feature's range. Any weights, windows and h give a true
- * bound. */
+ * bound. Scores of words are one more sum over positions: the same word serves them and the features. */
 #include "verify/ver_cnn.h"
 
 typedef enum entry_kind { LOW, OVER, CAP, SPLIT, ENTRY_KINDS } entry_kind;
@@ -278,6 +278,8 @@ stet_status ver_cnn_joint(ver_work *w, int label, int other, const json_t *witne
     for (entry_kind kind = 0; kind < ENTRY_KINDS; kind++)
         TRY(add_entries(w, label, other, witness, kind, &j));
     add_rest(w, label, other, &j);
+    for (size_t i = 0; i < t->start[t->n]; i++)
+        ver_add(&j.word[i], ver_score_least(w, i, label, other), 0);
     for (size_t p = 0; p < t->n; p++) {
         const double reference = ver_lower(&j.word[t->start[p]]);
         double least = reference;

@@ -508,7 +508,7 @@ static void add_feature(exact *e, size_t f)
 static void add_head(exact *e)
 {
     const ver_model *m = e->w->m;
-    const unsigned long n = m->features + 2;
+    const unsigned long n = m->features + (m->scores ? 3 : 2);
     mpq_set_d(e->q, (double)m->fc_b[e->label]);
     mpq_add(e->sum, e->sum, e->q);
     mpq_abs(e->q, e->q);
@@ -523,6 +523,59 @@ static void add_head(exact *e)
     mpq_set_d(e->q, 0x1p-100);
     mpq_add(e->head, e->head, e->q);
     mpq_sub(e->sum, e->sum, e->head);
+}
+
+/* Fractions on both sides of 1 / sqrt n. */
+static void share_of(exact *e, size_t n, mpq_t lo, mpq_t hi)
+{
+    const double near = 1 / sqrt((double)n);
+    mpq_t square, one;
+    mpq_inits(square, one, NULL);
+    mpq_set_ui(one, 1, 1);
+    mpq_set_ui(e->q, n, 1);
+    for (int side = 0; side < 2; side++) {
+        double x = near;
+        int beyond;
+        do { /* a step or two */
+            x = side ? ver_up(x) : ver_down(x);
+            mpq_set_d(side ? hi : lo, x);
+            mpq_mul(square, side ? hi : lo, side ? hi : lo);
+            mpq_mul(square, square, e->q);
+            beyond = mpq_cmp(square, one);
+        } while (side ? beyond < 0 : beyond > 0);
+    }
+    mpq_clears(square, one, NULL);
+}
+
+/* Scores of words: what float32 makes of each at least, as ver_scores.h has it. */
+static void add_scores(exact *e)
+{
+    const ver_model *m = e->w->m;
+    const unsigned long n = e->t->n + 5;
+    if (!m->scores)
+        return;
+    mpq_t lo, hi, wrong;
+    mpq_inits(lo, hi, wrong, NULL);
+    share_of(e, e->t->n, lo, hi);
+    mpq_set_ui(wrong, n, (1UL << 24) - n);
+    mpq_canonicalize(wrong);
+    mpq_mul(wrong, wrong, hi);
+    for (size_t i = 0; i < e->words; i++) {
+        const float *s = m->scores + e->t->word[i] * m->classes;
+        mpq_set_d(e->q, (double)s[e->label]);
+        mpq_set_d(e->r, (double)s[e->other]);
+        mpq_sub(e->by, e->q, e->r);
+        mpq_mul(e->by, e->by, mpq_sgn(e->by) < 0 ? hi : lo);
+        mpq_add(e->word[i], e->word[i], e->by);
+        mpq_abs(e->q, e->q);
+        mpq_abs(e->r, e->r);
+        mpq_add(e->q, e->q, e->r);
+        mpq_mul(e->q, e->q, wrong);
+        mpq_sub(e->word[i], e->word[i], e->q);
+        mpq_set_d(e->q, 0x1p-100);
+        mpq_sub(e->word[i], e->word[i], e->q);
+    }
+    mpq_clears(lo, hi, wrong, NULL);
 }
 
 static int rising_fraction(const void *a, const void *b)
@@ -586,6 +639,7 @@ stet_status ver_exact_cnn(const ver_work *w, int label, int other, const json_t 
         for (size_t f = 0; f < w->m->features; f++)
             add_feature(&e, f);
         add_head(&e);
+        add_scores(&e);
         add_words(&e);
         *out = ver_down(mpq_get_d(e.sum));
     }

@@ -87,7 +87,7 @@ typedef struct ver_model {
     size_t dim, classes, max_len, n_words;
     const float *table; /* (n_words, dim) */
     size_t features;
-    const float *fc_w, *fc_b; /* (classes, features), (classes) */
+    const float *fc_w, *fc_b; /* (classes, features), (classes); fc_w NULL without features */
     char sha_config[SHA256_HEX], sha_weights[SHA256_HEX], sha_vocabulary[SHA256_HEX];
     size_t kernels, filters, k[VER_CNN_KERNELS];
     const float *conv_w[VER_CNN_KERNELS], *conv_b[VER_CNN_KERNELS]; /* (filters, dim, k) */
@@ -96,6 +96,9 @@ typedef struct ver_model {
     size_t channels, states, layers; /* states: stored ones, half the state size */
     const float *enc_w, *enc_b;
     ver_s4 s4[VER_S4_LAYERS];
+    const float *scores;                      /* (n_words, classes) of words; NULL: none */
+    size_t word_units;                        /* of the sum model's small network; 0: none */
+    const float *word_w1, *word_b1, *word_w2; /* (units, dim), (units), (classes, units) */
 } ver_model;
 
 stet_status ver_model_load(const char *dir, ver_model *out); /* on failure *out holds nothing */
@@ -120,10 +123,14 @@ typedef struct ver_work {
     void *state;
     arena keep; /* of the kind, over all tasks */
     void *kept;
+    arena words; /* of ver_scores.c, over all tasks */
+    struct ver_word_scores *scores;
     bool want_exact; /* of claims: bounds in exact arithmetic, where the kind has them; */
     bool exact;      /* of the claim at work; */
     bool is_exact;   /* the last bound is one */
 } ver_work;
+
+void ver_work_deinit(ver_work *w); /* its memory */
 
 /* How a kind of model is bounded. */
 typedef struct ver_kind {
@@ -139,7 +146,7 @@ typedef struct ver_kind {
     /* logit[label] - logit[other] of the references, computed in double. */
     double (*margin)(const ver_work *w, int label, int other);
 } ver_kind;
-extern const ver_kind ver_cnn, ver_bilstm, ver_s4_kind;
+extern const ver_kind ver_sum_kind, ver_cnn, ver_bilstm, ver_s4_kind;
 
 /* Sum of what positions take from a bound (drop[p] <= 0) if at most t->budget of those that count
  * may change: the lowest ones, and all that are unpaid. Positions are the n that begin with `from`.

@@ -209,10 +209,25 @@ static void read_s4(reader *r, const json_t *settings)
     m->features = h;
 }
 
+static void read_sum(reader *r, const json_t *settings)
+{
+    ver_model *m = r->m;
+    int64_t units = 0;
+    if (r->status == STET_OK)
+        r->status = json_get_int(settings, "settings in config.json", "score-hidden", 0, MOST, &units);
+    const size_t h = m->word_units = (size_t)units;
+    if (h == 0)
+        return;
+    m->word_w1 = TENSOR(r, h, m->dim, 0, "word.0.weight");
+    m->word_b1 = TENSOR(r, h, 0, 0, "word.0.bias");
+    m->word_w2 = TENSOR(r, m->classes, h, 0, "word.1.weight");
+}
+
 static const struct {
     const ver_kind *kind;
     void (*read)(reader *r, const json_t *settings);
-} kinds[] = {{&ver_cnn, read_cnn}, {&ver_bilstm, read_bilstm}, {&ver_s4_kind, read_s4}};
+} kinds[] = {{&ver_sum_kind, read_sum},
+             {&ver_cnn, read_cnn}, {&ver_bilstm, read_bilstm}, {&ver_s4_kind, read_s4}};
 
 static stet_status read_weights(reader *r, const json_t *config, const char *name)
 {
@@ -224,8 +239,13 @@ static stet_status read_weights(reader *r, const json_t *config, const char *nam
         }
     if (!m->kind)
         return error_set(STET_EFORMAT, "config.json: cannot check a model of kind '%s'", name);
-    m->fc_w = TENSOR(r, m->classes, m->features, 0, "fc.weight");
+    if (m->features)
+        m->fc_w = TENSOR(r, m->classes, m->features, 0, "fc.weight");
     m->fc_b = TENSOR(r, m->classes, 0, 0, "fc.bias");
+    if (json_is_true(json_object_get(config, "word_scores")))
+        m->scores = TENSOR(r, m->n_words, m->classes, 0, "scores.weight");
+    else if (!m->features)
+        return error_set(STET_EFORMAT, "config.json: a model of kind '%s' has 'word_scores'", name);
     m->table = TENSOR(r, m->n_words, m->dim, 0, "embedding.weight");
     if (r->status == STET_OK) {
         sha256 h;
@@ -277,6 +297,8 @@ static stet_status hash_config(const json_t *o, const char *path, ver_model *m)
     bool whole = true;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         whole = json_object_set(part, keys[i], json_object_get(o, keys[i])) == 0 && whole;
+    if (json_is_true(json_object_get(o, "word_scores"))) /* others have the digest without */
+        whole = json_object_set_new(part, "word_scores", json_true()) == 0 && whole;
     const size_t failures = mem_failures(); /* jansson may dump a part where memory runs out */
     char *text =
         whole ? json_dumps(part, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
@@ -313,6 +335,9 @@ static stet_status read_config(const json_t *o, const char *path, ver_model *m, 
     TRY(json_get_int(o, path, "dim", 1, MOST, &dim));
     TRY(json_get_int(o, path, "max_len", 1, 1 << 24, &max_len));
     TRY(json_get_int(o, path, "words", 2, UINT32_MAX, &words));
+    const json_t *scores = json_object_get(o, "word_scores");
+    if (scores && !json_is_boolean(scores))
+        return error_set(STET_EFORMAT, "%s: expected true or false as 'word_scores'", path);
     m->dim = (size_t)dim;
     m->max_len = (size_t)max_len;
     m->n_words = (size_t)words;

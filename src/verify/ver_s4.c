@@ -346,6 +346,7 @@ static stet_status open(ver_work *w)
     if (!s)
         return STET_ENOMEM;
     w->state = s;
+    TRY(ver_scores_open(w));
     if (!w->kept)
         TRY(make_kernels(w));
     TRY(alloc(w, s));

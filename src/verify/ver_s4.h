@@ -9,6 +9,7 @@
 #define VERIFY_VER_S4_H
 
 #include "verify/ver_interval.h"
+#include "verify/ver_scores.h"
 
 static const double VER_OURS = 0x1p-40; /* relative, of a few operations in double */
 

@@ -57,7 +57,7 @@ double ver_s4_margin(const ver_work *w, int label, int other)
     double sum = (double)w->m->fc_b[label] - w->m->fc_b[other];
     for (size_t i = 0; i < n * H; i++)
         sum += weight_of(w->m, label, other, i % H) * s->u[i] / (double)n;
-    return sum;
+    return sum + ver_scores_margin(w, label, other);
 }
 
 double ver_s4_box(const ver_work *w, int label, int other)
@@ -67,6 +67,7 @@ double ver_s4_box(const ver_work *w, int label, int other)
     ver_sum sum = head(w, label, other);
     for (size_t i = 0; i < n * H; i++)
         ver_add(&sum, iv_scale(weight_of(w->m, label, other, i % H), s->box[i]).lo / (double)n, 0);
+    ver_add(&sum, ver_scores_worst(w, label, other, s->drop), 0);
     return ver_lower(&sum);
 }
 
@@ -226,11 +227,14 @@ stet_status ver_s4_adjoint(ver_work *w, int label, int other, const json_t *witn
             return STET_OK;
     }
     for (size_t p = 0; p < n; p++) {
+        const double own = ver_score_least(w, t->start[p], label, other);
         s->drop[p] = 0;
+        ver_add(&sum, own, 0);
         for (size_t h = 0; h < H; h++)
             ver_add(&sum, 0, iv_mag(s->lam[p * H + h]) * s->e_x[p * H + h]);
         for (size_t k = t->start[p] + 1; k < t->start[p + 1]; k++) {
             ver_sum word = {0};
+            ver_add(&word, ver_score_least(w, k, label, other) - own, 0);
             for (size_t h = 0; h < H; h++)
                 ver_add(&word,
                         iv_scale(s->x[k * H + h] - s->x[t->start[p] * H + h], s->lam[p * H + h]).lo,

@@ -204,8 +204,7 @@ stet_status stet_verify_file(const char *path, const char *model_dir,
         st = check_lines(&c, s);
     stream_close(s);
     arena_deinit(&c.mem);
-    arena_deinit(&c.work.mem);
-    arena_deinit(&c.work.keep);
+    ver_work_deinit(&c.work);
     ver_model_deinit(&c.model);
     r->seconds = seconds_now() - start;
     return st;

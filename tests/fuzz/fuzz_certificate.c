@@ -43,8 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (st == STET_OK)
         (void)ver_line_check(&w, &l, 1, &mem, &r);
     arena_deinit(&mem);
-    arena_deinit(&w.mem);
-    arena_deinit(&w.keep);
+    ver_work_deinit(&w);
     ver_model_deinit(&m);
     json_decref(o);
     return 0;

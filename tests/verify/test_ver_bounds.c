@@ -14,6 +14,16 @@ static const char *const s4[] = {"channels=5", "state=4", "layers=1", NULL};
 static const char *const s4_deep[] = {"channels=4", "state=4", "layers=2", NULL};
 static const char *const bilstm[] = {"hidden=4", NULL};
 static const char *const cnn[] = {"filters=5", "kernels=1,2,4", NULL};
+static const char *const sum_alone[] = {NULL}, *const sum_net[] = {"score-hidden=5", NULL};
+
+static double word_scores; /* how large scores of words are; 0: models have none */
+
+static model *new_model(const char *kind, const char *const *settings, size_t dim, size_t classes,
+                        double scale, uint64_t seed)
+{
+    return word_scores != 0 ? harness_scored(kind, settings, dim, classes, scale, word_scores, seed)
+                            : harness_model(kind, settings, dim, classes, scale, seed);
+}
 
 typedef struct pair {
     model *m;
@@ -36,8 +46,7 @@ static void pair_open(pair *p, model *m)
 
 static void pair_close(pair *p)
 {
-    arena_deinit(&p->w.mem);
-    arena_deinit(&p->w.keep);
+    ver_work_deinit(&p->w);
     ver_model_deinit(&p->v);
     stet_model_free(p->m);
 }
@@ -93,7 +102,7 @@ static size_t compare_with_truth(const char *kind, const char *const *settings, 
     size_t positive = 0;
     for (size_t i = 0; i < cases; i++) {
         rng r = rng_stream(i, STREAM_TEST, 5);
-        model *m = harness_model(kind, settings, 4, 3, 1.5, i);
+        model *m = new_model(kind, settings, 4, 3, 1.5, i);
         cert_case c;
         harness_case(m, 1 + rng_below(&r, n), 3, i % 3 == 0 ? STET_ANY : i % 3, &r, &c);
         make_close(m, &c, noise, &r);
@@ -135,7 +144,7 @@ static void compare_values(const char *kind, const char *const *settings, double
     for (uint64_t seed = 0; seed < 20; seed++) {
         rng r = rng_stream(seed, STREAM_TEST, 6);
         pair p;
-        pair_open(&p, harness_fresh(harness_model(kind, settings, 6, 3, 1, seed)));
+        pair_open(&p, harness_fresh(new_model(kind, settings, 6, 3, 1, seed)));
         cert_case c;
         harness_case(p.m, 1 + rng_below(&r, 20), 1, STET_ANY, &r, &c);
         double least[HARNESS_CLASSES];
@@ -245,7 +254,7 @@ static size_t follow(const cert_family *f, const char *skip, const char *kind,
     size_t followed = 0;
     for (size_t i = 0; i < cases; i++) {
         rng r = rng_stream(i, STREAM_TEST, 7);
-        model *m = harness_model(kind, settings, 4, 3, 1.5, i);
+        model *m = new_model(kind, settings, 4, 3, 1.5, i);
         cert_case c;
         harness_case(m, 1 + rng_below(&r, n), 4, i % 3 == 0 ? STET_ANY : i % 3, &r, &c);
         make_close(m, &c, noise, &r);
@@ -314,6 +323,48 @@ TEST(the_s4_certifier_can_be_followed)
     follow(&cert_s4, NULL, "s4", s4_deep, 12, 60, 0.05);
 }
 
+/* ---- scores of words ---------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    const char *const *settings;
+    const cert_family *family;
+    double tolerance; /* of a text without choices */
+} scored[] = {{"sum", sum_alone, &cert_sum, 4e-5},
+              {"sum", sum_net, &cert_sum, 1e-4},
+              {"cnn", cnn, &cert_cnn, 4e-5},
+              {"bilstm", bilstm, &cert_bilstm, 1e-4},
+              {"s4", s4, &cert_s4, 1e-3}};
+enum { SCORED = sizeof scored / sizeof *scored };
+
+TEST(bounds_with_scores_never_exceed_the_truth)
+{
+    for (size_t k = 0; k < SCORED; k++) {
+        word_scores = 0.05;
+        CHECK_LE(10, compare_with_truth(scored[k].name, scored[k].settings, 5, 60, 0.05));
+        word_scores = 1;
+        compare_with_truth(scored[k].name, scored[k].settings, 5, 60, 1);
+    }
+}
+
+TEST(texts_with_scores_and_without_choices_are_evaluated)
+{
+    word_scores = 1;
+    for (size_t k = 0; k < SCORED; k++)
+        compare_values(scored[k].name, scored[k].settings, scored[k].tolerance);
+}
+
+TEST(a_certifier_that_reads_scores_can_be_followed)
+{
+    for (size_t k = 0; k < SCORED; k++) {
+        word_scores = 0.1;
+        CHECK_LE(20,
+                 follow(scored[k].family, NULL, scored[k].name, scored[k].settings, 10, 100, 0.05));
+        word_scores = 1;
+        follow(scored[k].family, NULL, scored[k].name, scored[k].settings, 16, 60, 0.3);
+    }
+}
+
 /* ---- orders of summation ------------------------------------------------------------------ */
 
 /* A float32 accumulator that starts at the bias and takes products that are each half of its last
@@ -329,7 +380,7 @@ TEST(a_sum_that_starts_at_the_bias_is_covered)
         for (size_t i = 0; i < DIM * K; i++)
             model_value(m, 0)[i] = 0x1p-25f;
         *model_value(m, 1) = 1;
-        *model_value(m, 2) = 1;                       /* logit 0 is the feature */
+        *model_value(m, 2) = 1;                         /* logit 0 is the feature */
         model_value(m, 3)[1] = 1 + (float)c * 0x1p-22f; /* logit 1 a constant */
         pair p;
         pair_open(&p, harness_fresh(m));
@@ -373,13 +424,13 @@ TEST(lines_over_huge_intervals_hold_every_point)
 
 /* Where float32 may overflow no method has a bound, although doubles could go on. A parameter's
  * values all become `by`, or, if id is WORDS, the words' vectors grow by it. */
-enum { WORDS = INT_MAX };
+enum { WORDS = INT_MAX, SCORES = INT_MAX - 1 };
 static void expect_no_bound(const char *kind, const char *const *settings, int id, float by)
 {
-    model *m = harness_model(kind, settings, 4, 3, 1, 1);
+    model *m = new_model(kind, settings, 4, 3, 1, 1);
     for (size_t i = 0; id == WORDS && i < m->n_words * m->dim; i++)
         m->table[i] *= by;
-    id = id < 0 ? id + (int)m->n_params : id;
+    id = id < 0 ? id + (int)m->n_params : id == SCORES ? m->scores : id;
     for (size_t i = 0; id != WORDS && i < shape_count(m->params[id].shape); i++)
         m->value[m->params[id].first + i] = by;
     pair p;
@@ -406,6 +457,10 @@ TEST(what_overflows_float32_has_no_bound)
     expect_no_bound("s4", s4, HEAD, 1e38f);
     expect_no_bound("s4", s4, S4_FIRST_LAYER + S4_A, 1e3f);
     expect_no_bound("s4", s4, S4_FIRST_LAYER + S4_LOG_DT, -1e3f);
+    word_scores = 1;
+    for (size_t k = 0; k < SCORED; k++)
+        expect_no_bound(scored[k].name, scored[k].settings, SCORES, 1e38f);
+    expect_no_bound("sum", sum_net, WORDS, 1e33f);
 }
 
 /* Pairs of states whose parts of K cancel: b c + c (-b), with b and c of up to 37 bits. In real

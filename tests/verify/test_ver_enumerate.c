@@ -80,8 +80,7 @@ static void try_one(model *m, const cert_case *c, size_t budget, double edge, ou
         }
         CHECK_LE(r.margin, weakest + 1e-6 * (1 + r.margin));
         arena_deinit(&mem);
-        arena_deinit(&w.mem);
-        arena_deinit(&w.keep);
+        ver_work_deinit(&w);
         ver_model_deinit(&v);
     }
     stet_certificate_deinit(&r);
@@ -143,8 +142,7 @@ TEST(combinations_are_those_that_the_budget_allows)
     double own;
     CHECK_FAILS(ver_enumerate(&w, &many, 0, 1, 0, &mem, &own), STET_EFORMAT, "more combinations");
     arena_deinit(&mem);
-    arena_deinit(&w.mem);
-    arena_deinit(&w.keep);
+    ver_work_deinit(&w);
     ver_model_deinit(&v);
     stet_model_free(m);
 }

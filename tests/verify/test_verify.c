@@ -6,7 +6,7 @@
 
 /* ---- what stands -------------------------------------------------------------------------- */
 
-TEST(true_claims_of_every_sort_stand)
+static void expect_all_to_stand(void)
 {
     file f;
     failures bad;
@@ -24,6 +24,13 @@ TEST(true_claims_of_every_sort_stand)
     CHECK_EQ(r.claims, 2 * 5);
     CHECK(r.least > 0);
     drop_file(&f);
+}
+
+TEST(true_claims_of_every_sort_stand)
+{
+    expect_all_to_stand();
+    word_scores = 0.3;
+    expect_all_to_stand();
 }
 
 /* ---- numbers ------------------------------------------------------------------------------ */
@@ -62,7 +69,7 @@ static char *with_number(const char *line, size_t at, size_t len, double x, bool
  * that make a line say more than is true, or something else than the model: bounds raised, answers,
  * classes, margins, budgets, positions of edits and splits. Not among them: which text of the data it
  * is, and weaker claims. */
-TEST(every_number_changed_by_hand_is_noticed)
+static void expect_numbers_to_matter(void)
 {
     static const char *const truths[] = {"label", "answer", "clean", "other",
                                          "at",    "after",  "texts", "stet_certificates"};
@@ -103,6 +110,13 @@ TEST(every_number_changed_by_hand_is_noticed)
     CHECK_LE(60, numbers);
     CHECK_LE(30, strong);
     drop_file(&f);
+}
+
+TEST(every_number_changed_by_hand_is_noticed)
+{
+    expect_numbers_to_matter();
+    word_scores = 0.3;
+    expect_numbers_to_matter();
 }
 
 /* One replacement in one line, with a fresh sum: the reason given contains `part`. */
@@ -252,6 +266,73 @@ TEST(another_model_is_noticed)
     drop_file(&f);
 }
 
+/* A score changed, or left out: it is another model, whatever the claims say. */
+TEST(other_scores_are_noticed)
+{
+    file f;
+    failures bad;
+    char *data;
+    size_t size;
+    word_scores = 0.3;
+    make_file(&f);
+    CHECK_EQ(failed_lines(&f, NULL, &bad), 0);
+    word_scores = 0.30001;
+    make_model(0.02, 3);
+    CHECK_EQ(failed_lines(&f, NULL, &bad), 1);
+    CHECK(strstr(bad.why, "weights"));
+    word_scores = 0.3;
+    make_model(0.02, 3);
+    CHECK_OK(file_read_all(path_of("config.json"), 1 << 20, &data, &size));
+    char *at = strstr(data, "\"word_scores\": true");
+    CHECK(at);
+    memcpy(at + 15, "null", 4);
+    CHECK_OK(file_write_all(path_of("config.json"), data, size));
+    stet_verify_result r;
+    CHECK_FAILS(stet_verify_file(path_of("cert.jsonl"), test_dir(), NULL, &r), STET_EFORMAT,
+                "word_scores");
+    memcpy(at, "\"other_thing\"", 13);
+    CHECK_OK(file_write_all(path_of("config.json"), data, size));
+    CHECK_EQ(failed_lines(&f, NULL, &bad), 1);
+    CHECK(strstr(bad.why, "config"));
+    mem_free(data);
+    drop_file(&f);
+}
+
+/* The sum model: its claims are exact, so that hardly more can be claimed, and no less. */
+TEST(a_claim_about_a_sum_is_exact)
+{
+    static const char *const plain[] = {NULL}, *const net[] = {"score-hidden=4", NULL};
+    size_t stood = 0;
+    for (int k = 0; k < 40; k++) {
+        model *m =
+            harness_fresh(harness_scored("sum", k % 2 ? net : plain, 5, 3, 1, 1, (uint64_t)k));
+        CHECK_OK(ver_model_load(test_dir(), &v));
+        w.m = &v;
+        rng r = rng_stream((uint64_t)k, STREAM_TEST, 12);
+        cert_case c;
+        double least[HARNESS_CLASSES];
+        harness_case(m, 4, 3, k % 3 ? (size_t)(k % 3) : STET_ANY, &r, &c);
+        harness_minimum(m, &c.task, least);
+        const ver_task t = {4, c.task.start, c.task.word, c.task.budget,
+                            c.task.unpaid ? c.task.unpaid : none};
+        w.t = &t;
+        CHECK_OK(v.kind->open(&w));
+        for (int other = 0; other < 3; other++) {
+            if (other == c.task.label)
+                continue;
+            const double own = bound_of(c.task.label, other, "exact", NULL);
+            CHECK_LE(own, least[other]);
+            CHECK_NEAR(own, least[other], 1e-4);
+            stood++;
+        }
+        stet_model_free(m);
+        ver_work_deinit(&w);
+        ver_model_deinit(&v);
+        w = (ver_work){0};
+    }
+    CHECK_EQ(stood, 80);
+}
+
 static const char *refuse(void *user, const stet_verify_text *t)
 {
     ++*(size_t *)user;
@@ -341,8 +422,7 @@ static stet_status check_lines(void *lines)
             st = ver_line_check(&fresh, &l, 1, &mem, &r);
     }
     arena_deinit(&mem);
-    arena_deinit(&fresh.mem);
-    arena_deinit(&fresh.keep);
+    ver_work_deinit(&fresh);
     return st;
 }
 

@@ -13,10 +13,13 @@
 enum { TEXTS = 6, NEAR = 20 }; /* word NEAR + i is close to word i, for i < NEAR */
 static const char *const settings[] = {"filters=6", "kernels=2,3", NULL};
 
+static double word_scores; /* how large scores of words are; 0: the model has none */
+
 /* A model of three classes in test_dir(); close words are `noise` apart. */
 static void make_model(double noise, uint64_t seed)
 {
-    model *m = harness_model("cnn", settings, 5, 3, 2, seed);
+    model *m = word_scores != 0 ? harness_scored("cnn", settings, 5, 3, 2, word_scores, seed)
+                                : harness_model("cnn", settings, 5, 3, 2, seed);
     rng r = rng_stream(seed, STREAM_TEST, 8);
     for (size_t i = 0; i < NEAR; i++)
         for (size_t d = 0; d < m->dim; d++)
@@ -328,8 +331,7 @@ static void make_file(file *f)
 static void drop_file(file *f)
 {
     file_free(f);
-    arena_deinit(&w.mem);
-    arena_deinit(&w.keep);
+    ver_work_deinit(&w);
     ver_model_deinit(&v);
     w = (ver_work){0};
 }
