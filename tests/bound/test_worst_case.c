@@ -17,8 +17,19 @@ static const struct {
              {0, true, "cnn, joint"},
              {1, false, "bilstm, ibp"},
              {2, false, "s4"},
-             {3, false, "s4 of two layers"}};
+             {3, false, "s4 of two layers"},
+             {4, false, "cnn with scores, ibp"},
+             {4, true, "cnn with scores, joint"},
+             {5, false, "bilstm with scores"},
+             {6, false, "s4 with scores"},
+             {7, false, "sum"},
+             {8, false, "sum with a network"}};
 enum { CASES = sizeof cases / sizeof *cases };
+
+static bool is_kind(int which, const char *name)
+{
+    return strcmp(small_kinds[cases[which].kind].name, name) == 0;
+}
 
 /* A model, sets for two words out of three, texts with lengths from 1 on. */
 typedef struct world {
@@ -86,7 +97,7 @@ static void plain_pass(world *w, const uint32_t *ids, double *features, double *
     CHECK_OK(batch_make(&w->batches, w->m, &c, pick, TEXTS, &mem, &x));
     tape_init(&t, &mem, NULL, false);
     CHECK_OK(pass_init(&p, w->m, &t, NULL, NULL, &x));
-    const node *f = w->m->desc->features(w->m, &p), *z = model_forward(w->m, &p);
+    const node *f = F ? w->m->desc->features(w->m, &p) : NULL, *z = model_forward(w->m, &p);
     CHECK_OK(tape_status(&t));
     for (size_t b = 0; b < TEXTS; b++) {
         for (size_t i = 0; i < F; i++)
@@ -127,7 +138,8 @@ static void bounds_pass(world *w, double eps, real *grad, real *dtable, said *ou
     }
     CHECK_OK(batch_sets_make(&w->sets, &p, &x, w->slot, &sets));
     const worst_args a = {.s = &sets, .label = x.label, .eps = eps, .joint = w->joint};
-    range_features(w->m, &p, &sets, eps, side);
+    if (F)
+        range_features(w->m, &p, &sets, eps, side);
     worst_forward(w->m, &p, &a, &logits, &worst);
     node *loss = op_add(&t, op_cross_entropy(&t, worst, x.label),
                         op_scale(&t, op_cross_entropy(&t, logits, x.label), 0.5));
@@ -194,7 +206,8 @@ TEST(sampled_texts_obey_the_bounds)
         }
 }
 
-/* Short texts: all combinations. The upper ends of a CNN's features are attained. */
+/* Short texts: all combinations. The upper ends of a CNN's features are attained, and the worst case of
+ * a sum. */
 TEST(no_combination_of_short_texts_breaks_a_bound)
 {
     for (int which = 0; which < CASES; which++)
@@ -204,9 +217,11 @@ TEST(no_combination_of_short_texts_breaks_a_bound)
             world_make(&w, which, 2 + seed % 2, short_lengths, seed);
             bounds_pass(&w, 1, NULL, NULL, &b);
             const size_t F = w.m->desc->n_features(w.m), K = w.m->n_classes;
-            double top[TEXTS * 64], features[TEXTS * 64], logits[TEXTS * 4];
+            double top[TEXTS * 64], features[TEXTS * 64], logits[TEXTS * 4], lead[TEXTS * 4];
             for (size_t i = 0; i < TEXTS * F; i++)
                 top[i] = -INFINITY;
+            for (size_t i = 0; i < TEXTS * K; i++)
+                lead[i] = -INFINITY;
             for (uint64_t number = 0; number < 1024; number++) { /* (ALTS + 1) ^ 5 */
                 uint32_t ids[TEXTS * SMALL_MAX_LEN];
                 for (size_t t = 0; t < TEXTS; t++) {
@@ -218,9 +233,13 @@ TEST(no_combination_of_short_texts_breaks_a_bound)
                 plain_pass(&w, ids, features, logits);
                 for (size_t i = 0; i < TEXTS * F; i++)
                     top[i] = fmax(top[i], features[i]);
+                for (size_t i = 0; i < TEXTS * K; i++)
+                    lead[i] = fmax(lead[i], logits[i] - logits[i / K * K + (size_t)w.label[i / K]]);
             }
-            for (size_t i = 0; cases[which].kind == 0 && i < TEXTS * F; i++)
+            for (size_t i = 0; is_kind(which, "cnn") && i < TEXTS * F; i++)
                 CHECK_NEAR(top[i], b.side[RANGE_UPPER][i], slack);
+            for (size_t i = 0; is_kind(which, "sum") && i < TEXTS * K; i++)
+                CHECK_NEAR(lead[i], b.worst[i], slack);
             for (size_t t = 0; t < TEXTS; t++)
                 CHECK(b.worst[t * K + (size_t)w.label[t]] == 0);
             world_free(&w);
@@ -254,7 +273,7 @@ TEST(ranges_grow_from_a_point_with_eps)
             }
         }
         CHECK_NEAR(width[0], 0, 100 * slack);
-        CHECK(width[2] > width[1] && width[1] > width[0] + 0.1);
+        CHECK(F == 0 || (width[2] > width[1] && width[1] > width[0] + 0.1));
         memset(w.start, 0, sizeof w.start);
         bounds_pass(&w, 1, NULL, NULL, &b[0]);
         for (size_t i = 0; i < TEXTS * F; i++)

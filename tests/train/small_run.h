@@ -64,13 +64,17 @@ static inline stet_train_args small_run(const char *model, const char *out)
     vectors[0] = vec;
     static const char *const cnn[] = {"filters=6", "kernels=2,3", NULL},
                              *const bilstm[] = {"hidden=6", NULL},
-                             *const s4[] = {"channels=8", "state=4", NULL};
+                             *const s4[] = {"channels=8", "state=4", NULL},
+                             *const sum[] = {"score-hidden=4", NULL};
     stet_train_args a = STET_TRAIN_DEFAULTS;
     a.data = data;
     a.vectors = vectors;
     a.n_vectors = 1;
     a.model = model;
-    a.model_settings = model[0] == 'c' ? cnn : model[0] == 'b' ? bilstm : s4;
+    a.model_settings = model[0] == 'c'             ? cnn
+                       : model[0] == 'b'           ? bilstm
+                       : strcmp(model, "sum") == 0 ? sum
+                                                   : s4;
     a.out = out;
     a.batch = 16;
     a.epochs = 4;

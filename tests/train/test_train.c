@@ -74,19 +74,23 @@ static void die_in_first_epoch(void *user, const char *what, uint64_t done, uint
         _exit(9);
 }
 
-/* Every model, every schedule, another number of threads for every part. */
+/* Every model, every schedule, another number of threads for every part; then with word scores. */
 TEST(an_interrupted_run_resumes_to_the_same_bytes)
 {
     static const stet_schedule schedules[] = {STET_CONSTANT, STET_COSINE, STET_STEP};
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 7; k++) {
         stet_train_result r;
-        stet_train_args a = small_run(kinds[k], at(k ? k == 1 ? "w1" : "w2" : "w0"));
-        const char *whole = a.out;
-        a.schedule = schedules[k];
+        char whole[16], parts[16];
+        snprintf(whole, sizeof whole, "w%d", k);
+        snprintf(parts, sizeof parts, "p%d", k);
+        stet_train_args a = small_run(k < 6 ? kinds[k % 3] : "sum", at(whole));
+        a.schedule = schedules[k % 3];
+        a.word_scores = k >= 3;
+        a.score_decay = k >= 3 ? 1e-3 : 0;
         a.clip = 0.5;
         stet_set_threads(1);
         CHECK_OK(stet_train(&a, &r));
-        a.out = at(k ? k == 1 ? "p1" : "p2" : "p0");
+        a.out = at(parts);
         int left = 7;
         stet_set_progress(interrupt_after, &left);
         stet_set_threads(2);
@@ -98,7 +102,7 @@ TEST(an_interrupted_run_resumes_to_the_same_bytes)
         stet_set_progress(NULL, NULL);
         stet_set_threads(1);
         CHECK_OK(stet_train(&a, &r));
-        same_files(whole, a.out);
+        same_files(at(whole), at(parts));
         CHECK_OK(stet_train(&a, &r)); /* complete: nothing to do */
     }
 }
