@@ -22,6 +22,7 @@
     OP(worst_logits)                                                                               \
     OP(score_worst)                                                                                \
     OP(worst_share)                                                                                \
+    OP(rows_hull)                                                                                  \
     OP(lstm_observed)                                                                              \
     OP(lstm_around)                                                                                \
     OP(lstm_invariant)

@@ -84,6 +84,46 @@ static stet_status invariant_infer(const node *n, shape *out)
     return op_expect_shape(n, WORDS, shape2(2, gbm_lstm_of(n->in).D), "the box of words");
 }
 
+/* ---- words -------------------------------------------------------------------------------- */
+
+static stet_status hull_fwd(tape *t, node *n)
+{
+    (void)t;
+    const size_t first = *(const size_t *)n->args, D = shape_cols(n->shape);
+    const size_t rows = shape_rows(n->in[0]->shape);
+    const real *x = n->in[0]->value + first * D;
+    real *lo = n->value, *hi = lo + D;
+    memcpy(lo, x, D * sizeof *lo);
+    memcpy(hi, x, D * sizeof *hi);
+    for (size_t i = first; i < rows; i++, x += D)
+        for (size_t j = 0; j < D; j++) {
+            lo[j] = x[j] < lo[j] ? x[j] : lo[j];
+            hi[j] = x[j] > hi[j] ? x[j] : hi[j];
+        }
+    return STET_OK;
+}
+
+static stet_status hull_infer(const node *n, shape *out)
+{
+    *out = shape2(2, shape_cols(n->in[0]->shape));
+    if (*(const size_t *)n->args < shape_rows(n->in[0]->shape))
+        return STET_OK;
+    return error_set(STET_EUSAGE, "%s: the hull of no rows", n->op->name);
+}
+
+const op_desc rows_hull_op = {
+    .name = "rows_hull",
+    .n_in = 1,
+    .constant = true,
+    .infer = hull_infer,
+    .forward = {[DEV_CPU] = hull_fwd},
+};
+
+node *op_rows_hull(tape *t, node *rows, size_t first)
+{
+    return tape_push(t, &rows_hull_op, &rows, 1, &first, sizeof first);
+}
+
 /* ---- as functions ------------------------------------------------------------------------- */
 
 const op_desc lstm_observed_op = {

@@ -25,6 +25,9 @@ node *op_lstm_invariant(tape *t, node *const w[4], node *words, size_t len);
 /* The state after the words, and everything within `radius` of it. */
 node *op_lstm_around(tape *t, node *const w[4], const box_words *x, double radius);
 
+/* The box (2, D) of the rows from `first` on: for words whose vectors learn. */
+node *op_rows_hull(tape *t, node *rows, size_t first);
+
 /* The same memory as a state_box, for kernels. */
 static inline state_box box_in(real *x, size_t H)
 {

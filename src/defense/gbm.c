@@ -183,9 +183,32 @@ static node *box_node(const gbm_state *s, tape *t, int direction)
     return tape_constant(t, shape2(BOX_SIDES, s->H), kept_box(s, direction));
 }
 
-static node *table_box(const gbm_state *s, tape *t)
+/* Of all words; no text holds <pad>. */
+static node *table_box(const gbm_state *s, const step_view *v)
 {
-    return tape_numbers(t, shape2(2, s->m->dim), s->table);
+    return v->p->learn ? op_rows_hull(v->p->t, v->p->table, STET_UNK)
+                       : tape_numbers(v->p->t, shape2(2, s->m->dim), s->table);
+}
+
+/* Of a word and its substitutes. */
+static node *word_box(const gbm_state *s, const step_view *v, uint32_t word)
+{
+    tape *t = v->p->t;
+    const size_t D = s->m->dim, n = s->sets.start[word + 1] - s->sets.start[word];
+    uint32_t *set = arena_new(t->mem, uint32_t, n + 1);
+    real *hull = arena_new(t->mem, real, 2 * D);
+    if (!set || !hull) {
+        tape_fail(t, STET_ENOMEM);
+        return NULL;
+    }
+    if (!v->p->learn) {
+        word_hull(&s->sets, s->m, word, hull, hull + D);
+        return tape_numbers(t, shape2(2, D), hull);
+    }
+    set[0] = word;
+    if (n)
+        memcpy(set + 1, s->sets.word + s->sets.start[word], n * sizeof *set);
+    return op_rows_hull(t, op_gather(t, v->p->table, set, n + 1), 0);
 }
 
 /* Let the kept boxes follow the weights: by the states of one text of the batch, or by a new
@@ -200,7 +223,7 @@ static void follow(gbm_state *s, const step_view *v, rng *r)
         text.reverse = d == 1;
         const node *box = s->observed ? s->states->observed(s->m, v->p, d, &text, box_node(s, t, d),
                                                             forget, s->kept[KEPT_BEGUN] == 0)
-                                      : s->states->invariant(s->m, v->p, d, table_box(s, t));
+                                      : s->states->invariant(s->m, v->p, d, table_box(s, v));
         if (box)
             store_copy(s->store, kept_box(s, d), box->value, boxes_bytes(s) / 2);
     }
@@ -241,23 +264,14 @@ static node *local_box(const gbm_state *s, const step_view *v, place p, int dire
 }
 
 /* The boxes of one evaluation. */
-static stet_status step_boxes(const gbm_state *s, const step_view *v, rng *r, gbm_term_args *a)
+static void step_boxes(const gbm_state *s, const step_view *v, rng *r, gbm_term_args *a)
 {
     tape *t = v->p->t;
-    const size_t D = s->m->dim;
     const place p = s->synonyms || s->local ? draw_place(s, v, r) : (place){0, 0};
-    a->words = s->synonyms ? NULL : table_box(s, t);
-    if (s->synonyms) {
-        real *hull = arena_new(t->mem, real, 2 * D);
-        if (!hull)
-            return STET_ENOMEM;
-        const uint32_t token = v->x->seq.start[p.text] + (uint32_t)p.at;
-        word_hull(&s->sets, s->m, v->x->word[v->x->seq.row[token]], hull, hull + D);
-        a->words = tape_numbers(t, shape2(2, D), hull);
-    }
+    const uint32_t token = v->x->seq.start[p.text] + (uint32_t)p.at;
+    a->words = s->synonyms ? word_box(s, v, v->x->word[v->x->seq.row[token]]) : table_box(s, v);
     for (int d = 0; d < 2; d++)
         a->state[d] = s->local ? local_box(s, v, p, d) : box_node(s, t, d);
-    return STET_OK;
 }
 
 /* ---- the loss ----------------------------------------------------------------------------- */
@@ -287,7 +301,7 @@ static stet_status term_over_boxes(gbm_state *s, const step_view *v)
     gbm_report mean = {0};
     node *sum = NULL;
     for (size_t k = 0; k < words; k++) {
-        TRY(step_boxes(s, v, &r, &a));
+        step_boxes(s, v, &r, &a);
         node *one = gbm_term(s->m, t, v->p->param, &a, &s->report);
         sum = sum ? op_add(t, sum, one) : one;
         for (int p = 0; p < GBM_PARTS; p++)

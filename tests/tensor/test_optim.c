@@ -107,6 +107,50 @@ TEST(state_restored_means_the_same_steps)
     optim_deinit(&b);
 }
 
+/* Rows in several parts, some twice: as a dense table whose other rows have no gradient yet. */
+TEST(rows_move_as_in_a_dense_table_and_others_stay)
+{
+    enum { ROWS = 7, D = 3 };
+    optim_options how = OPTIM_DEFAULTS;
+    optim none, dense;
+    row_optim rows;
+    CHECK_OK(optim_init(&none, &how, &host_store, 1));
+    CHECK_OK(optim_init(&dense, &how, &host_store, ROWS * D));
+    CHECK_OK(row_optim_init(&rows, &host_store, ROWS, D, 0.05));
+    const param_group one = {0, 1, 0.1, 0}, all = {0, ROWS * D, 0.05, 0};
+    real a[ROWS * D], b[ROWS * D], w = 1, g = 1;
+    for (int i = 0; i < ROWS * D; i++)
+        a[i] = b[i] = (real)i / 10;
+    arena mem = {0};
+    store_arena values = {.store = &host_store};
+    for (int step = 0; step < 4; step++) {
+        const uint32_t first[] = {4, 1}, second[] = {1, 6, 4};
+        real x[2 * D], y[3 * D], sum[ROWS * D] = {0};
+        for (int i = 0; i < 3 * D; i++)
+            y[i] = (real)(i + step) / 7 - 1;
+        for (int i = 0; i < 2 * D; i++)
+            x[i] = (real)(2 * i - step) / 5;
+        for (int i = 0; i < 2 * D; i++)
+            sum[first[i / D] * D + (uint32_t)(i % D)] += x[i];
+        for (int i = 0; i < 3 * D; i++)
+            sum[second[i / D] * D + (uint32_t)(i % D)] += y[i];
+        const row_part part[] = {{first, 2, x}, {second, 3, y}};
+        CHECK_OK(optim_step(&none, &one, 1, &w, &g));
+        CHECK_OK(row_optim_step(&rows, &none, part, 2, a, &mem, &values));
+        CHECK_OK(optim_step(&dense, &all, 1, b, sum));
+    }
+    for (int i = 0; i < ROWS * D; i++) {
+        const bool touched = i / D == 1 || i / D == 4 || i / D == 6;
+        CHECK_NEAR(a[i], touched ? b[i] : (real)i / 10, 1e-6);
+        CHECK(touched == (a[i] != (real)i / 10));
+    }
+    arena_deinit(&mem);
+    store_arena_deinit(&values);
+    row_optim_deinit(&rows);
+    optim_deinit(&none);
+    optim_deinit(&dense);
+}
+
 TEST(early_stopping_keeps_the_first_best)
 {
     early_stop e = {.patience = 2};

@@ -4,7 +4,7 @@
 #include "tensor/locked_store.h"
 
 typedef struct way {
-    const char *model, *defense; /* "+cnn": with word scores */
+    const char *model, *defense; /* "+cnn": with word scores; "~cnn", "+~cnn": vectors learn */
     const char *settings[8];
 } way;
 
@@ -29,13 +29,20 @@ static const way ways[] = {
     {"+cnn", "certified", {"kappa=0.4", "bound=joint", NULL}},
     {"+bilstm", "certified,gbm", {"kappa=0.4", "bound-share=0.6", NULL}},
     {"+s4", "certified", {"kappa=0.4", NULL}},
+    {"~cnn", "standard", {NULL}},
+    {"+~cnn", "certified,gbm", {"kappa=0.4", "bound-share=0.6", NULL}},
+    {"~cnn", "certified", {"bound=joint", NULL}},
+    {"~bilstm", "certified,gbm", {"kappa=0.4", "gbm-boxes=s+i", NULL}},
+    {"~bilstm", "gbm", {"gbm-boxes=t+o", NULL}},
+    {"~s4", "certified", {"kappa=0.4", NULL}},
+    {"~sum", "certified", {"kappa=0.4", NULL}},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
 static stet_train_args run_of(const way *w, const char *out)
 {
-    const bool scores = w->model[0] == '+';
-    stet_train_args a = small_run(w->model + scores, out);
+    const bool scores = w->model[0] == '+', learn = w->model[scores] == '~';
+    stet_train_args a = small_run(w->model + scores + learn, out);
     write_sets(at("sets"));
     static char sets[256];
     snprintf(sets, sizeof sets, "%s", at("sets"));
@@ -43,6 +50,7 @@ static stet_train_args run_of(const way *w, const char *out)
     a.defense = w->defense;
     a.defense_settings = w->settings;
     a.word_scores = scores;
+    a.vector_rate = learn ? 1e-3 : 0;
     a.epochs = 2;
     a.dropout = 0.2;
     a.clip = 1;
