@@ -69,7 +69,7 @@ static void score_word(const network *net, size_t word, double *p, double *q)
     const size_t H = net->H, K = m->n_classes;
     for (size_t h = 0; h < H; h++) {
         p[h] = (double)net->b1[h];
-        q[h] = fabs(p[h]);
+        q[h] = fabs(p[h]) + 0x1p-100; /* what underflows */
     }
     for (size_t d = 0; d < m->dim; d++)
         add_column(p, q, net->w1_t + d * H, (double)m->table[word * m->dim + d], H);

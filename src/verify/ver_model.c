@@ -214,7 +214,8 @@ static void read_sum(reader *r, const json_t *settings)
     ver_model *m = r->m;
     int64_t units = 0;
     if (r->status == STET_OK)
-        r->status = json_get_int(settings, "settings in config.json", "score-hidden", 0, MOST, &units);
+        r->status =
+            json_get_int(settings, "settings in config.json", "score-hidden", 0, MOST, &units);
     const size_t h = m->word_units = (size_t)units;
     if (h == 0)
         return;
@@ -227,7 +228,9 @@ static const struct {
     const ver_kind *kind;
     void (*read)(reader *r, const json_t *settings);
 } kinds[] = {{&ver_sum_kind, read_sum},
-             {&ver_cnn, read_cnn}, {&ver_bilstm, read_bilstm}, {&ver_s4_kind, read_s4}};
+             {&ver_cnn, read_cnn},
+             {&ver_bilstm, read_bilstm},
+             {&ver_s4_kind, read_s4}};
 
 static stet_status read_weights(reader *r, const json_t *config, const char *name)
 {
@@ -324,9 +327,6 @@ static stet_status read_config(const json_t *o, const char *path, ver_model *m, 
     if (json_object_get(o, "rule"))
         return error_set(STET_ENOTSUP,
                          "%s: the model answers by a prediction rule, which cannot be checked",
-                         path);
-    if (json_is_true(json_object_get(o, "word_scores")))
-        return error_set(STET_ENOTSUP, "%s: the model has word scores, which cannot be checked",
                          path);
     const char *tokenizer;
     TRY(json_get_str(o, path, "model", kind));

@@ -47,11 +47,17 @@ static void violation(const char *what, const char *line)
 /* ---- models ------------------------------------------------------------------------------- */
 
 static const struct {
-    const char *kind, *settings[4];
+    const char *kind; /* "+cnn": with word scores */
+    const char *settings[4];
 } kinds[] = {{"cnn", {"filters=4", "kernels=1,2,3"}},
              {"bilstm", {"hidden=4"}},
              {"s4", {"channels=4", "state=4", "layers=1"}},
-             {"s4", {"channels=4", "state=4", "layers=2"}}};
+             {"s4", {"channels=4", "state=4", "layers=2"}},
+             {"+sum", {NULL}},
+             {"+sum", {"score-hidden=4"}},
+             {"+cnn", {"filters=4", "kernels=1,2,3"}},
+             {"+bilstm", {"hidden=4"}},
+             {"+s4", {"channels=4", "state=4", "layers=1"}}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 typedef enum craft { PLAIN, CLOSE, UNEVEN, INTEGERS, CANCEL, SMALL, HUGE_NUMBERS, CRAFTS } craft;
@@ -531,8 +537,13 @@ static void round_of(uint64_t seed, size_t kind, craft how, size_t forgeries)
     char path[600];
     snprintf(where, sizeof where, "%s, %s", kinds[kind].kind, craft_names[how]);
     world w = {0};
-    model *m = harness_model(kinds[kind].kind, kinds[kind].settings, 2 + rng_below(&r, 4),
-                             2 + rng_below(&r, 2), 0.5 + rng_double(&r), rng_u64(&r));
+    const bool scored = kinds[kind].kind[0] == '+';
+    const size_t dim = 2 + rng_below(&r, 4), classes = 2 + rng_below(&r, 2);
+    const double scale = 0.5 + rng_double(&r);
+    const uint64_t own = rng_u64(&r);
+    model *m = scored ? harness_scored(kinds[kind].kind + 1, kinds[kind].settings, dim, classes,
+                                       scale, rng_double(&r), own)
+                      : harness_model(kinds[kind].kind, kinds[kind].settings, dim, classes, scale, own);
     craft_model(m, how, &r);
     total.models++;
     w.m = harness_fresh(m);
