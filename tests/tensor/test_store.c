@@ -53,6 +53,8 @@ TEST(locked_memory_cannot_be_touched)
     CHECK_EQ(waitpid(child, &status, 0), child);
     CHECK(!WIFEXITED(status) ||
           WEXITSTATUS(status) != 0); /* a sanitizer exits, others are killed */
+    store_release(s, (void *)(uintptr_t)x);
+    store_close(s);
 }
 
 TEST(an_unknown_device_is_named)
