@@ -145,6 +145,8 @@ typedef struct defense_desc {
     bool keeps_last;
     /* What to say where no substitution sets are given; NULL: it can do without. */
     const char *needs_sets;
+    /* Words share vectors, which must not learn apart. */
+    bool ties_words;
 
     stet_status (*vectors)(const void *cfg, const vector_view *v);
     /* model_add_param() for each tensor, first values from `r`; m->params[id].frozen for those that

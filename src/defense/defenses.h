@@ -9,7 +9,8 @@
     X(standard)                                                                                    \
     X(gbm)                                                                                         \
     X(certified)                                                                                   \
-    X(smooth)
+    X(smooth)                                                                                      \
+    X(sem)
 
 #define DEFENSE_DECLARE(name) extern const defense_desc defense_##name;
 DEFENSES(DEFENSE_DECLARE)

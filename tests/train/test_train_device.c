@@ -23,6 +23,7 @@ static const way ways[] = {
     {"cnn", "certified", {"bound=joint", "eps-ramp=0.3", NULL}},
     {"bilstm", "certified,gbm", {"kappa=0.4", "ramp=0.5", NULL}},
     {"s4", "certified,gbm", {"kappa=0.4", "ramp=0.5", NULL}},
+    {"cnn", "smooth,sem,certified,gbm", {"sem-keep=2", "sem-neighbours=1", NULL}},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
