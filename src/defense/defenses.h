@@ -10,7 +10,10 @@
     X(gbm)                                                                                         \
     X(certified)                                                                                   \
     X(smooth)                                                                                      \
-    X(sem)
+    X(sem)                                                                                         \
+    X(pgd)                                                                                         \
+    X(freelb)                                                                                      \
+    X(freelb_more)
 
 #define DEFENSE_DECLARE(name) extern const defense_desc defense_##name;
 DEFENSES(DEFENSE_DECLARE)

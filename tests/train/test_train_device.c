@@ -23,6 +23,9 @@ static const way ways[] = {
     {"cnn", "certified", {"bound=joint", "eps-ramp=0.3", NULL}},
     {"bilstm", "certified,gbm", {"kappa=0.4", "ramp=0.5", NULL}},
     {"s4", "certified,gbm", {"kappa=0.4", "ramp=0.5", NULL}},
+    {"cnn", "pgd", {"pgd-norm=token", "pgd-radius=0.2", NULL}},
+    {"bilstm", "freelb,gbm", {"freelb-steps=2", NULL}},
+    {"s4", "freelb++", {"freelb++-steps=3", "freelb++-norm=linf", NULL}},
     {"cnn", "smooth,sem,certified,gbm", {"sem-keep=2", "sem-neighbours=1", NULL}},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
