@@ -13,7 +13,8 @@
     X(sem)                                                                                         \
     X(pgd)                                                                                         \
     X(freelb)                                                                                      \
-    X(freelb_more)
+    X(freelb_more)                                                                                 \
+    X(ascc)
 
 #define DEFENSE_DECLARE(name) extern const defense_desc defense_##name;
 DEFENSES(DEFENSE_DECLARE)

@@ -54,7 +54,6 @@ static inline const json_t *at_key(const json_t *o, const char *key)
     return v;
 }
 
-/* With the word table E, times T (or NULL) as the vectors of the model. */
 static inline model *golden_net(const json_t *file)
 {
     static const char *const names[] = {"W1", "b1", "W2", "b2"};
@@ -165,6 +164,16 @@ static inline void check_words(const net_step *s, const char *what, const json_t
                       (double)w[i]);
 }
 
+/* (words, D): of the word table, over all that was read of it. */
+static inline void table_grad(const net_step *s, real *sum)
+{
+    const size_t D = s->m->dim;
+    memset(sum, 0, s->m->n_words * D * sizeof *sum);
+    for (size_t k = 0; k < s->learned.n; k++)
+        for (size_t i = 0; i < s->learned.part[k].n * D; i++)
+            sum[s->learned.part[k].word[i / D] * D + i % D] += s->learned.part[k].grad[i];
+}
+
 /* Gradients by the names of the file: those of the weights, and E's over all that was read of it. */
 static inline void check_grad(const net_step *s, const json_t *want)
 {
@@ -178,11 +187,8 @@ static inline void check_grad(const net_step *s, const json_t *want)
     }
     CHECK(seen > 0);
     const json_t *table = json_object_get(want, "E");
-    real sum[NET_MOST] = {0};
-    for (size_t k = 0; k < s->learned.n; k++)
-        for (size_t i = 0; i < s->learned.part[k].n * s->m->dim; i++)
-            sum[s->learned.part[k].word[i / s->m->dim] * s->m->dim + i % s->m->dim] +=
-                s->learned.part[k].grad[i];
+    real sum[NET_MOST];
+    table_grad(s, sum);
     if (table)
         check_numbers("E", table, sum, gradient_tolerance);
 }

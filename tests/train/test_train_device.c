@@ -26,6 +26,8 @@ static const way ways[] = {
     {"cnn", "pgd", {"pgd-norm=token", "pgd-radius=0.2", NULL}},
     {"bilstm", "freelb,gbm", {"freelb-steps=2", NULL}},
     {"s4", "freelb++", {"freelb++-steps=3", "freelb++-norm=linf", NULL}},
+    {"cnn", "ascc", {"ascc-steps=3", NULL}},
+    {"bilstm", "ascc,gbm", {"ascc-steps=2", "ascc-adv=1", "ascc-most=1", NULL}},
     {"cnn", "smooth,sem,certified,gbm", {"sem-keep=2", "sem-neighbours=1", NULL}},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
