@@ -14,7 +14,8 @@
     X(pgd)                                                                                         \
     X(freelb)                                                                                      \
     X(freelb_more)                                                                                 \
-    X(ascc)
+    X(ascc)                                                                                        \
+    X(atfl)
 
 #define DEFENSE_DECLARE(name) extern const defense_desc defense_##name;
 DEFENSES(DEFENSE_DECLARE)

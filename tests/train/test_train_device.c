@@ -28,6 +28,8 @@ static const way ways[] = {
     {"s4", "freelb++", {"freelb++-steps=3", "freelb++-norm=linf", NULL}},
     {"cnn", "ascc", {"ascc-steps=3", NULL}},
     {"bilstm", "ascc,gbm", {"ascc-steps=2", "ascc-adv=1", "ascc-most=1", NULL}},
+    {"cnn", "atfl", {"atfl-rounds=4", NULL}},
+    {"bilstm", "atfl,gbm", {"atfl-rounds=2", "atfl-at-once=2", "atfl-cap=0.5", NULL}},
     {"cnn", "smooth,sem,certified,gbm", {"sem-keep=2", "sem-neighbours=1", NULL}},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
