@@ -7,7 +7,7 @@
 #include "cli/kinds.h"
 #include "stet/train.h"
 
-enum { MAX_SETTINGS = 96 };
+enum { MAX_SETTINGS = 128 };
 
 typedef struct train_cfg {
     cli_common common;
@@ -97,7 +97,7 @@ enum { N_BENCH = sizeof bench_opts / sizeof *bench_opts };
 static stet_opt table[N_OWN + 1 + MAX_SETTINGS + N_COMMON];
 static stet_opt bench_table[N_BENCH + sizeof table / sizeof *table];
 static char help_text[MAX_SETTINGS][160];
-static char defense_help[512];
+static char defense_help[2048];
 static struct {
     const char *name;
     bool of_model;

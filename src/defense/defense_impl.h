@@ -116,8 +116,8 @@ stet_status texts_batch(const step_view *v, const step_texts *t, batch *out);
 /* The batch with one row a position instead of one a distinct word: rows that can be moved alone. */
 stet_status batch_spread(const batch *x, arena *mem, batch *out);
 
-/* A pass beside the step's, with the weights as they are and without dropout: its loss and
- * gradients as constants of the step's tape, for more ops. */
+/* A pass beside the step's, with the weights as they are: its loss and gradients as constants of the
+ * step's tape, for more ops. */
 typedef struct probe {
     const batch *x;
     node *rows; /* (n_rows, D) to read instead of the words' vectors; NULL: those */
@@ -127,6 +127,7 @@ typedef struct probe {
     /* > 0: this times the loss's gradient is added to the step's, as if it were part of the step's
      * loss; 0: the parameters are left out of it. */
     double weight;
+    bool dropout; /* from `forward` on: that of the step's pass, with the same draws */
     /* what comes out */
     node *at;     /* (n_rows, D) the rows that were read */
     node *value;  /* () the loss */
@@ -145,6 +146,8 @@ typedef struct defense_desc {
     bool keeps_last;
     /* What to say where no substitution sets are given; NULL: it can do without. */
     const char *needs_sets;
+    /* Words share vectors, which must not learn apart. */
+    bool ties_words;
 
     stet_status (*vectors)(const void *cfg, const vector_view *v);
     /* model_add_param() for each tensor, first values from `r`; m->params[id].frozen for those that

@@ -114,6 +114,12 @@ stet_status probe_run(const step_view *v, probe *p)
     p->drows = tape_zeros(step, rows);
     TRY(tape_status(step));
     q.rows = tape_input(&t, rows, p->at->value, p->drows->value);
+    rng drops;
+    if (p->dropout && v->p->dropout > 0) {
+        drops = *v->p->stream;
+        q.dropout = v->p->dropout;
+        q.stream = &drops;
+    }
     node *z = model_forward(m, &q);
     node *y = p->loss ? p->loss(p->ctx, &t, z) : op_cross_entropy(&t, z, p->x->label);
     if (p->weight > 0)

@@ -9,7 +9,13 @@
     X(standard)                                                                                    \
     X(gbm)                                                                                         \
     X(certified)                                                                                   \
-    X(smooth)
+    X(smooth)                                                                                      \
+    X(sem)                                                                                         \
+    X(pgd)                                                                                         \
+    X(freelb)                                                                                      \
+    X(freelb_more)                                                                                 \
+    X(ascc)                                                                                        \
+    X(atfl)
 
 #define DEFENSE_DECLARE(name) extern const defense_desc defense_##name;
 DEFENSES(DEFENSE_DECLARE)

@@ -36,6 +36,14 @@ static const way ways[] = {
     {"~bilstm", "gbm", {"gbm-boxes=t+o", NULL}},
     {"~s4", "certified", {"kappa=0.4", NULL}},
     {"~sum", "certified", {"kappa=0.4", NULL}},
+    {"cnn", "pgd", {"pgd-norm=token", "pgd-radius=0.2", NULL}},
+    {"bilstm", "freelb,gbm", {"freelb-steps=2", NULL}},
+    {"s4", "freelb++", {"freelb++-steps=3", "freelb++-norm=linf", NULL}},
+    {"cnn", "ascc", {"ascc-steps=3", NULL}},
+    {"bilstm", "ascc,gbm", {"ascc-steps=2", "ascc-adv=1", "ascc-most=1", NULL}},
+    {"cnn", "atfl", {"atfl-rounds=4", NULL}},
+    {"bilstm", "atfl,gbm", {"atfl-rounds=2", "atfl-at-once=2", "atfl-cap=0.5", NULL}},
+    {"cnn", "smooth,sem,certified,gbm", {"sem-keep=2", "sem-neighbours=1", NULL}},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 

@@ -1,0 +1,54 @@
+/* defense/ascc.h - points in the convex hulls of words and their substitutes: what ascc.c searches.
+ *
+ * Every position of a batch has slots, the substitutes of its word and then the word itself, with
+ * one number each, whose softmax over the position's slots says how much of their vectors is in the
+ * position's point. */
+#ifndef DEFENSE_ASCC_H
+#define DEFENSE_ASCC_H
+
+#include "bound/hulls.h"
+#include "defense/defense_impl.h"
+
+typedef struct ascc_cfg {
+    int64_t steps, most;
+    double rate, alpha, kl, adv;
+} ascc_cfg;
+
+/* The slots of a batch, in memory of the step. */
+typedef struct hulls {
+    const seq_index *seq;  /* of the batch, rows are its distinct words */
+    const uint32_t *word;  /* (n_rows) whose vectors are in slots: the batch's words come first */
+    const uint32_t *first; /* (words of the batch + 1) */
+    const uint32_t *row;   /* (first[..]) rows of a word's slots */
+    const uint32_t *start; /* (T + 1) slots of a position */
+    size_t n_rows, n_slots;
+} hulls;
+
+/* `slot` (vocabulary) is scratch that comes and goes zeroed. At most `most` substitutes a word. */
+stet_status hulls_make(const word_sets *s, const batch *x, size_t most, uint32_t *slot, arena *mem,
+                       hulls *out);
+
+/* A slot's column in the state (n_slots, HULL_STATE) of the search: its number, Adam's two moments,
+ * the last gradient. */
+enum { HULL_W, HULL_M, HULL_V, HULL_GRAD, HULL_STATE };
+
+/* p (n) = softmax of w[0], w[stride], ...; their entropy. */
+double hull_weights(const real *w, size_t stride, size_t n, double *p);
+
+/* The points (T, D) of a state among rows (n_rows, D), for which they have a gradient. */
+node *hull_points(tape *t, const hulls *h, node *state, node *rows);
+
+/* The state after the k-th step (k = 1, 2, ...) of Adam down the slope of F + alpha * the mean entropy,
+ * where g (T, D) is F's gradient with respect to the points. */
+node *hull_step(tape *t, const ascc_cfg *c, const hulls *h, node *state, node *rows, node *g,
+                int64_t k);
+
+/* The state after all steps: points where the answers are far from those of the batch itself, `clean`
+ * (B, K), but few words are mixed. */
+node *ascc_search(const ascc_cfg *c, const step_view *v, const batch *own, const hulls *h,
+                  node *rows, node *clean, node *state);
+/* loss + kl * KL(clean || at the points) + adv * cross-entropy there. */
+node *ascc_loss(const ascc_cfg *c, const step_view *v, const batch *own, node *points, node *base,
+                node **kl);
+
+#endif

@@ -1,0 +1,312 @@
+/* defense/embedding_adv.c - adversarial training on the word vectors: PGD-K (Madry et al. 2018, as
+ * used for text), FreeLB (Zhu et al. 2020) and FreeLB++ (Li et al. 2021). docs/defences.md.
+ *
+ * All climb from a random start: a step along the gradient of the loss, then back into a ball. PGD-K
+ * trains at the last of K + 1 points alone, FreeLB on the mean of all K, FreeLB++ has no ball and
+ * more points. */
+#include "defense/embedding_adv.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "defense/defenses.h"
+#include "tensor/host/ranges.h"
+
+/* ---- moves -------------------------------------------------------------------------------- */
+
+void adv_begin(const adv_cfg *c, const seq_index *seq, size_t dim, real *u)
+{
+    for (size_t b = 0; b < seq->n_texts; b++) {
+        const size_t first = seq->start[b] * dim, end = seq->start[b + 1] * dim;
+        const double size = c->norm == ADV_LINF ? c->start : c->start / sqrt((double)(end - first));
+        for (size_t i = first; i < end; i++)
+            u[i] = (real)((double)u[i] * size);
+    }
+}
+
+typedef struct move_args {
+    adv_cfg cfg;
+    const seq_index *seq;
+} move_args;
+
+static double norm_of(const real *x, size_t n, bool largest)
+{
+    double sum = 0, most = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double at = fabs((double)x[i]);
+        most = at > most || isnan(at) ? at : most;
+        sum += at * at;
+    }
+    return largest ? most : sqrt(sum);
+}
+
+/* n numbers that have one norm together. */
+static void step_block(const adv_cfg *c, const real *delta, const real *g, size_t n, real *out)
+{
+    const double by = c->step / fmax(norm_of(g, n, c->norm == ADV_LINF), 1e-8);
+    for (size_t i = 0; i < n; i++)
+        out[i] = (real)((double)delta[i] + by * (double)g[i]);
+}
+
+static void draw_back(const adv_cfg *c, real *x, size_t n)
+{
+    const double R = c->radius, size = norm_of(x, n, c->norm == ADV_LINF);
+    if (!(R > 0) || !(size > R))
+        return;
+    for (size_t i = 0; i < n; i++)
+        x[i] = (real)(c->norm == ADV_LINF ? fmin(fmax((double)x[i], -R), R)
+                                          : (double)x[i] * (R / size));
+}
+
+static void move_texts(void *ctx, size_t piece, size_t begin, size_t end)
+{
+    (void)piece;
+    const node *n = ctx;
+    const move_args *a = n->args;
+    const size_t D = shape_cols(n->shape);
+    for (size_t b = begin; b < end; b++) {
+        const size_t first = a->seq->start[b] * D, last = a->seq->start[b + 1] * D,
+                     block = a->cfg.norm == ADV_TOKEN ? D : last - first;
+        for (size_t i = first; i < last; i += block)
+            step_block(&a->cfg, n->in[0]->value + i, n->in[1]->value + i, block, n->value + i);
+        draw_back(&a->cfg, n->value + first, last - first);
+    }
+}
+
+static stet_status move_fwd(tape *t, node *n)
+{
+    (void)t;
+    ranges_run(((const move_args *)n->args)->seq->n_texts, 1, move_texts, n);
+    return STET_OK;
+}
+
+static stet_status move_infer(const node *n, shape *out)
+{
+    *out = n->in[0]->shape;
+    return op_expect_shape(n, 1, *out, "the gradient");
+}
+
+static const op_desc move_op = {
+    .name = "adv_move",
+    .n_in = 2,
+    .constant = true,
+    .infer = move_infer,
+    .forward = {[DEV_CPU] = move_fwd},
+};
+
+node *adv_move(tape *t, const adv_cfg *c, const seq_index *seq, node *delta, node *g)
+{
+    const move_args a = {*c, tape_seq(t, seq)};
+    return tape_push(t, &move_op, (node *[]){delta, g}, 2, &a, sizeof a);
+}
+
+/* ---- a step ------------------------------------------------------------------------------- */
+
+static stet_status begin(const void *cfg, bool is_free, void **state)
+{
+    adv_state *s = *state = mem_zalloc(1, sizeof *s);
+    if (!s)
+        return STET_ENOMEM;
+    s->cfg = *(const adv_cfg *)cfg;
+    s->free = is_free;
+    return STET_OK;
+}
+
+static stet_status start_pgd(const void *cfg, const model *m, const stet_subst *s, void **state)
+{
+    (void)m, (void)s;
+    return begin(cfg, false, state);
+}
+
+static stet_status start_free(const void *cfg, const model *m, const stet_subst *s, void **state)
+{
+    (void)m, (void)s;
+    return begin(cfg, true, state);
+}
+
+static node *first_delta(const adv_state *s, const step_view *v, const batch *own)
+{
+    const size_t n = own->seq.n_tokens * v->m->dim;
+    if (s->cfg.start == 0)
+        return tape_zeros(v->p->t, shape2(own->seq.n_tokens, v->m->dim));
+    real *u = arena_new(v->mem, real, n);
+    if (!u) {
+        tape_fail(v->p->t, STET_ENOMEM);
+        return NULL;
+    }
+    rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
+    for (size_t i = 0; i < n; i++)
+        u[i] = (real)rng_range(&r, -1, 1);
+    adv_begin(&s->cfg, &own->seq, v->m->dim, u);
+    return tape_numbers(v->p->t, shape2(own->seq.n_tokens, v->m->dim), u);
+}
+
+/* `to` with another term: 0, with the gradient g (of x's shape) with respect to x. */
+static node *add_slope(tape *t, node *to, node *x, node *g)
+{
+    node *y = op_sum(t, op_mul(t, x, g));
+    return op_add(t, to, op_sub(t, y, y ? tape_constant(t, y->shape, y->value) : NULL));
+}
+
+/* The passes on the way as a term of the step's loss: what others make of the loss, they make of
+ * their gradients too. */
+static node *with_slopes(const step_view *v, node *sum, const node *grad, node *rows, node *drows)
+{
+    const model *m = v->m;
+    for (size_t i = 0; i < m->n_params + m->n_added; i++)
+        if (v->p->param[i]->needs_grad)
+            sum = add_slope(
+                v->p->t, sum, v->p->param[i],
+                tape_constant(v->p->t, m->params[i].shape, grad->value + m->params[i].first));
+    return rows->needs_grad ? add_slope(v->p->t, sum, rows, drows) : sum;
+}
+
+/* The last perturbation of the batch, whose rows are one a position. */
+static node *climb(adv_state *s, const step_view *v, const batch *own, node *rows, node *delta)
+{
+    tape *t = v->p->t;
+    const int64_t moves = s->free ? s->cfg.steps - 1 : s->cfg.steps;
+    node *at = tape_constant(t, rows->shape, rows->value), *sum = NULL, *drows = NULL,
+         *grad = s->free && moves ? tape_zeros(t, shape1(v->m->n_values)) : NULL;
+    s->before = s->first = NULL;
+    const model_weights *own_weights = v->w;
+    model_weights fixed = own_weights ? *own_weights : (model_weights){0};
+    fixed.learn = NULL; /* its rows are in the term */
+    step_view beside = *v;
+    beside.w = own_weights ? &fixed : NULL;
+    beside.grad = grad ? grad->value : NULL;
+    for (int64_t k = 0; k < moves && delta; k++) {
+        probe p = {
+            .x = own, .rows = op_add(t, at, delta), .weight = s->free ? 1 : 0, .dropout = true};
+        const stet_status st = tape_status(t) == STET_OK ? probe_run(&beside, &p) : tape_status(t);
+        if (st != STET_OK) {
+            tape_fail(t, st);
+            return NULL;
+        }
+        s->first = k == 0 ? p.value : s->first;
+        sum = sum ? op_add(t, sum, p.value) : p.value;
+        drows = drows ? op_add(t, drows, p.drows) : p.drows;
+        delta = adv_move(t, &s->cfg, &own->seq, delta, p.drows);
+    }
+    s->before = s->free && sum ? with_slopes(v, sum, grad, rows, drows) : NULL;
+    return delta;
+}
+
+node *adv_forward(adv_state *s, const step_view *v, const batch *own, node *delta)
+{
+    tape *t = v->p->t;
+    /* through the step's rows, so that vectors can learn */
+    node *rows = op_gather(t, v->p->rows, v->x->seq.row, v->x->seq.n_tokens);
+    if (rows)
+        delta = climb(s, v, own, rows, delta);
+    pass p = *v->p;
+    p.rows = op_add(t, rows, delta);
+    p.word = own->word;
+    p.seq = &own->seq;
+    return p.rows ? model_forward(v->m, &p) : NULL;
+}
+
+static node *forward(void *state, const step_view *v)
+{
+    batch *own = arena_new(v->mem, batch, 1);
+    const stet_status st = own ? batch_spread(v->x, v->mem, own) : STET_ENOMEM;
+    if (st != STET_OK) {
+        tape_fail(v->p->t, st);
+        return NULL;
+    }
+    return adv_forward(state, v, own, first_delta(state, v, own));
+}
+
+/* The mean of all points instead of the last one's loss alone. */
+static node *free_loss(void *state, const step_view *v, node *base)
+{
+    const adv_state *s = state;
+    tape *t = v->p->t;
+    if (base && base->op != &op_table[OP_cross_entropy])
+        tape_fail(t, error_set(STET_EUSAGE, "defences 'freelb' and 'freelb++' must be listed "
+                                            "before those that change the loss"));
+    return s->before ? op_scale(t, op_add(t, base, s->before), 1 / (double)s->cfg.steps) : base;
+}
+
+static void metrics(void *state, step_metrics *out)
+{
+    const adv_state *s = state;
+    if (s->first)
+        metric_node(out, "adv_first", s->first);
+}
+
+/* ---- three defences ----------------------------------------------------------------------- */
+
+#define ADV_STEPS(name, least, def, help)                                                          \
+    STET_OPT_INT(name "-steps", adv_cfg, steps, def, least, 50, "K", name ": " help)
+#define ADV_STEP(name, def)                                                                        \
+    STET_OPT_REAL(name "-step", adv_cfg, step, def, 0, 1e6, "SIZE",                                \
+                  name ": how far a step moves the vectors of a text")
+#define ADV_START(name, def)                                                                       \
+    STET_OPT_REAL(name "-start", adv_cfg, start, def, 0, 1e6, "SIZE",                              \
+                  name ": size of the random start")
+#define ADV_RADIUS(name, def)                                                                      \
+    STET_OPT_REAL(name "-radius", adv_cfg, radius, def, 0, 1e6, "R",                               \
+                  name ": how far from the text's own vectors it may go; 0: any way")
+#define ADV_NORM(name)                                                                             \
+    STET_OPT_CHOICE(name "-norm", adv_cfg, norm, "l2", "l2|linf|token",                            \
+                    name                                                                           \
+                    ": a step is measured over a whole text, by its largest entry, or by word")
+
+static const stet_opt pgd_opts[] = {
+    ADV_STEPS("pgd", 0, "5", "steps along the gradient"),
+    ADV_STEP("pgd", "0.03"),
+    ADV_START("pgd", "0.05"),
+    ADV_RADIUS("pgd", "0"),
+    ADV_NORM("pgd"),
+    STET_OPT_END,
+};
+const defense_desc defense_pgd = {
+    .name = "pgd",
+    .summary = "word vectors moved K steps along the gradient (PGD-K)",
+    .opts = pgd_opts,
+    .cfg_size = sizeof(adv_cfg),
+    .start = start_pgd,
+    .end = mem_free,
+    .forward = forward,
+    .metrics = metrics,
+};
+
+static const stet_opt freelb_opts[] = {
+    ADV_STEPS("freelb", 1, "3", "points, whose losses are averaged"),
+    ADV_STEP("freelb", "0.1"),
+    ADV_START("freelb", "0.5"),
+    ADV_RADIUS("freelb", "0.4"),
+    ADV_NORM("freelb"),
+    STET_OPT_END,
+};
+const defense_desc defense_freelb = {
+    .name = "freelb",
+    .summary = "the mean loss over K such points (FreeLB)",
+    .opts = freelb_opts,
+    .cfg_size = sizeof(adv_cfg),
+    .start = start_free,
+    .end = mem_free,
+    .forward = forward,
+    .loss = free_loss,
+    .metrics = metrics,
+};
+
+static const stet_opt freelb_more_opts[] = {
+    ADV_STEPS("freelb++", 1, "10", "points, whose losses are averaged"),
+    ADV_STEP("freelb++", "0.03"),
+    ADV_START("freelb++", "0.05"),
+    ADV_NORM("freelb++"),
+    STET_OPT_END,
+};
+const defense_desc defense_freelb_more = {
+    .name = "freelb++",
+    .summary = "FreeLB without a ball and with more points",
+    .opts = freelb_more_opts,
+    .cfg_size = sizeof(adv_cfg),
+    .start = start_free,
+    .end = mem_free,
+    .forward = forward,
+    .loss = free_loss,
+    .metrics = metrics,
+};

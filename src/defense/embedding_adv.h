@@ -1,0 +1,40 @@
+/* defense/embedding_adv.h - a perturbation of a batch's word vectors, one row a position, that climbs
+ * the loss: what PGD-K, FreeLB and FreeLB++ share. */
+#ifndef DEFENSE_EMBEDDING_ADV_H
+#define DEFENSE_EMBEDDING_ADV_H
+
+#include "defense/defense_impl.h"
+
+typedef enum adv_norm {
+    ADV_L2,   /* of all words of a text together */
+    ADV_LINF, /* its largest entry */
+    ADV_TOKEN /* steps of each word alone; start and ball as ADV_L2 */
+} adv_norm;
+
+typedef struct adv_cfg {
+    int64_t steps;
+    double step, start, radius; /* radius 0: none */
+    int norm;
+} adv_cfg;
+
+/* Where it begins: u (T, D) in [-1, 1), in host memory, becomes u start / sqrt(words of the text x D),
+ * or u start for ADV_LINF. In place. */
+void adv_begin(const adv_cfg *c, const seq_index *seq, size_t dim, real *u);
+
+/* delta + step * g / max(norm of g, 1e-8), then drawn back into the ball of `radius`; all (T, D). A
+ * constant of the tape. */
+node *adv_move(tape *t, const adv_cfg *c, const seq_index *seq, node *delta, node *g);
+
+/* The defences' state. */
+typedef struct adv_state {
+    adv_cfg cfg;
+    bool free; /* the points on the way train too */
+    /* of this step */
+    node *before; /* sum of the losses on the way, with its gradient; NULL: there were none */
+    node *first;  /* the first of them */
+} adv_state;
+
+/* The step's pass at the end of the climb that begins at `delta` (T, D). */
+node *adv_forward(adv_state *s, const step_view *v, const batch *own, node *delta);
+
+#endif

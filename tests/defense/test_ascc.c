@@ -1,0 +1,219 @@
+/* ASCC: the golden search and its loss, hulls, and steps on small models. */
+#include "defense/ascc.h"
+
+#include "alloc_fail.h"
+#include "defense_run.h"
+#include "golden_net.h"
+
+#define SETTINGS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* ---- the golden file ---------------------------------------------------------------------- */
+
+/* The sets of the file, whose lists end with the word itself. */
+typedef struct golden_sets {
+    word_sets s;
+    uint32_t start[32], word[64], slot[32];
+} golden_sets;
+
+static void sets_of(const json_t *slots, size_t n_words, golden_sets *out)
+{
+    *out = (golden_sets){.s = {.n_words = n_words}};
+    for (uint32_t w = 0; w < n_words; w++) {
+        char key[16];
+        snprintf(key, sizeof key, "%u", w);
+        const json_t *list = json_object_get(slots, key);
+        out->start[w + 1] = out->start[w];
+        for (size_t k = 0; list && k + 1 < json_array_size(list); k++)
+            out->word[out->start[w + 1]++] = (uint32_t)json_integer_value(json_array_get(list, k));
+    }
+    out->s.start = out->start;
+    out->s.word = out->word;
+}
+
+/* Numbers of every slot, from the order of the file to that of the batch. */
+static void slots_from(const net_step *s, const hulls *h, const json_t *file, real *out)
+{
+    for (size_t b = 0; b < s->x.seq.n_texts; b++) {
+        const json_t *text = json_array_get(file, s->x.order[b]);
+        for (size_t i = s->x.seq.start[b]; i < s->x.seq.start[b + 1]; i++) {
+            const size_t n =
+                numbers(json_array_get(text, i - s->x.seq.start[b]), out + h->start[i]);
+            CHECK_EQ(n, h->start[i + 1] - h->start[i]);
+        }
+    }
+}
+
+static void check_slots(const net_step *s, const hulls *h, const char *what, const json_t *file,
+                        const node *state, int column, double tolerance)
+{
+    real want[64];
+    slots_from(s, h, file, want);
+    for (size_t i = 0; i < h->n_slots; i++)
+        if (!(fabs((double)(want[i] - state->value[i * HULL_STATE + (size_t)column])) <= tolerance))
+            test_fail(__FILE__, __LINE__, "%s[%zu]: %.17g, golden %.17g", what, i,
+                      (double)state->value[i * HULL_STATE + (size_t)column], (double)want[i]);
+}
+
+/* The model of the file maps vectors by T first: here the table has been mapped. */
+static void map_table(model *m, const double T[9])
+{
+    for (size_t w = 0; w < m->n_words; w++) {
+        real *x = m->table + 3 * w;
+        const double v[3] = {(double)x[0], (double)x[1], (double)x[2]};
+        for (int i = 0; i < 3; i++)
+            x[i] = (real)(T[3 * i] * v[0] + T[3 * i + 1] * v[1] + T[3 * i + 2] * v[2]);
+    }
+}
+
+#ifdef STET_DOUBLE
+static const double slot_tolerance = 1e-9;
+#else
+static const double slot_tolerance = 2e-4; /* Adam divides by the root of squares */
+#endif
+
+TEST(the_search_and_the_loss_are_those_of_the_golden_file)
+{
+    json_t *file = golden_defenses();
+    const json_t *c = at_key(file, "ascc"), *steps = at_key(c, "steps"),
+                 *final = at_key(c, "final");
+    double T[9];
+    CHECK_EQ(doubles(at_key(c, "T"), T), 9);
+    net_step s;
+    golden_sets sets;
+    hulls h;
+    net_step_begin(&s, file);
+    map_table(s.m, T);
+    s.learned.n = 0;
+    CHECK_OK(pass_init(&s.p, s.m, &s.t, &s.w, s.grad, &s.x)); /* rows of the new table */
+    sets_of(at_key(c, "slots"), s.m->n_words, &sets);
+    CHECK_OK(hulls_make(&sets.s, &s.x, 19, sets.slot, &s.mem, &h));
+    for (size_t i = 0; i < s.m->n_words; i++)
+        CHECK_EQ(sets.slot[i], 0);
+    const ascc_cfg cfg = {.steps = (int64_t)json_array_size(steps),
+                          .rate = json_number_value(at_key(c, "lr")),
+                          .alpha = json_number_value(at_key(c, "alpha")),
+                          .kl = json_number_value(at_key(c, "w_kl"))};
+    real w[64], first[64 * HULL_STATE] = {0};
+    slots_from(&s, &h, at_key(json_array_get(steps, 0), "w"), w);
+    for (size_t i = 0; i < h.n_slots; i++)
+        first[i * HULL_STATE + HULL_W] = w[i];
+    node *rows = pass_rows(&s.p, h.word, h.n_rows),
+         *state = tape_numbers(&s.t, shape2(h.n_slots, HULL_STATE), first), *begin = state;
+    s.v.logits = model_forward(s.m, &s.p);
+    node *base = op_cross_entropy(&s.t, s.v.logits, s.x.label), *kl;
+    for (int64_t k = 0; k < cfg.steps; k++) {
+        const json_t *at = json_array_get(steps, (size_t)k);
+        check_slots(&s, &h, "w", at_key(at, "w"), state, HULL_W, slot_tolerance);
+        double entropy = 0, p[8];
+        for (size_t i = 0; i < s.x.seq.n_tokens; i++)
+            entropy += hull_weights(state->value + h.start[i] * HULL_STATE, HULL_STATE,
+                                    h.start[i + 1] - h.start[i], p);
+        CHECK_NEAR(entropy / (double)s.x.seq.n_tokens,
+                   json_number_value(at_key(at, "entropy_mean")), 10 * slot_tolerance);
+        ascc_cfg one = cfg;
+        one.steps = k + 1;
+        state = ascc_search(&one, &s.v, &s.own, &h, rows, s.v.logits, begin);
+        check_slots(&s, &h, "grad_w", at_key(at, "grad_w"), state, HULL_GRAD, slot_tolerance);
+    }
+    check_slots(&s, &h, "final w", at_key(final, "w"), state, HULL_W, slot_tolerance);
+    node *y = ascc_loss(&cfg, &s.v, &s.own, hull_points(&s.t, &h, state, rows), base, &kl);
+    CHECK_OK(tape_backward(&s.t, y));
+    CHECK_NEAR(base->value[0], json_number_value(at_key(final, "ce")), slot_tolerance);
+    CHECK_NEAR(kl->value[0], json_number_value(at_key(final, "kl")), slot_tolerance);
+    CHECK_NEAR(y->value[0], json_number_value(at_key(final, "total")), slot_tolerance);
+    const json_t *grad = at_key(final, "grad");
+    static const char *const names[] = {"W1", "b1", "W2", "b2"};
+    for (int i = 0; i < 4; i++)
+        check_numbers(names[i], at_key(grad, names[i]), s.grad + s.m->params[i].first,
+                      slot_tolerance);
+    real of_table[NET_MOST], of_words[NET_MOST];
+    table_grad(&s, of_table);
+    for (size_t i = 0; i < s.m->n_words * 3; i++) /* back through T */
+        of_words[i] = (real)((double)of_table[i - i % 3] * T[i % 3] +
+                             (double)of_table[i - i % 3 + 1] * T[3 + i % 3] +
+                             (double)of_table[i - i % 3 + 2] * T[6 + i % 3]);
+    check_numbers("E", at_key(grad, "E"), of_words, slot_tolerance);
+    net_step_end(&s);
+    json_decref(file);
+}
+
+TEST(weights_and_entropy_by_hand)
+{
+    const real two[] = {2, 0, 2}, three[] = {2, 0, -2};
+    double p[3];
+    CHECK_NEAR(hull_weights(two, 1, 2, p), 0.365334, 1e-6); /* the third slot is not there */
+    CHECK_NEAR(p[0], 0.880797, 1e-6);
+    CHECK_NEAR(p[1], 0.119203, 1e-6);
+    CHECK_NEAR(hull_weights(three, 1, 3, p), 0.441057, 1e-6);
+    CHECK_NEAR(p[0], 0.866813, 1e-6);
+    CHECK_NEAR(p[2], 0.015876, 1e-6);
+    const real far[] = {1000, 0, -1000};
+    CHECK_NEAR(hull_weights(far, 1, 3, p), 0, 1e-12);
+    CHECK_NEAR(p[0] + p[1] + p[2], 1, 1e-12);
+}
+
+/* ---- steps -------------------------------------------------------------------------------- */
+
+TEST(without_its_terms_it_is_plain_training)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        run plain, x;
+        CHECK_OK(run_start(&plain, kind, 3, "standard", NULL, true));
+        CHECK_OK(run_start(&x, kind, 3, "ascc", SETTINGS("ascc-kl=0", "ascc-steps=1"), true));
+        CHECK_NEAR(run_step(&plain, 0), run_step(&x, 0), 1e-5);
+        for (size_t i = 0; i < x.m->n_values; i++)
+            CHECK_NEAR(plain.grad[i], x.grad[i], 1e-5);
+        run_end(&plain);
+        run_end(&x);
+        /* words alone: nothing to mix, the answers are the same */
+        CHECK_OK(run_start(&x, kind, 3, "ascc", SETTINGS("ascc-most=0"), true));
+        run_step(&x, 0);
+        CHECK_NEAR(metric(&x, "ascc_kl"), 0, 1e-6);
+        run_end(&x);
+    }
+}
+
+TEST(the_search_finds_worse_mixtures_and_training_answers)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        run x;
+        double kl[2];
+        for (int i = 0; i < 2; i++) {
+            CHECK_OK(run_start(
+                &x, kind, 2, "ascc",
+                SETTINGS(i ? "ascc-steps=20" : "ascc-steps=0", "ascc-alpha=0", "ascc-rate=1"),
+                true));
+            run_step(&x, 0);
+            kl[i] = metric(&x, "ascc_kl");
+            run_end(&x);
+        }
+        CHECK(kl[1] > 1.5 * kl[0] && kl[0] > 0);
+        CHECK_OK(run_start(&x, kind, 2, "ascc", NULL, true));
+        const double loss = run_step(&x, 0.05);
+        for (int i = 0; i < 60; i++)
+            run_step(&x, 0.05);
+        CHECK(run_step(&x, 0.05) < loss);
+        run_end(&x);
+    }
+}
+
+TEST(it_combines_with_others_and_refuses_scores)
+{
+    run x;
+    CHECK_OK(run_start(&x, CNN, 2, "certified,ascc,gbm", SETTINGS("ramp=0", "ascc-steps=2"), true));
+    CHECK(isfinite(run_step(&x, 0.01)) && metric(&x, "worst") > 0);
+    run_end(&x);
+    CHECK_OK(run_start(&x, CNN, 2, "pgd,ascc", SETTINGS("ascc-steps=2"), true));
+    CHECK(isfinite(run_step(&x, 0.01)));
+    run_end(&x);
+    CHECK_FAILS(run_start(&x, 4, 2, "ascc", NULL, true), STET_EUSAGE, "word scores");
+    run_end(&x);
+}
+
+TEST(want_of_memory_is_reported_and_nothing_leaks)
+{
+    run x;
+    CHECK_OK(run_start(&x, CNN, 2, "ascc", NULL, true));
+    CHECK_LE(5, ALLOC_FAIL_LOOP(scarce_step, &((scarce_run){&x, "ascc", NULL})));
+    run_end(&x);
+}
