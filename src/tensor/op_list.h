@@ -1,7 +1,6 @@
 /* tensor/op_list.h - one line an op: name, number of inputs (-1: any). The list makes the ids, the
  * op table, its part of `stet info` and the test matrix; the linker then names each
- * function still to be written: op_X_infer, cpu_X_fwd, cpu_X_bwd (and cuda_X_fwd/bwd in a CUDA
- * build). */
+ * function still to be written: op_X_infer, cpu_X_fwd, cpu_X_bwd. */
 #ifndef TENSOR_OP_LIST_H
 #define TENSOR_OP_LIST_H
 
@@ -46,5 +45,12 @@
     OP(s4_conv, 3)
 
 #define OP_LIST(OP) OP_LIST_GENERIC(OP) OP_LIST_FUSED(OP)
+
+/* those with kernels in cuda/ (cuda_X_fwd, cuda_X_bwd); the others answer STET_ENOTSUP there */
+#define OP_LIST_CUDA(OP)                                                                           \
+    OP(matmul) OP(add_bias) OP(linear) OP(add) OP(sub) OP(mul) OP(scale) OP(relu) OP(tanh)         \
+    OP(sigmoid) OP(gelu) OP(exp) OP(log) OP(abs) OP(min) OP(max) OP(clamp) OP(sum) OP(row_sum)     \
+    OP(gather) OP(concat) OP(slice) OP(dropout) OP(layer_norm) OP(glu) OP(log_softmax)             \
+    OP(cross_entropy) OP(bce_logits) OP(kl) OP(seq_mean) OP(conv_pool)
 
 #endif

@@ -5,7 +5,12 @@
 
 #include "base/mem.h"
 
-const optim_device *const optim_devices[DEV_COUNT] = {[DEV_CPU] = &optim_cpu};
+const optim_device *const optim_devices[DEV_COUNT] = {
+    [DEV_CPU] = &optim_cpu,
+#ifdef STET_HAVE_CUDA
+    [DEV_CUDA] = &optim_cuda,
+#endif
+};
 
 stet_status optim_init(optim *o, const optim_options *how, store *s, size_t n)
 {

@@ -37,7 +37,7 @@ typedef struct param_group {
 
 typedef struct optim {
     optim_options how;
-    store *store;
+    struct store *store;
     size_t n;
     real *m, *v;   /* (n) first and second moments, in the store */
     double *norm;  /* (1) of the last step's gradient before clipping, in the store */
@@ -58,7 +58,7 @@ stet_status optim_norm(const optim *o, double *norm); /* waits for the device */
 /* Adam for a table (rows, D): only rows with a gradient move, and their moments with them; those of
  * the others stay as they are. */
 typedef struct row_optim {
-    store *store;
+    struct store *store;
     size_t rows, D;
     real *m, *v; /* (rows, D) in the store */
     double rate;
@@ -103,6 +103,7 @@ typedef struct optim_device {
 } optim_device;
 extern const optim_device *const optim_devices[DEV_COUNT]; /* NULL: none */
 extern const optim_device optim_cpu;                       /* cpu/adam.c */
+extern const optim_device optim_cuda;                      /* cuda/adam.cu, in a build with CUDA */
 
 /* Early stopping: larger scores are better, ties keep the earlier. */
 typedef struct early_stop {

@@ -57,8 +57,13 @@ store host_store = {.desc = &host_desc};
 /* ---- devices by name ---------------------------------------------------------------------- */
 
 enum { MAX_STORES = 8 };
+#ifdef STET_HAVE_CUDA
+static const store_desc *known[MAX_STORES] = {&host_desc, &cuda_store_desc};
+static size_t n_known = 2;
+#else
 static const store_desc *known[MAX_STORES] = {&host_desc};
 static size_t n_known = 1;
+#endif
 
 stet_status store_register(const store_desc *d)
 {

@@ -47,6 +47,7 @@ struct store {
 };
 
 extern store host_store;
+extern const store_desc cuda_store_desc; /* cuda/store.cu; only in a build with CUDA */
 
 /* The store of the device `name`; the host's for "cpu" or NULL. STET_ENOTSUP: not in this build or
  * not on this machine. */
@@ -70,7 +71,7 @@ void store_leave(store *s);
  * and restores a mark allocates nothing after its first turn. The bookkeeping is the host's. */
 typedef struct store_block store_block;
 typedef struct store_arena {
-    store *store;
+    struct store *store;
     store_block *first, *current;
     size_t used;  /* bytes used in `current` */
     size_t grown; /* blocks ever taken from the store */

@@ -28,7 +28,7 @@ struct node {
     const op_desc *op; /* NULL: an input */
     int n_in;
     node **in;
-    shape shape;
+    struct shape shape; /* `struct`: C++ reads this header too (cuda/) */
     real *value; /* in the store */
     real *
         grad; /* in the store; NULL where no gradient is wanted; zeroed before the backward walk reaches it */
@@ -41,7 +41,7 @@ struct node {
 typedef struct tape_copy tape_copy;
 typedef struct tape {
     arena *mem; /* the host's: nodes, arguments, scratch of CPU kernels */
-    store *store;
+    struct store *store;
     store_arena *values; /* of the store; NULL: the store is the host's, and its memory is `mem` */
     node **nodes;        /* in order of creation */
     size_t n, cap;

@@ -1,0 +1,263 @@
+/* tensor/cuda/device.cuh - what the files of this folder share: the device behind a store, launches
+ * and their errors, scratch memory, sums. Everything runs in one stream, in order; nothing here
+ * waits for the device.
+ *
+ * Sums never use atomics: cuts depend on sizes alone, and pieces are combined in their order, so
+ * that the same numbers give the same bits. */
+#ifndef TENSOR_CUDA_DEVICE_CUH
+#define TENSOR_CUDA_DEVICE_CUH
+
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+
+extern "C" {
+#include "tensor/op_args.h"
+#include "tensor/optim.h"
+#include "tensor/tape.h"
+}
+
+/* What store.own points to. */
+struct cuda_device {
+    int id;
+    cudaStream_t stream;
+    cublasHandle_t blas;
+    void *blas_space;    /* cuBLAS's scratch: given once, so that a product never allocates */
+    char *pinned;        /* PINNED bytes of host memory that small downloads pass through */
+    store_arena scratch; /* of kernels; reuse is safe, since the stream keeps the order */
+    stet_status status;  /* the first failure, until a call that returns a status reports it */
+    char message[256];
+};
+
+/* The device between store_enter and store_leave. */
+cuda_device *cuda_now(void);
+
+/* Keep a failure of `what`; the status of the device from then on. */
+stet_status cuda_failed(cuda_device *d, const char *what, const char *why);
+/* After a launch: did it start? */
+stet_status cuda_launched(cuda_device *d, const char *what);
+
+/* Scratch of one kernel, given back at the end of the scope. */
+struct scratch {
+    cuda_device *d;
+    store_mark mark;
+    explicit scratch(cuda_device *of) : d(of), mark(store_arena_save(&of->scratch))
+    {
+    }
+    ~scratch()
+    {
+        store_arena_restore(&d->scratch, mark);
+    }
+    scratch(const scratch &) = delete;
+    scratch &operator=(const scratch &) = delete;
+    template <class T> T *take(size_t n)
+    {
+        return static_cast<T *>(store_arena_alloc(&d->scratch, n, sizeof(T)));
+    }
+};
+
+/* ---- launches ----------------------------------------------------------------------------- */
+
+enum { THREADS = 256, WARP = 32, MAX_BLOCKS = 1 << 16 };
+
+static inline unsigned blocks_for(size_t n, size_t per_block)
+{
+    const size_t blocks = (n + per_block - 1) / per_block;
+    return (unsigned)(blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS);
+}
+
+template <class F> __global__ void each_kernel(size_t n, F f)
+{
+    const size_t step = (size_t)gridDim.x * blockDim.x;
+    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
+        f(i);
+}
+
+/* f(i) for every i < n, in no order. */
+template <class F> stet_status each(cuda_device *d, const char *what, size_t n, F f)
+{
+    if (n == 0)
+        return STET_OK;
+    each_kernel<<<blocks_for(n, THREADS), THREADS, 0, d->stream>>>(n, f);
+    return cuda_launched(d, what);
+}
+
+/* ---- sums in double ----------------------------------------------------------------------- */
+
+enum { SUM_BLOCKS = 512 };
+
+/* The sum of x over the threads of a block, in a fixed order, for thread 0. */
+static __device__ inline double block_sum(double x)
+{
+    __shared__ double part[THREADS];
+    part[threadIdx.x] = x;
+    __syncthreads();
+    for (unsigned half = THREADS / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half)
+            part[threadIdx.x] += part[threadIdx.x + half];
+        __syncthreads();
+    }
+    return part[0];
+}
+
+template <class F> __global__ void sum_kernel(size_t n, F f, double *part)
+{
+    const size_t step = (size_t)gridDim.x * THREADS;
+    double sum = 0;
+    for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += step)
+        sum += f(i);
+    sum = block_sum(sum);
+    if (threadIdx.x == 0)
+        part[blockIdx.x] = sum;
+}
+
+template <class G> __global__ void sum_end_kernel(const double *part, unsigned n, G give)
+{
+    double sum = 0;
+    for (unsigned i = threadIdx.x; i < n; i += THREADS)
+        sum += part[i];
+    sum = block_sum(sum);
+    if (threadIdx.x == 0)
+        give(sum);
+}
+
+/* give(sum of f(i) over i < n), on the device. */
+template <class F, class G>
+stet_status sum_over(cuda_device *d, const char *what, size_t n, F f, G give)
+{
+    scratch mem(d);
+    size_t blocks = (n + 4 * THREADS - 1) / (4 * THREADS);
+    blocks = blocks < 1 ? 1 : blocks > SUM_BLOCKS ? SUM_BLOCKS : blocks;
+    double *part = mem.take<double>(blocks);
+    if (!part)
+        return STET_ENOMEM;
+    sum_kernel<<<(unsigned)blocks, THREADS, 0, d->stream>>>(n, f, part);
+    sum_end_kernel<<<1, THREADS, 0, d->stream>>>(part, (unsigned)blocks, give);
+    return cuda_launched(d, what);
+}
+
+/* The sum of x over a warp, the same for all its threads. */
+template <class T> __device__ inline T warp_sum(T x)
+{
+    for (int lane = WARP / 2; lane > 0; lane /= 2)
+        x += __shfl_xor_sync(0xffffffffu, x, lane);
+    return x;
+}
+
+/* ---- columns ------------------------------------------------------------------------------ */
+
+enum { COLUMN_ROWS = 8, PIECE_ROWS = 128 }; /* rows at a time, rows of a piece */
+
+/* part (pieces, c): sums of f(i, j) over the rows i of each piece. */
+template <class F> __global__ void column_kernel(size_t rows, size_t c, F f, float *part)
+{
+    __shared__ float sum[COLUMN_ROWS][WARP];
+    const size_t j = (size_t)blockIdx.x * WARP + threadIdx.x;
+    for (size_t piece = blockIdx.y; piece * PIECE_ROWS < rows; piece += gridDim.y) {
+        const size_t begin = piece * PIECE_ROWS;
+        const size_t end = begin + PIECE_ROWS < rows ? begin + PIECE_ROWS : rows;
+        float s = 0;
+        if (j < c)
+            for (size_t i = begin + threadIdx.y; i < end; i += COLUMN_ROWS)
+                s += f(i, j);
+        sum[threadIdx.y][threadIdx.x] = s;
+        __syncthreads();
+        if (threadIdx.y == 0 && j < c) {
+            for (int k = 1; k < COLUMN_ROWS; k++)
+                s += sum[k][threadIdx.x];
+            part[piece * c + j] = s;
+        }
+        __syncthreads();
+    }
+}
+
+static __global__ void column_end_kernel(const float *part, size_t pieces, size_t c, float *grad,
+                                         bool fresh)
+{
+    const size_t j = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (j >= c)
+        return;
+    double sum = 0;
+    for (size_t p = 0; p < pieces; p++)
+        sum += (double)part[p * c + j];
+    grad[j] = (fresh ? 0 : grad[j]) + (float)sum;
+}
+
+/* x->grad (c) += sums of f(i, j) over rows i: pieces in float, combined in order in double. */
+template <class F> stet_status grad_add_columns(cuda_device *d, node *x, size_t rows, F f)
+{
+    const size_t c = shape_count(x->shape), pieces = (rows + PIECE_ROWS - 1) / PIECE_ROWS;
+    const bool fresh = grad_is_fresh(x);
+    if (c == 0)
+        return STET_OK;
+    scratch mem(d);
+    float *part = mem.take<float>(pieces * c);
+    if (!part)
+        return STET_ENOMEM;
+    if (pieces) {
+        const dim3 grid((unsigned)((c + WARP - 1) / WARP),
+                        (unsigned)(pieces < 1024 ? pieces : 1024));
+        column_kernel<<<grid, dim3(WARP, COLUMN_ROWS), 0, d->stream>>>(rows, c, f, part);
+    }
+    column_end_kernel<<<(unsigned)((c + THREADS - 1) / THREADS), THREADS, 0, d->stream>>>(
+        part, pieces, c, x->grad, fresh);
+    return cuda_launched(d, "column sums");
+}
+
+struct matrix_entry {
+    const float *g;
+    size_t c;
+    __device__ float operator()(size_t i, size_t j) const
+    {
+        return g[i * c + j];
+    }
+};
+
+/* ---- shared by several ops ---------------------------------------------------------------- */
+
+stet_status grad_add(cuda_device *d, node *x, const node *n); /* elementwise.cu */
+stet_status grad_hand_over(cuda_device *d, node *x, node *n); /* elementwise.cu */
+stet_status clear_if_fresh(cuda_device *d, node *x);          /* store.cu */
+
+/* c (m, n) = op(a) op(b) + beta c, row-major, with inner size k and exact float products. */
+stet_status cuda_gemm(cuda_device *d, bool ta, bool tb, size_t m, size_t n, size_t k,
+                      const float *a, size_t lda, const float *b, size_t ldb, float beta,
+                      float *c); /* matmul.cu */
+
+/* Where terms meet: `key` (n) in rising order and `from` (n), the places they had, equal keys in
+ * the order they had. Both in `mem`. */
+struct sorted_keys {
+    const uint32_t *key, *from;
+};
+stet_status cuda_sort(scratch *mem, const uint32_t *key, size_t n,
+                      sorted_keys *out); /* scatter.cu */
+
+/* into[key[i]] += term(from[i], j) for columns j < c, each entry a sum in the order of `from`. Keys
+ * from `rows` on are left out. */
+template <class F>
+__global__ void scatter_kernel(sorted_keys s, size_t n, size_t rows, size_t c, F term, float *into)
+{
+    const size_t j = (size_t)blockIdx.y * WARP + threadIdx.x;
+    for (size_t i = (size_t)blockIdx.x * COLUMN_ROWS + threadIdx.y; i < n;
+         i += (size_t)gridDim.x * COLUMN_ROWS) {
+        const uint32_t key = s.key[i];
+        if (key >= rows || j >= c || (i > 0 && s.key[i - 1] == key))
+            continue; /* not the first of its key */
+        float sum = into[key * c + j];
+        for (size_t k = i; k < n && s.key[k] == key; k++)
+            sum += term(s.from[k], j);
+        into[key * c + j] = sum;
+    }
+}
+
+template <class F>
+stet_status scatter_add(cuda_device *d, const char *what, sorted_keys s, size_t n, size_t rows,
+                        size_t c, F term, float *into)
+{
+    if (n == 0 || c == 0)
+        return STET_OK;
+    const dim3 grid(blocks_for(n, COLUMN_ROWS), (unsigned)((c + WARP - 1) / WARP));
+    scatter_kernel<<<grid, dim3(WARP, COLUMN_ROWS), 0, d->stream>>>(s, n, rows, c, term, into);
+    return cuda_launched(d, what);
+}
+
+#endif
