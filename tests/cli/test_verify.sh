@@ -18,9 +18,12 @@ forge() { # FILE LINE SED-EXPRESSION
     tail -n +$(($2 + 1)) "$1"
 }
 
-for model in cnn bilstm s4; do
-    small=$(case $model in cnn) echo --filters 8 ;; bilstm) echo --hidden 6 ;; s4) echo --channels 8 --state 4 ;; esac)
-    "$STET" train -q --data train.tsv --vectors vectors.txt --model $model $small --lr 0.02 --batch 8 --epochs 5 -o $model >/dev/null ||
+# KIND, or KIND-and-something: a sum with a small network, kinds with word scores.
+for model in cnn bilstm sum sum-net cnn-scores bilstm-scores s4-scores s4; do
+    kind=${model%%-*}
+    small=$(case $kind in cnn) echo --filters 8 ;; bilstm) echo --hidden 6 ;; s4) echo --channels 8 --state 4 ;; esac)
+    small="$small $(case $model in *-net) echo --score-hidden 4 ;; *-scores) echo --word-scores ;; esac)"
+    "$STET" train -q --data train.tsv --vectors vectors.txt --model $kind $small --lr 0.02 --batch 8 --epochs 5 -o $model >/dev/null ||
         fail "train $model"
     for how in "near" "near --budget 1" "near --largest" "far --complete" "far --budget 1 --complete"; do
         set -- $how
@@ -34,7 +37,7 @@ for model in cnn bilstm s4; do
     grep -q '"certified"' cert.jsonl && output "certified text: at most 1" "$STET" verify cert.jsonl --model $model
     output '"budget":1,' "$STET" verify cert.jsonl --model $model --json
     if "$STET" verify cert.jsonl --model $model --exact >exact.txt 2>&1; then
-        grep -q "exact arithmetic: $([ $model = cnn ] && echo '[0-9]' || echo '0 of')" exact.txt || fail "$model: --exact"
+        grep -q "exact arithmetic: $([ $kind = cnn ] && echo '[0-9]' || echo '0 of')" exact.txt || fail "$model: --exact"
         output '"exact":' "$STET" verify cert.jsonl --model $model --exact --json
     else
         grep -q "no GMP" exact.txt || fail "$model: --exact: $(cat exact.txt)"
