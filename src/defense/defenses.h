@@ -16,7 +16,8 @@
     X(freelb_more)                                                                                 \
     X(ascc)                                                                                        \
     X(atfl)                                                                                        \
-    X(ranmask)
+    X(ranmask)                                                                                     \
+    X(safer)
 
 #define DEFENSE_DECLARE(name) extern const defense_desc defense_##name;
 DEFENSES(DEFENSE_DECLARE)

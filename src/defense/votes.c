@@ -2,6 +2,7 @@
 #include "defense/votes.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/strmap.h"
@@ -91,6 +92,41 @@ size_t masked_radius(size_t L, size_t K, double p)
     while (r < L && p - kept_chance(L, K, r + 1) > 0.5)
         r++;
     return r;
+}
+
+/* ---- swaps -------------------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double swapped_chance(double *q, size_t n, size_t R)
+{
+    double same = 1;
+    qsort(q, n, sizeof *q, ascending);
+    for (size_t i = 0; i < n && i < R; i++)
+        same *= q[i];
+    return 1 - same;
+}
+
+vote_bounds votes_bound(const uint64_t *count, size_t n_classes, size_t label, double error,
+                        double changed)
+{
+    uint64_t n = 0, other = 0;
+    for (size_t k = 0; k < n_classes; k++) {
+        n += count[k];
+        if (k != label && count[k] > other)
+            other = count[k];
+    }
+    vote_bounds b = {.own = share_lower(count[label], n, error)};
+    b.other = 1 - b.own;
+    if (n_classes > 2)
+        b.other = fmin(b.other, share_upper(other, n, error / (double)n_classes));
+    b.abstains = !(b.own > 0.5);
+    b.holds = !b.abstains && fmax(b.own - changed, 0) > fmin(b.other + changed, 1);
+    return b;
 }
 
 /* ---- votes -------------------------------------------------------------------------------- */

@@ -21,6 +21,19 @@ double kept_chance(size_t L, size_t K, size_t r);
  * SIZE_MAX: p is not above it as it is. */
 size_t masked_radius(size_t L, size_t K, double p);
 
+/* SAFER. q (n) says for each word how much of its draws every substitute of it shares: the chance that
+ * R changed words show, at most. Sorts q. */
+double swapped_chance(double *q, size_t n, size_t R);
+/* Does the majority of `label` stay, when changes show with a chance of at most `changed`? Lower bound
+ * of its share, upper bound of any other's; wrong with a chance of `error`, twice that where there
+ * are more than two classes. */
+typedef struct vote_bounds {
+    double own, other;
+    bool abstains, holds;
+} vote_bounds;
+vote_bounds votes_bound(const uint64_t *count, size_t n_classes, size_t label, double error,
+                        double changed);
+
 /* Votes of the network on n copies of a text, which draw(ctx, r, copy) makes in place of the text's
  * words: count (K) += answers. The draws derive from the text's words and `turn`, so turns are
  * independent of each other. */

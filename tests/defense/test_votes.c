@@ -1,4 +1,5 @@
-/* Bounds of shares from votes, and RanMASK's rule: golden cases, draws, a trained model that votes. */
+/* Bounds of shares from votes, and the rules of RanMASK and SAFER: golden cases, draws, trained models
+ * that vote. */
 #include "train/small_run.h"
 
 #include "base/json.h"
@@ -132,16 +133,21 @@ TEST(radii_by_hand_and_their_order)
 
 /* ---- a model that votes ------------------------------------------------------------------- */
 
-static stet_train_args run_with(const char *const *settings, const char *out)
+static stet_train_args run_of(const char *defense, const char *const *settings, const char *out)
 {
     static char sets[256];
     stet_train_args a = small_run("cnn", out);
     snprintf(sets, sizeof sets, "%s", at("sets"));
     write_sets(sets);
     a.synonyms = sets;
-    a.defense = "ranmask";
+    a.defense = defense;
     a.defense_settings = settings;
     return a;
+}
+
+static stet_train_args run_with(const char *const *settings, const char *out)
+{
+    return run_of("ranmask", settings, out);
 }
 
 static const char text[] = "good1 word2 word3 good0 good2 word7 good1 word9 good4 word2 good3";
@@ -265,6 +271,127 @@ TEST(masks_are_drawn_evenly)
     for (size_t i = 0; i < 20; i++)
         CHECK_NEAR((double)hidden[i] / 2000, 0.6, 0.05); /* 4.5 standard deviations */
     defense_ranmask.end(state);
+    arena_deinit(&mem);
+    stet_model_free(m);
+}
+
+/* ---- SAFER -------------------------------------------------------------------------------- */
+
+TEST(votes_of_swaps_are_judged_as_in_the_golden_file)
+{
+    json_t *g = golden_of("safer");
+    static const char *const sentence[] = {"a", "b", "c", "g"};
+    const json_t *Q = json_object_get(g, "Q"), *cases = json_object_get(g, "cases");
+    double q[4];
+    for (size_t R = 0; R <= 4; R++) {
+        char key[4];
+        for (int i = 0; i < 4; i++)
+            q[i] = fraction(json_object_get(json_object_get(g, "q"), sentence[i]));
+        snprintf(key, sizeof key, "%zu", R);
+        CHECK_NEAR(swapped_chance(q, 4, R), fraction(json_object_get(Q, key)), 1e-12);
+    }
+    CHECK_EQ(json_array_size(cases), 12);
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        const json_t *c = json_array_get(cases, i), *votes = json_object_get(c, "votes");
+        const char *verdict = json_string_value(json_object_get(c, "verdict"));
+        uint64_t count[8];
+        for (size_t k = 0; k < json_array_size(votes); k++)
+            count[k] = (uint64_t)number_at(votes, k);
+        const vote_bounds b = votes_bound(count, json_array_size(votes),
+                                          (size_t)json_integer_value(json_object_get(c, "guessed")),
+                                          json_number_value(json_object_get(c, "a")),
+                                          json_number_value(json_object_get(c, "Q")));
+        CHECK_NEAR(b.own, json_number_value(json_object_get(c, "p_low")), 1e-9);
+        CHECK_NEAR(b.other, json_number_value(json_object_get(c, "p_other")), 1e-9);
+        CHECK_EQ(b.abstains, strcmp(verdict, "abstain") == 0);
+        if (strcmp(verdict, "wrong") != 0) /* whatever it holds of */
+            CHECK_EQ(b.holds, strcmp(verdict, "certified") == 0);
+    }
+    json_decref(g);
+}
+
+/* Whole groups: every swap draws from the same words, and whatever most votes say stays. Small
+ * neighbourhoods: swaps show. */
+TEST(a_model_votes_with_synonyms_and_says_what_is_likely)
+{
+    for (int cut = 0; cut < 2; cut++) {
+        stet_train_result t;
+        stet_model *m;
+        stet_train_args a = run_of(
+            "safer",
+            SETTINGS(cut ? "safer-most=3" : "safer-most=100", "safer-votes=31", "safer-draws=1000"),
+            at("safer"));
+        CHECK_OK(stet_train(&a, &t));
+        CHECK_LE(0.8, t.valid_accuracy);
+        CHECK_OK(stet_model_load(a.out, &m));
+        uint32_t ids[64], start[65] = {0}, others[64], other;
+        size_t n, free = 0;
+        read_text(m, ids, &n);
+        for (size_t i = 0; i < n; i++) { /* good words may become any other good word */
+            start[i + 1] = start[i];
+            const char *word = stet_vocab_word(m->vocab, ids[i]);
+            for (int k = 0; k < 5 && word[0] == 'g'; k++) {
+                char name[8];
+                snprintf(name, sizeof name, "good%d", k);
+                other = stet_vocab_id(m->vocab, name, 5);
+                if (other != ids[i])
+                    others[start[i + 1]++] = other;
+            }
+            free += start[i + 1] > start[i];
+        }
+        CHECK_EQ(free, 6);
+        const stet_choices all = {.n = n, .start = start, .word = others};
+        const stet_certify_how any = STET_CERTIFY_HOW;
+        stet_certificate c = {.verdict = STET_WRONG};
+        CHECK_OK(m->rule->desc->certify(m->rule, m, ids, &all, &any, 1, &c));
+        CHECK(c.confidence == 0.95);
+        if (cut) /* of three words, two words share at most two: Q is at least a third a swap */
+            CHECK(c.verdict == STET_UNDECIDED && c.budget <= 1);
+        else
+            CHECK(c.verdict == STET_LIKELY && c.budget == STET_ANY && c.margin > 0);
+        CHECK_OK(m->rule->desc->certify(m->rule, m, ids, &all, &any, 0, &c));
+        CHECK(c.verdict == STET_UNDECIDED && c.budget == 0);
+        /* what was saved is what is loaded, and votes alike */
+        CHECK_OK(stet_model_save(m, at("copy")));
+        stet_model *again;
+        float one[2], two[2];
+        CHECK_OK(stet_model_load(at("copy"), &again));
+        CHECK_OK(model_logits_of(m, ids, n, one));
+        CHECK_OK(model_logits_of(again, ids, n, two));
+        CHECK(one[0] == two[0] && one[1] == two[1] && one[1] > one[0]);
+        stet_model_free(again);
+        stet_model_free(m);
+    }
+}
+
+/* Copies hold words of the neighbourhoods, each as often as any other. */
+TEST(synonyms_are_drawn_evenly)
+{
+    stet_train_result t;
+    stet_model *m;
+    stet_train_args a = run_of("safer", SETTINGS("safer-votes=3"), at("safer"));
+    a.epochs = 1;
+    CHECK_OK(stet_train(&a, &t));
+    CHECK_OK(stet_model_load(a.out, &m));
+    const uint32_t good = stet_vocab_id(m->vocab, "good2", 5),
+                   word = stet_vocab_id(m->vocab, "word3", 5);
+    uint32_t ids[] = {good, word, STET_UNK};
+    size_t drawn[64] = {0};
+    arena mem = {0};
+    step_texts texts = {.n_own = 1, .mem = &mem};
+    CHECK_OK(texts_add(&texts, ids, 3, 0));
+    for (uint64_t step = 0; step < 3000; step++) {
+        step_view v = {.m = m, .seed = 3, .step = step, .mem = &mem};
+        texts.v[0].ids = ids;
+        CHECK_OK(defense_safer.batch(NULL, &v, &texts));
+        CHECK(texts.v[0].ids[1] == word && texts.v[0].ids[2] == STET_UNK);
+        drawn[texts.v[0].ids[0]]++;
+    }
+    for (int k = 0; k < 5; k++) {
+        char name[8];
+        snprintf(name, sizeof name, "good%d", k);
+        CHECK_NEAR((double)drawn[stet_vocab_id(m->vocab, name, 5)] / 3000, 0.2, 0.035);
+    }
     arena_deinit(&mem);
     stet_model_free(m);
 }
