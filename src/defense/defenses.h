@@ -15,7 +15,9 @@
     X(freelb)                                                                                      \
     X(freelb_more)                                                                                 \
     X(ascc)                                                                                        \
-    X(atfl)
+    X(atfl)                                                                                        \
+    X(ranmask)                                                                                     \
+    X(safer)
 
 #define DEFENSE_DECLARE(name) extern const defense_desc defense_##name;
 DEFENSES(DEFENSE_DECLARE)

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "bound/hulls.h"
 #include "defense/defenses.h"
+#include "defense/groups.h"
 
 typedef struct sem_cfg {
     int64_t neighbours, keep;
@@ -70,7 +71,7 @@ static uint32_t root_of(uint32_t *code, uint32_t w)
 }
 
 /* Connected components: whatever the sets allow, step after step, stays in a group. */
-static void encode_closed(const word_sets *s, uint32_t *code)
+void groups_closed(const word_sets *s, uint32_t *code)
 {
     for (uint32_t w = STET_FIRST_WORD; w < s->n_words; w++)
         code[w] = w;
@@ -95,7 +96,7 @@ static stet_status encode(const sem_cfg *c, const stet_vocab *v, const stet_subs
     const stet_status st = word_sets_make(subst, v, &s);
     code[STET_UNK] = STET_UNK;
     if (st == STET_OK && c->groups == GROUPS_CLOSED)
-        encode_closed(&s, code);
+        groups_closed(&s, code);
     else if (st == STET_OK)
         encode_greedy(c, v, &s, code);
     word_sets_deinit(&s);

@@ -150,6 +150,52 @@ TEST(swaps_stay_within_the_sets_and_the_cap)
         }
 }
 
+/* With one substitute a word, every swap of a text that is still answered right is at another word;
+ * and so are those of one round. */
+TEST(no_swap_is_made_twice)
+{
+    static const char *const how[][3] = {{"atfl-rounds=3", "atfl-at-once=1", "atfl-most=1"},
+                                         {"atfl-rounds=1", "atfl-at-once=3", "atfl-most=2"}};
+    for (int kind = 0; kind < 3; kind++)
+        for (int w = 0; w < 2; w++) {
+            run x;
+            CHECK_OK(run_start(&x, kind, 2, "atfl",
+                               SETTINGS(how[w][0], how[w][1], how[w][2], "atfl-cap=1"), true));
+            const stet_corpus c = small_corpus(2, 2);
+            arena mem = {0};
+            tape t;
+            pass p = {.t = &t};
+            tape_init(&t, &mem, NULL, false);
+            step_view v = view_of(&x, &x.batches, &mem);
+            v.p = &p;
+            step_texts texts = {.mem = &mem, .n_own = TEXTS};
+            for (size_t i = 0; i < TEXTS; i++)
+                CHECK_OK(texts_add(&texts, c.ids + c.start[i], LEN, c.label[i]));
+            atfl_state *s = x.l.d[0].state;
+            CHECK_OK(defense_atfl.batch(s, &v, &texts));
+            size_t right = 0;
+            for (size_t i = 0; i < TEXTS; i++) {
+                const step_text *was = &texts.v[i], *is = &texts.v[TEXTS + i];
+                size_t changed = 0, free = 0;
+                float before[2], after[2];
+                CHECK_OK(model_logits_of(x.m, was->ids, LEN, before));
+                CHECK_OK(model_logits_of(x.m, is->ids, LEN, after));
+                for (size_t k = 0; k < LEN; k++) {
+                    changed += is->ids[k] != was->ids[k];
+                    free += s->sets.start[was->ids[k] + 1] > s->sets.start[was->ids[k]];
+                }
+                const int end_of = w ? stet_argmax(before, 2) : stet_argmax(after, 2);
+                if (end_of != is->label || stet_argmax(before, 2) != is->label)
+                    continue;
+                right++;
+                CHECK_EQ(changed, free < 3 ? free : 3);
+            }
+            CHECK(right > 0);
+            arena_deinit(&mem);
+            run_end(&x);
+        }
+}
+
 TEST(swaps_raise_the_loss)
 {
     for (int kind = 0; kind < 3; kind++) {

@@ -1,0 +1,177 @@
+/* defense/ranmask.c - random masks (RanMASK: Zeng et al. 2023): the model answers by the votes of
+ * copies of the text in which most words are masked. Whoever changes r words is not seen by copies
+ * that mask all of them, which bounds, with a stated confidence, what such changes can do to the
+ * votes. docs/defences.md.
+ *
+ * A masked word is read as <unk>. */
+#include <math.h>
+
+#include "base/mem.h"
+#include "defense/defenses.h"
+#include "defense/votes.h"
+
+typedef struct ranmask_cfg {
+    double rate, error;
+    int64_t votes, draws;
+} ranmask_cfg;
+
+static const stet_opt opts[] = {
+    STET_OPT_REAL("ranmask-rate", ranmask_cfg, rate, "0.7", 0, 1, "SHARE",
+                  "ranmask: share of a text's words that a copy masks"),
+    STET_OPT_INT("ranmask-votes", ranmask_cfg, votes, "100", 1, 1000000, "N",
+                 "ranmask: copies that vote on an answer"),
+    STET_OPT_INT("ranmask-draws", ranmask_cfg, draws, "5000", 1, 10000000, "N",
+                 "ranmask: copies that a certificate counts"),
+    STET_OPT_REAL("ranmask-error", ranmask_cfg, error, "0.05", 1e-9, 0.5, "P",
+                  "ranmask: chance that a certificate may be wrong"),
+    STET_OPT_END,
+};
+
+/* ---- masks -------------------------------------------------------------------------------- */
+
+typedef struct masks {
+    size_t L, masked;
+} masks;
+
+/* `masked` of the L words, each choice of them alike: one pass that takes what is still needed of
+ * what is still there. */
+static void mask(const void *ctx, rng *r, uint32_t *copy)
+{
+    const masks *c = ctx;
+    size_t left = c->masked;
+    for (size_t i = 0; i < c->L && left; i++)
+        if (rng_below(r, c->L - i) < left) {
+            copy[i] = STET_UNK;
+            left--;
+        }
+}
+
+static masks masks_of(const ranmask_cfg *c, const model *m, size_t n)
+{
+    const size_t L = n < m->max_len ? n : m->max_len; /* the words that the model sees */
+    return (masks){L, masked_words(L, c->rate)};
+}
+
+/* ---- the rule ----------------------------------------------------------------------------- */
+
+enum { TURN_ANSWER = 1, TURN_CERTIFICATE }; /* draws that are independent of each other */
+
+static stet_status make(const void *cfg, const model *m, const stet_subst *s, void **state)
+{
+    (void)cfg, (void)s, (void)state;
+    return m->reader.rows
+               ? error_set(STET_ENOTSUP,
+                           "defence 'ranmask' needs a model that reads one row a word, not a %s",
+                           m->desc->name)
+               : STET_OK;
+}
+
+static stet_status count(const rule *r, const model *m, const uint32_t *ids, size_t n,
+                         uint64_t turn, uint64_t *votes)
+{
+    const ranmask_cfg *c = r->cfg;
+    const masks of = masks_of(c, m, n);
+    const int64_t copies = turn == TURN_ANSWER ? c->votes : c->draws;
+    return votes_count(m, ids, of.L, (size_t)copies, turn, mask, &of, votes);
+}
+
+static stet_status predict(const rule *r, const model *m, const uint32_t *ids, size_t n,
+                           float *logits)
+{
+    const double all = (double)((const ranmask_cfg *)r->cfg)->votes + 0.5 * (double)m->n_classes;
+    uint64_t *votes = mem_zalloc(m->n_classes, sizeof *votes);
+    const stet_status st = votes ? count(r, m, ids, n, TURN_ANSWER, votes) : STET_ENOMEM;
+    for (size_t k = 0; st == STET_OK && k < m->n_classes; k++)
+        logits[k] = (float)log(((double)votes[k] + 0.5) / all);
+    mem_free(votes);
+    return st;
+}
+
+/* How many words of the text could change at all, as far as that is asked about. */
+static size_t words_asked(const stet_choices *choices, size_t budget)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < choices->n; i++)
+        n += choices->start[i + 1] > choices->start[i];
+    return n < budget ? n : budget;
+}
+
+static stet_status certify(const rule *r, const model *m, const uint32_t *ids,
+                           const stet_choices *choices, const stet_certify_how *how, int label,
+                           stet_certificate *out)
+{
+    const ranmask_cfg *c = r->cfg;
+    const size_t n = choices->n ? choices->n : 1;
+    const masks of = masks_of(c, m, n);
+    uint64_t *votes = mem_zalloc(m->n_classes, sizeof *votes);
+    const stet_status st = votes ? count(r, m, ids, n, TURN_CERTIFICATE, votes) : STET_ENOMEM;
+    const double p = votes ? share_lower(votes[label], (uint64_t)c->draws, c->error) : 0;
+    mem_free(votes);
+    TRY(st);
+    const size_t radius = masked_radius(of.L, of.L - of.masked, p),
+                 asked = words_asked(choices, how->budget);
+    out->verdict = STET_UNDECIDED; /* also where too few votes agree: it abstains */
+    out->confidence = 1 - c->error;
+    if (radius == SIZE_MAX)
+        return STET_OK;
+    out->budget = radius;
+    if (radius >= asked) {
+        out->verdict = STET_LIKELY;
+        out->margin = p - kept_chance(of.L, of.L - of.masked, asked) - 0.5;
+        out->budget = how->budget == STET_ANY || asked < how->budget ? STET_ANY : radius;
+    }
+    return STET_OK;
+}
+
+static const rule_desc ranmask_rule = {
+    .name = "ranmask",
+    .opts = opts,
+    .cfg_size = sizeof(ranmask_cfg),
+    .make = make,
+    .predict = predict,
+    .certify = certify,
+};
+
+/* ---- training ----------------------------------------------------------------------------- */
+
+typedef struct ranmask_state {
+    ranmask_cfg cfg;
+} ranmask_state;
+
+static stet_status start(const void *cfg, const model *m, const stet_subst *s, void **state)
+{
+    (void)m, (void)s;
+    ranmask_state *own = *state = mem_zalloc(1, sizeof *own);
+    if (!own)
+        return STET_ENOMEM;
+    own->cfg = *(const ranmask_cfg *)cfg;
+    return STET_OK;
+}
+
+/* A masked copy in place of each text, those that others added included. */
+static stet_status mask_texts(void *state, const step_view *v, step_texts *t)
+{
+    const ranmask_state *s = state;
+    rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
+    for (size_t i = 0; i < t->n; i++) {
+        const masks of = masks_of(&s->cfg, v->m, t->v[i].n);
+        uint32_t *copy = arena_new(t->mem, uint32_t, t->v[i].n + 1);
+        if (!copy)
+            return STET_ENOMEM;
+        memcpy(copy, t->v[i].ids, t->v[i].n * sizeof *copy);
+        mask(&of, &r, copy);
+        t->v[i].ids = copy;
+    }
+    return STET_OK;
+}
+
+const defense_desc defense_ranmask = {
+    .name = "ranmask",
+    .summary = "votes of copies with masked words (RanMASK)",
+    .opts = opts,
+    .cfg_size = sizeof(ranmask_cfg),
+    .start = start,
+    .end = mem_free,
+    .batch = mask_texts,
+    .rule = &ranmask_rule,
+};

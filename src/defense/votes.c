@@ -1,0 +1,162 @@
+/* defense/votes.c - see votes.h. */
+#include "defense/votes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strmap.h"
+
+/* ---- shares ------------------------------------------------------------------------------- */
+
+/* The continued fraction of the incomplete beta function, by Lentz's method. */
+static double beta_fraction(double a, double b, double x)
+{
+    const double tiny = 1e-300;
+    double c = 1, d = 1 / fmax(fabs(1 - (a + b) * x / (a + 1)), tiny), h;
+    d = 1 - (a + b) * x / (a + 1) < 0 ? -d : d;
+    h = d;
+    for (int i = 1; i < 100000; i++) {
+        const double even = i * (b - i) * x / ((a + 2 * i - 1) * (a + 2 * i)),
+                     odd = -(a + i) * (a + b + i) * x / ((a + 2 * i) * (a + 2 * i + 1));
+        d = 1 / (1 + even * d + tiny);
+        c = 1 + even / c;
+        h *= d * c;
+        d = 1 / (1 + odd * d + tiny);
+        c = 1 + odd / c;
+        h *= d * c;
+        if (fabs(d * c - 1) < 1e-15)
+            break;
+    }
+    return h;
+}
+
+/* The chance of at least k successes of n, each with chance p; 0 < k <= n. */
+static double at_least(uint64_t k, uint64_t n, double p)
+{
+    const double a = (double)k, b = (double)(n - k) + 1;
+    if (p <= 0 || p >= 1)
+        return p <= 0 ? 0 : 1;
+    const double front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(p) + b * log1p(-p));
+    return p < (a + 1) / (a + b + 2) ? front * beta_fraction(a, b, p) / a
+                                     : 1 - front * beta_fraction(b, a, 1 - p) / b;
+}
+
+double share_lower(uint64_t k, uint64_t n, double error)
+{
+    double lo = 0, hi = 1;
+    if (k == 0)
+        return 0;
+    for (int i = 0; i < 60; i++) {
+        const double p = (lo + hi) / 2;
+        if (at_least(k, n, p) < error)
+            lo = p;
+        else
+            hi = p;
+    }
+    return fmax(lo - 1e-11, 0);
+}
+
+double share_upper(uint64_t k, uint64_t n, double error)
+{
+    return 1 - share_lower(n - k, n, error);
+}
+
+double coin_test(uint64_t k, uint64_t n)
+{
+    const uint64_t more = k > n - k ? k : n - k;
+    return 2 * more == n ? 1 : fmin(1, 2 * at_least(more, n, 0.5));
+}
+
+/* ---- masks -------------------------------------------------------------------------------- */
+
+size_t masked_words(size_t L, double rate)
+{
+    const size_t most = L > 2 ? L - 2 : 0, m = (size_t)rint((double)L * rate);
+    return m < most ? m : most;
+}
+
+double kept_chance(size_t L, size_t K, size_t r)
+{
+    double hidden = 1;
+    for (size_t i = 0; i < r; i++)
+        hidden *= i < L - K ? (double)(L - K - i) / (double)(L - i) : 0;
+    return 1 - hidden;
+}
+
+size_t masked_radius(size_t L, size_t K, double p)
+{
+    size_t r = 0;
+    if (!(p > 0.5))
+        return SIZE_MAX;
+    while (r < L && p - kept_chance(L, K, r + 1) > 0.5)
+        r++;
+    return r;
+}
+
+/* ---- swaps -------------------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double swapped_chance(double *q, size_t n, size_t R)
+{
+    double same = 1;
+    qsort(q, n, sizeof *q, ascending);
+    for (size_t i = 0; i < n && i < R; i++)
+        same *= q[i];
+    return 1 - same;
+}
+
+vote_bounds votes_bound(const uint64_t *count, size_t n_classes, size_t label, double error,
+                        double changed)
+{
+    uint64_t n = 0, other = 0;
+    for (size_t k = 0; k < n_classes; k++) {
+        n += count[k];
+        if (k != label && count[k] > other)
+            other = count[k];
+    }
+    vote_bounds b = {.own = share_lower(count[label], n, error)};
+    b.other = 1 - b.own;
+    if (n_classes > 2)
+        b.other = fmin(b.other, share_upper(other, n, error / (double)n_classes));
+    b.abstains = !(b.own > 0.5);
+    b.holds = !b.abstains && fmax(b.own - changed, 0) > fmin(b.other + changed, 1);
+    return b;
+}
+
+/* ---- votes -------------------------------------------------------------------------------- */
+
+enum { COPIES = 256 }; /* at a time */
+
+stet_status votes_count(const model *m, const uint32_t *ids, size_t len, size_t n, uint64_t turn,
+                        vote_draw *draw, const void *ctx, uint64_t *count)
+{
+    const size_t K = m->n_classes, most = n < COPIES ? n : COPIES;
+    arena mem = {0};
+    uint32_t *copies = arena_new(&mem, uint32_t, most * len);
+    uint64_t *start = arena_new(&mem, uint64_t, most + 1);
+    int32_t *label = arena_znew(&mem, int32_t, most);
+    float *logits = arena_new(&mem, float, most *K);
+    stet_status st = copies && start && label && logits ? STET_OK : STET_ENOMEM;
+    rng r = rng_stream(hash_bytes(ids, len * sizeof *ids, turn), STREAM_DEFENSE, turn);
+    for (size_t done = 0; st == STET_OK && done < n; done += most) {
+        const size_t now = n - done < most ? n - done : most;
+        start[0] = 0;
+        for (size_t v = 0; v < now; v++) {
+            memcpy(copies + v * len, ids, len * sizeof *ids);
+            draw(ctx, &r, copies + v * len);
+            start[v + 1] = (v + 1) * len;
+        }
+        const stet_corpus texts = {now, now * len, K, copies, start, label};
+        st = model_network_logits(m, &texts, logits);
+        for (size_t v = 0; st == STET_OK && v < now; v++)
+            count[stet_argmax(logits + v * K, K)]++;
+    }
+    arena_deinit(&mem);
+    return st;
+}

@@ -1,0 +1,44 @@
+/* defense/votes.h - what counts of votes say of the shares behind them, and draws for rules that
+ * vote. Nothing here is a proof: every bound holds with a stated probability. */
+#ifndef DEFENSE_VOTES_H
+#define DEFENSE_VOTES_H
+
+#include "model/rule.h"
+
+/* Clopper and Pearson: the share behind k successes of n is at least / at most this, each but for a
+ * chance of `error`. Within 1e-10, on the safe side. */
+double share_lower(uint64_t k, uint64_t n, double error);
+double share_upper(uint64_t k, uint64_t n, double error);
+/* The chance that a fair coin splits n as unevenly as k against n - k, or more. */
+double coin_test(uint64_t k, uint64_t n);
+
+/* RanMASK. m of L words are masked: the nearest whole number to rate * L (ties to even), but two words
+ * stay where there are two. */
+size_t masked_words(size_t L, double rate);
+/* The chance that a copy of L words that keeps K shows one of r given words. */
+double kept_chance(size_t L, size_t K, size_t r);
+/* The most words that may change, whatever they become, while a share p stays above one half;
+ * SIZE_MAX: p is not above it as it is. */
+size_t masked_radius(size_t L, size_t K, double p);
+
+/* SAFER. q (n) says for each word how much of its draws every substitute of it shares: the chance that
+ * R changed words show, at most. Sorts q. */
+double swapped_chance(double *q, size_t n, size_t R);
+/* Does the majority of `label` stay, when changes show with a chance of at most `changed`? Lower bound
+ * of its share, upper bound of any other's; wrong with a chance of `error`, twice that where there
+ * are more than two classes. */
+typedef struct vote_bounds {
+    double own, other;
+    bool abstains, holds;
+} vote_bounds;
+vote_bounds votes_bound(const uint64_t *count, size_t n_classes, size_t label, double error,
+                        double changed);
+
+/* Votes of the network on n copies of a text, which draw(ctx, r, copy) makes in place of the text's
+ * words: count (K) += answers. The draws derive from the text's words and `turn`, so turns are
+ * independent of each other. */
+typedef void vote_draw(const void *ctx, rng *r, uint32_t *copy);
+stet_status votes_count(const model *m, const uint32_t *ids, size_t len, size_t n, uint64_t turn,
+                        vote_draw *draw, const void *ctx, uint64_t *count);
+
+#endif
