@@ -51,6 +51,7 @@
     OP(matmul) OP(add_bias) OP(linear) OP(add) OP(sub) OP(mul) OP(scale) OP(relu) OP(tanh)         \
     OP(sigmoid) OP(gelu) OP(exp) OP(log) OP(abs) OP(min) OP(max) OP(clamp) OP(sum) OP(row_sum)     \
     OP(gather) OP(concat) OP(slice) OP(dropout) OP(layer_norm) OP(glu) OP(log_softmax)             \
-    OP(cross_entropy) OP(bce_logits) OP(kl) OP(seq_mean) OP(conv_pool)
+    OP(cross_entropy) OP(bce_logits) OP(kl) OP(seq_mean) OP(conv_pool) OP(bilstm)                  \
+    OP(s4_kernel) OP(s4_conv)
 
 #endif
