@@ -4,6 +4,7 @@
  * confidence, what swaps can do to the votes. docs/defences.md. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -241,11 +242,10 @@ static stet_status count(const rule *r, const model *m, const uint32_t *ids, siz
 static stet_status predict(const rule *r, const model *m, const uint32_t *ids, size_t n,
                            float *logits)
 {
-    const double all = (double)((const safer_cfg *)r->cfg)->votes + 0.5 * (double)m->n_classes;
     uint64_t *votes = mem_zalloc(m->n_classes, sizeof *votes);
     const stet_status st = votes ? count(r, m, ids, n, TURN_ANSWER, votes) : STET_ENOMEM;
-    for (size_t k = 0; st == STET_OK && k < m->n_classes; k++)
-        logits[k] = (float)log(((double)votes[k] + 0.5) / all);
+    if (st == STET_OK)
+        votes_logits(votes, m->n_classes, logits);
     mem_free(votes);
     return st;
 }

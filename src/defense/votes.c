@@ -131,6 +131,15 @@ vote_bounds votes_bound(const uint64_t *count, size_t n_classes, size_t label, d
 
 /* ---- votes -------------------------------------------------------------------------------- */
 
+void votes_logits(const uint64_t *count, size_t n_classes, float *logits)
+{
+    double all = 0;
+    for (size_t k = 0; k < n_classes; k++)
+        all += (double)count[k] + 0.5;
+    for (size_t k = 0; k < n_classes; k++)
+        logits[k] = (float)log(((double)count[k] + 0.5) / all);
+}
+
 enum { COPIES = 256 }; /* at a time */
 
 stet_status votes_count(const model *m, const uint32_t *ids, size_t len, size_t n, uint64_t turn,

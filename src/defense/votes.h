@@ -34,6 +34,9 @@ typedef struct vote_bounds {
 vote_bounds votes_bound(const uint64_t *count, size_t n_classes, size_t label, double error,
                         double changed);
 
+/* The answer of a rule that votes: logarithms of the shares, half a vote added to each class. */
+void votes_logits(const uint64_t *count, size_t n_classes, float *logits);
+
 /* Votes of the network on n copies of a text, which draw(ctx, r, copy) makes in place of the text's
  * words: count (K) += answers. The draws derive from the text's words and `turn`, so turns are
  * independent of each other. */
