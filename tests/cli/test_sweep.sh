@@ -117,7 +117,7 @@ wait $pid
 [ -s k/beta-0_seed-1/checkpoint.safetensors ] || fail "no checkpoint: $(cat err)"
 
 # Stopped while it measures: at once, and the model is not trained again.
-awk '{ for (i = 0; i < 2000; i++) print $0, "good", "bad", i }' train.tsv >many.tsv
+awk '{ for (i = 0; i < 6000; i++) print $0, "good", "bad", i }' train.tsv >many.tsv
 slow="--betas 0 --test many.tsv --attack ga --synonyms map.json"
 "$STET" sweep -o m $slow -- $train >out 2>err &
 pid=$!
