@@ -74,6 +74,14 @@ TEST(too_large_a_block_is_refused_and_the_gpu_goes_on)
     store_clear(s, x, sizeof *x);
     CHECK_OK(store_download(s, &y, x, sizeof y));
     CHECK_EQ(y, 0);
+    store_arena values = {.store = s}; /* the next launch is not blamed for it */
+    arena mem = {0};
+    tape t;
+    tape_init(&t, &mem, &values, false);
+    CHECK(op_scale(&t, tape_constant(&t, shape1(1), x), 2));
+    CHECK_OK(tape_status(&t));
+    arena_deinit(&mem);
+    store_arena_deinit(&values);
     store_release(s, x);
     store_close(s);
 }

@@ -135,18 +135,31 @@ static __device__ size_t length(const conv &c, size_t text)
 }
 
 /* dw[f, :, l] += dy times the row under tap l of the winning window, over the texts in order. A
- * block has one filter and tap; its threads have the columns. */
+ * block has one filter and tap; its threads first look up the rows of some texts, then have the
+ * columns. */
+enum { WEIGHT_THREADS = 128 };
+
 static __global__ void weight_kernel(conv c, const float *y, const float *dy, float *dw)
 {
+    __shared__ uint32_t row[WEIGHT_THREADS];
+    __shared__ float g[WEIGHT_THREADS];
     const size_t f = blockIdx.x / c.k, l = blockIdx.x % c.k;
-    for (size_t d = threadIdx.x; d < c.D; d += blockDim.x) {
-        float sum = 0;
-        for (size_t text = 0; text < c.B; text++) {
-            const size_t i = text * c.F + f;
-            if (y[i] > 0 && l < length(c, text))
-                sum += dy[i] * c.x[(size_t)c.row[c.start[text] + c.won[i] + l] * c.D + d];
+    for (size_t first = 0; first < c.B; first += WEIGHT_THREADS) {
+        const size_t text = first + threadIdx.x, i = text * c.F + f;
+        const bool counts = text < c.B && y[i] > 0 && l < length(c, text);
+        row[threadIdx.x] = counts ? c.row[c.start[text] + c.won[i] + l] : 0;
+        g[threadIdx.x] = counts ? dy[i] : 0;
+        __syncthreads();
+        const int n = (int)(c.B - first < WEIGHT_THREADS ? c.B - first : WEIGHT_THREADS);
+        for (size_t d = threadIdx.x; d < c.D; d += WEIGHT_THREADS) {
+            float sum = 0;
+#pragma unroll 8
+            for (int k = 0; k < n; k++)
+                if (g[k] != 0) /* the same for the whole block */
+                    sum += g[k] * c.x[(size_t)row[k] * c.D + d];
+            dw[(f * c.D + d) * c.k + l] += sum;
         }
-        dw[(f * c.D + d) * c.k + l] += sum;
+        __syncthreads();
     }
 }
 
@@ -194,7 +207,7 @@ static stet_status rows_gradient(cuda_device *d, const conv *c, const node *n, f
     TRY(pack(d, c, taps));
     TRY(each(d, "conv_pool", terms, term_key{*c, n->value, key}));
     TRY(cuda_sort(&mem, key, terms, &sorted));
-    return scatter_add(d, "conv_pool", sorted, terms, c->V, c->D,
+    return scatter_add(&mem, "conv_pool", sorted, terms, c->V, c->D,
                        term_value{n->grad, taps, c->B, c->F, c->D, c->k}, dx);
 }
 
@@ -208,7 +221,8 @@ extern "C" stet_status cuda_conv_pool_bwd(tape *, node *n)
     if (b->needs_grad)
         TRY(grad_add_columns(d, b, c.B, bias_entry{n->value, n->grad, c.F}));
     if (w->needs_grad) {
-        weight_kernel<<<(unsigned)(c.F * c.k), 128, 0, d->stream>>>(c, n->value, n->grad, w->grad);
+        weight_kernel<<<(unsigned)(c.F * c.k), WEIGHT_THREADS, 0, d->stream>>>(c, n->value, n->grad,
+                                                                               w->grad);
         TRY(cuda_launched(d, "conv_pool"));
     }
     return x->needs_grad ? rows_gradient(d, &c, n, x->grad) : STET_OK;

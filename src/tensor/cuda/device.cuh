@@ -231,32 +231,84 @@ struct sorted_keys {
 stet_status cuda_sort(scratch *mem, const uint32_t *key, size_t n,
                       sorted_keys *out); /* scatter.cu */
 
-/* into[key[i]] += term(from[i], j) for columns j < c, each entry a sum in the order of `from`. Keys
- * from `rows` on are left out. */
+/* into[key[i]] += term(from[i], j) for columns j < c. The sorted terms are cut into pieces of
+ * SCATTER_PIECE; what a piece has of a key is summed in order. Where a key goes on from one piece to
+ * the next, the later parts wait in `rest` (pieces, c) and are added in order afterwards. Keys from
+ * `rows` on are left out. */
+enum { SCATTER_PIECE = 32, SCATTER_AHEAD = 8 };
+
 template <class F>
-__global__ void scatter_kernel(sorted_keys s, size_t n, size_t rows, size_t c, F term, float *into)
+__global__ void scatter_kernel(sorted_keys s, size_t n, size_t rows, size_t c, F term, float *into,
+                               float *rest)
 {
     const size_t j = (size_t)blockIdx.y * WARP + threadIdx.x;
-    for (size_t i = (size_t)blockIdx.x * COLUMN_ROWS + threadIdx.y; i < n;
-         i += (size_t)gridDim.x * COLUMN_ROWS) {
-        const uint32_t key = s.key[i];
-        if (key >= rows || j >= c || (i > 0 && s.key[i - 1] == key))
-            continue; /* not the first of its key */
-        float sum = into[key * c + j];
-        for (size_t k = i; k < n && s.key[k] == key; k++)
-            sum += term(s.from[k], j);
-        into[key * c + j] = sum;
+    for (size_t piece = (size_t)blockIdx.x * COLUMN_ROWS + threadIdx.y;
+         piece * SCATTER_PIECE < n && j < c; piece += (size_t)gridDim.x * COLUMN_ROWS) {
+        const size_t begin = piece * SCATTER_PIECE;
+        bool first = begin > 0 && s.key[begin - 1] == s.key[begin]; /* began before */
+        uint32_t key = s.key[begin];
+        float sum = 0;
+        for (size_t at = begin; at < begin + SCATTER_PIECE; at += SCATTER_AHEAD) {
+            uint32_t keys[SCATTER_AHEAD];
+            float terms[SCATTER_AHEAD]; /* loaded together, then added in order */
+#pragma unroll
+            for (int i = 0; i < SCATTER_AHEAD; i++) {
+                keys[i] = at + i < n ? s.key[at + i] : UINT32_MAX;
+                terms[i] = keys[i] < rows ? term(s.from[at + i], j) : 0;
+            }
+#pragma unroll
+            for (int i = 0; i < SCATTER_AHEAD; i++) {
+                if (keys[i] != key) {
+                    if (key < rows)
+                        (first ? rest[piece * c + j] : into[(size_t)key * c + j]) += sum;
+                    first = false;
+                    key = keys[i];
+                    sum = 0;
+                }
+                sum += terms[i];
+            }
+        }
+        if (key < rows)
+            (first ? rest[piece * c + j] : into[(size_t)key * c + j]) += sum;
+    }
+}
+
+static __global__ void scatter_rest_kernel(sorted_keys s, size_t n, size_t rows, size_t c,
+                                           const float *rest, float *into)
+{
+    const size_t j = (size_t)blockIdx.y * WARP + threadIdx.x;
+    for (size_t piece = (size_t)blockIdx.x * COLUMN_ROWS + threadIdx.y + 1;
+         piece * SCATTER_PIECE < n && j < c; piece += (size_t)gridDim.x * COLUMN_ROWS) {
+        const size_t begin = piece * SCATTER_PIECE;
+        const uint32_t key = s.key[begin];
+        if (key >= rows || s.key[begin - 1] != key)
+            continue; /* nothing waits */
+        if (piece > 1 && s.key[begin - SCATTER_PIECE] == key &&
+            s.key[begin - SCATTER_PIECE - 1] == key)
+            continue; /* an earlier piece of the same key takes it */
+        float sum = 0;
+        for (size_t p = piece; p * SCATTER_PIECE < n && s.key[p * SCATTER_PIECE] == key; p++)
+            sum += rest[p * c + j];
+        into[(size_t)key * c + j] += sum;
     }
 }
 
 template <class F>
-stet_status scatter_add(cuda_device *d, const char *what, sorted_keys s, size_t n, size_t rows,
+stet_status scatter_add(scratch *mem, const char *what, sorted_keys s, size_t n, size_t rows,
                         size_t c, F term, float *into)
 {
+    cuda_device *d = mem->d;
+    const size_t pieces = (n + SCATTER_PIECE - 1) / SCATTER_PIECE;
     if (n == 0 || c == 0)
         return STET_OK;
-    const dim3 grid(blocks_for(n, COLUMN_ROWS), (unsigned)((c + WARP - 1) / WARP));
-    scatter_kernel<<<grid, dim3(WARP, COLUMN_ROWS), 0, d->stream>>>(s, n, rows, c, term, into);
+    float *rest = mem->take<float>(pieces * c);
+    if (!rest)
+        return STET_ENOMEM;
+    store_clear(d->scratch.store, rest, pieces * c * sizeof *rest);
+    const dim3 grid(blocks_for(pieces, COLUMN_ROWS), (unsigned)((c + WARP - 1) / WARP));
+    const dim3 block(WARP, COLUMN_ROWS);
+    scatter_kernel<<<grid, block, 0, d->stream>>>(s, n, rows, c, term, into, rest);
+    scatter_rest_kernel<<<grid, block, 0, d->stream>>>(s, n, rows, c, rest, into);
     return cuda_launched(d, what);
 }
 

@@ -56,10 +56,17 @@ static unsigned lstm_threads(const lstm *s)
     return (unsigned)(threads < 2 * WARP ? 2 * WARP : threads < 1024 ? threads : 1024);
 }
 
-static stet_status shared_size(const lstm *s, size_t floats, size_t *bytes)
+/* Arrays in shared memory begin at multiples of 16 bytes. */
+static __host__ __device__ size_t padded(size_t n)
 {
-    *bytes = floats * sizeof(float);
-    return *bytes <= 48 << 10
+    return (n + 3) / 4 * 4;
+}
+
+/* Room for so many numbers a unit. */
+static stet_status shared_size(const lstm *s, size_t numbers, size_t *bytes)
+{
+    *bytes = numbers * padded(s->H) * sizeof(float);
+    return *bytes <= 48 << 10 && s->H <= 1024
                ? STET_OK
                : error_set(STET_ENOTSUP, "op bilstm: hidden size %zu is too large for the GPU",
                            s->H);
@@ -83,13 +90,18 @@ static __device__ float sigmoid(float x)
     return 1 / (1 + expf(-x));
 }
 
-/* The sum of w[k] x[k], x in shared memory. */
+/* The sum of w[k] x[k]; x is in shared memory at a multiple of 16 bytes, and read four at a time. */
 template <int N> static __device__ float dot(const float *w, const float *x)
 {
     float sum[4] = {0, 0, 0, 0};
 #pragma unroll
-    for (int k = 0; k < N; k++)
-        sum[k % 4] += w[k] * x[k];
+    for (int k = 0; k + 4 <= N; k += 4) {
+        const float4 v = *reinterpret_cast<const float4 *>(x + k);
+        sum[0] += w[k] * v.x;
+        sum[1] += w[k + 1] * v.y;
+        sum[2] += w[k + 2] * v.z;
+        sum[3] += w[k + 3] * v.w;
+    }
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
@@ -104,26 +116,42 @@ static __device__ float dot_far(const float *w, size_t step, const float *x, siz
 
 /* forward ------------------------------------------------------------------------------------ */
 
+/* This thread's entry of the projection of a token's row, where there is a thread for each gate. */
+static __device__ size_t projected_at(const lstm &s, size_t d, size_t token)
+{
+    return ((size_t)s.row[token] * 2 + d) * s.G + threadIdx.x;
+}
+
 /* x (V, 2, G): the projected rows; u (2, H, G): w_hh turned over. */
 template <int UNITS>
 static __global__ void lstm_kernel(lstm s, const float *x, const float *u, float *y)
 {
-    extern __shared__ float shared[];
+    extern __shared__ __align__(16) float shared[];
     const size_t H = UNITS ? UNITS : s.H, G = 4 * H, text = blockIdx.x, d = blockIdx.y;
-    float *h = shared, *c = h + H, *gate = c + H;
+    float *h = shared, *c = h + padded(H), *gate = c + padded(H);
     const uint32_t first = s.start[text], len = s.start[text + 1] - first;
-    float w[UNITS ? UNITS : 1];
+    enum { HELD = UNITS ? UNITS : 1 };
+    float w[HELD];
     if (UNITS)
         for (int k = 0; k < UNITS; k++)
             w[k] = threadIdx.x < G ? u[(d * H + k) * G + threadIdx.x] : 0;
     for (size_t k = threadIdx.x; k < H; k += blockDim.x)
         h[k] = c[k] = 0;
     __syncthreads();
+    /* the next token's projection is on its way while a step is computed */
+    const float bias =
+        UNITS && threadIdx.x < G ? s.b_ih[d][threadIdx.x] + s.b_hh[d][threadIdx.x] : 0;
+    float ahead = UNITS ? x[projected_at(s, d, d ? first + len - 1 : first)] : 0;
     for (uint32_t t = 0; t < len; t++) {
         const size_t token = d ? first + len - 1 - t : first + t;
+        const float now = ahead;
+        if (UNITS && t + 1 < len)
+            ahead = x[projected_at(s, d, d ? token - 1 : token + 1)];
         for (size_t j = threadIdx.x; j < G; j += blockDim.x) {
-            float z = x[((size_t)s.row[token] * 2 + d) * G + j] + (s.b_ih[d][j] + s.b_hh[d][j]);
-            z += UNITS ? dot < UNITS ? UNITS : 1 > (w, h) : dot_far(u + d * H * G + j, G, h, H);
+            float z =
+                UNITS ? now + bias
+                      : x[((size_t)s.row[token] * 2 + d) * G + j] + (s.b_ih[d][j] + s.b_hh[d][j]);
+            z += UNITS ? dot<HELD>(w, h) : dot_far(u + d * H * G + j, G, h, H);
             gate[j] = j / H == 2 ? tanhf(z) : sigmoid(z);
             if (s.gates)
                 s.gates[(token * 2 + d) * G + j] = gate[j];
@@ -168,7 +196,7 @@ extern "C" stet_status cuda_bilstm_fwd(tape *t, node *n)
     cuda_device *d = cuda_now();
     lstm s = lstm_of(n);
     size_t bytes;
-    TRY(shared_size(&s, 6 * s.H, &bytes));
+    TRY(shared_size(&s, 6, &bytes));
     if (n->needs_grad) {
         n->saved = store_arena_alloc(t->values, kept_size(&s), sizeof(float));
         if (!n->saved)
@@ -190,29 +218,47 @@ extern "C" stet_status cuda_bilstm_fwd(tape *t, node *n)
 
 /* backward ----------------------------------------------------------------------------------- */
 
+/* What forward kept of a token and a unit. */
+struct step_kept {
+    float i, f, g, o, c;
+};
+
+static __device__ step_kept kept_at(const lstm &s, size_t d, size_t token, size_t k)
+{
+    const float *gate = s.gates + (token * 2 + d) * s.G + k;
+    return step_kept{gate[0], gate[s.H], gate[2 * s.H], gate[3 * s.H], s.c[d][token * s.H + k]};
+}
+
 /* dz (T, 2, G): the gradients of what went into the gates. Thread (q, k) holds the weights of gate q
  * that reach unit k. */
 template <int UNITS> static __global__ void lstm_bwd_kernel(lstm s, const float *dy, float *dz_out)
 {
-    extern __shared__ float shared[];
+    extern __shared__ __align__(16) float shared[];
     const size_t H = UNITS ? UNITS : s.H, G = 4 * H, text = blockIdx.x, d = blockIdx.y;
-    float *dh = shared, *dc = dh + H, *dz = dc + H, *part = dz + G;
+    float *dh = shared, *dc = dh + padded(H), *dz = dc + padded(H), *part = dz + G;
     const uint32_t first = s.start[text], len = s.start[text + 1] - first;
-    float w[UNITS ? UNITS : 1];
+    enum { HELD = UNITS ? UNITS : 1 };
+    float w[HELD];
     if (UNITS && threadIdx.x < G)
         for (int j = 0; j < UNITS; j++)
             w[j] = s.w_hh[d][(threadIdx.x / H * H + j) * H + threadIdx.x % H];
-    for (size_t k = threadIdx.x; k < H; k += blockDim.x) {
-        dh[k] = dy[(text * 2 + d) * H + k];
-        dc[k] = 0;
+    for (size_t j = threadIdx.x; j < H; j += blockDim.x) {
+        dh[j] = dy[(text * 2 + d) * H + j];
+        dc[j] = 0;
     }
     __syncthreads();
+    /* the token before is on its way while a step is computed */
+    const size_t k = threadIdx.x;
+    step_kept ahead = {};
+    if (k < H)
+        ahead = kept_at(s, d, d ? first : first + len - 1, k);
     for (uint32_t t = len; t-- > 0;) {
         const size_t token = d ? first + len - 1 - t : first + t;
-        for (size_t k = threadIdx.x; k < H; k += blockDim.x) {
-            const float *gate = s.gates + (token * 2 + d) * G;
-            const float i = gate[k], f = gate[H + k], g = gate[2 * H + k], o = gate[3 * H + k];
-            const float c = s.c[d][token * H + k], tc = tanhf(f * c + i * g);
+        if (k < H) {
+            const float i = ahead.i, f = ahead.f, g = ahead.g, o = ahead.o, c = ahead.c;
+            const float tc = tanhf(f * c + i * g);
+            if (t > 0)
+                ahead = kept_at(s, d, d ? token + 1 : token - 1, k);
             const float e = dc[k] + dh[k] * o * (1 - tc * tc);
             dz[k] = e * g * i * (1 - i);
             dz[H + k] = e * c * f * (1 - f);
@@ -224,11 +270,11 @@ template <int UNITS> static __global__ void lstm_bwd_kernel(lstm s, const float 
         for (size_t j = threadIdx.x; j < G; j += blockDim.x) {
             const size_t gate = j / H * H;
             dz_out[(token * 2 + d) * G + j] = dz[j];
-            part[j] = UNITS ? dot < UNITS ? UNITS : 1 > (w, dz + gate)
+            part[j] = UNITS ? dot<HELD>(w, dz + gate)
                             : dot_far(s.w_hh[d] + gate * H + j % H, H, dz + gate, H);
         }
         __syncthreads();
-        for (size_t k = threadIdx.x; k < H; k += blockDim.x)
+        if (k < H)
             dh[k] = (part[k] + part[H + k]) + (part[2 * H + k] + part[3 * H + k]);
         /* the next turn reads and writes dh[k] and dc[k] in the same thread */
     }
@@ -258,7 +304,7 @@ extern "C" stet_status cuda_bilstm_bwd(tape *, node *n)
     cuda_device *d = cuda_now();
     const lstm s = lstm_of(n);
     size_t bytes;
-    TRY(shared_size(&s, 10 * s.H, &bytes));
+    TRY(shared_size(&s, 10, &bytes));
     if (s.H == 0)
         return STET_OK;
     scratch mem(d);
@@ -274,6 +320,6 @@ extern "C" stet_status cuda_bilstm_bwd(tape *, node *n)
                           n->in[4 * k + 2]->grad));
     store_clear(d->scratch.store, dx, s.V * 2 * s.G * sizeof *dx);
     TRY(cuda_sort(&mem, s.row, s.T, &sorted));
-    TRY(scatter_add(d, "bilstm", sorted, s.T, s.V, 2 * s.G, matrix_entry{dz, 2 * s.G}, dx));
+    TRY(scatter_add(&mem, "bilstm", sorted, s.T, s.V, 2 * s.G, matrix_entry{dz, 2 * s.G}, dx));
     return input_gradients(d, &s, n, dx);
 }

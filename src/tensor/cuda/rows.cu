@@ -90,7 +90,7 @@ extern "C" stet_status cuda_gather_fwd(tape *, node *n)
     return each(cuda_now(), "gather", shape_count(n->shape), f);
 }
 
-/* Rows that meet are added in the order of the index, as on the CPU. */
+/* Rows that meet are added in the order of the index, a long row of them in pieces. */
 stet_status cuda_add_rows_to(cuda_device *d, const float *from, const uint32_t *at, size_t n,
                              size_t rows, size_t c, float *into)
 {
@@ -99,7 +99,7 @@ stet_status cuda_add_rows_to(cuda_device *d, const float *from, const uint32_t *
     if (n == 0)
         return STET_OK;
     TRY(cuda_sort(&mem, at, n, &sorted));
-    return scatter_add(d, "adding rows", sorted, n, rows, c, matrix_entry{from, c}, into);
+    return scatter_add(&mem, "adding rows", sorted, n, rows, c, matrix_entry{from, c}, into);
 }
 
 extern "C" stet_status cuda_gather_bwd(tape *, node *n)
