@@ -169,7 +169,7 @@ static stet_status run(const cli_command *cmd, int argc, char **argv)
                                     : cli_usage("unexpected argument '%s'", rest.v[cmd->max_args]);
     const cli_common *common = cfg;
     if (st == STET_OK && common->device != 0)
-        st = cli_fail(STET_ENOTSUP, "--device cuda: this build has no CUDA support");
+        st = cli_fail(STET_ENOTSUP, "--device cuda: not supported yet, only the tensor layer has CUDA kernels");
     if (st == STET_OK) {
         output_init(common);
         stet_set_threads((int)common->threads);
