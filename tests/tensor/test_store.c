@@ -146,12 +146,13 @@ TEST(a_part_of_what_was_copied_is_not_copied_again)
     arena mem = {0};
     tape t;
     tape_init(&t, &mem, &values, false);
-    static const uint32_t block[16] = {0};
-    const char *whole = tape_twin(&t, block, sizeof block);
+    static const uint32_t block[32] = {0};
+    const size_t half = sizeof block / 2;
+    const char *whole = tape_twin(&t, block, half);
     CHECK((const void *)whole != block);
     CHECK(tape_twin(&t, block + 3, 4 * sizeof *block) == whole + 3 * sizeof *block);
-    CHECK(tape_twin(&t, block + 16, 0) == whole + sizeof block);
-    CHECK(tape_twin(&t, block + 8, sizeof block) != whole + 8 * sizeof *block); /* reaches beyond */
+    CHECK(tape_twin(&t, block + 16, 0) == whole + half);
+    CHECK(tape_twin(&t, block + 8, half) != whole + 8 * sizeof *block); /* reaches beyond */
     arena_deinit(&mem);
     store_arena_deinit(&values);
     store_close(values.store);
