@@ -55,6 +55,7 @@ typedef struct stet_model_training {
     double rate, state_rate; /* state_rate: of a state space's parameters; -1: it has none */
     double decay, dropout;
     bool decoupled; /* the decay: AdamW instead of Adam */
+    bool slow_edits; /* trying many variants of a text takes long */
 } stet_model_training;
 STET_API stet_model_training stet_model_kind_training(size_t i);
 STET_API size_t stet_model_classes(const stet_model *m);

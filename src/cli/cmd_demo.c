@@ -24,7 +24,7 @@ static const stet_opt opts[] = {
     STET_OPT_INT("texts", demo_cfg, texts, "5000", 200, 1e6, "N", "training texts to generate"),
     STET_OPT_INT("epochs", demo_cfg, epochs, "20", 1, 1e6, "N", "passes over the training texts"),
     STET_OPT_INT("limit", demo_cfg, limit, "0", 0, 1e9, "N",
-                 "test texts to attack and to prove; 0: 1000 for a cnn, 100 for slower kinds"),
+                 "test texts to attack and to prove; 0: 1000, or 100 for slow kinds"),
     STET_OPT_TOPIC("The same on your files"),
     STET_OPT_STR("data", demo_cfg, data, NULL, "FILE", "labelled texts to train on"),
     STET_OPT_STR("test", demo_cfg, test, NULL, "FILE",
@@ -83,7 +83,9 @@ static stet_status train(const demo_cfg *cfg, const demo_files *f, const rival *
 
 static int64_t texts_to_try(const demo_cfg *cfg)
 {
-    return cfg->limit ? cfg->limit : cfg->model == 0 ? 1000 : 100;
+    return cfg->limit                                                ? cfg->limit
+           : stet_model_kind_training((size_t)cfg->model).slow_edits ? 100
+                                                                     : 1000;
 }
 
 /* ---- measuring ---------------------------------------------------------------------------- */

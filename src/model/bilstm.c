@@ -55,6 +55,7 @@ const model_desc model_bilstm = {
     .opts = opts,
     .cfg_size = sizeof(bilstm_cfg),
     .train = {.rate = {1e-3, 1e-3}, .decay = {1e-4, 0}, .dropout = 0.5},
+    .slow_edits = true,
     .layout = layout,
     .init = init,
     .features = features,

@@ -98,6 +98,8 @@ struct model_desc {
     stet_status (*reader)(model *m);
     void (*table)(const model *m, rng *r);
 
+    bool slow_edits; /* an edit costs a walk over much of the text: demonstrations try fewer texts */
+
     stet_status (*layout)(model *m); /* model_param() for each parameter */
     stet_status (*init)(const model *m, rng *r);
     node *(*features)(const model *m,

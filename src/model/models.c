@@ -44,5 +44,6 @@ stet_model_training stet_model_kind_training(size_t i)
                                  .state_rate = state_rate == rate ? -1 : state_rate,
                                  .decay = d->train.decay[PARAM_PLAIN],
                                  .dropout = d->train.dropout,
-                                 .decoupled = d->train.decoupled};
+                                 .decoupled = d->train.decoupled,
+                                 .slow_edits = d->slow_edits};
 }

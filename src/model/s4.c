@@ -131,6 +131,7 @@ const model_desc model_s4 = {
     .opts = opts,
     .cfg_size = sizeof(s4_cfg),
     .train = {.decoupled = true, .rate = {5e-4, 5e-3}, .decay = {1e-2, 0}, .dropout = 0.2},
+    .slow_edits = true,
     .layout = layout,
     .init = init,
     .features = features,
