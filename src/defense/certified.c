@@ -103,33 +103,47 @@ typedef struct bounded {
     batch_sets sets;
 } bounded;
 
-static stet_status prepare(const certified_state *s, const step_view *v, bounded *out)
+static stet_status prepare(const certified_state *s, const step_view *v, bool all, bounded *out)
 {
-    TRY(choose_texts(s, v, &out->x));
+    out->x = *v->x;
+    if (!all)
+        TRY(choose_texts(s, v, &out->x));
     TRY(batch_sets_make(&s->sets, v->p, &out->x, s->slot, &out->sets));
     if (out->x.label == v->x->label)
         out->sets.seq = v->p->seq; /* the same texts: worst_forward asks */
     return STET_OK;
 }
 
-static node *forward(void *state, const step_view *v)
+/* The clean logits; the worst ones of the chosen texts in s->worst. */
+static node *worst_pass(certified_state *s, const step_view *v, bool all, double eps)
 {
-    certified_state *s = state;
     tape *t = v->p->t;
-    s->kappa = s->cfg.kappa * ramp_at(s->cfg.ramp, v);
-    s->eps = ramp_at(s->cfg.eps_ramp, v);
     bounded *b = arena_new(t->mem, bounded, 1);
-    const stet_status st = b ? prepare(s, v, b) : STET_ENOMEM;
+    const stet_status st = b ? prepare(s, v, all, b) : STET_ENOMEM;
     if (st != STET_OK) {
         tape_fail(t, st);
         return NULL;
     }
     s->label = b->x.label;
     const worst_args a = {
-        .s = &b->sets, .label = s->label, .eps = s->eps, .joint = s->cfg.bound == BOUND_JOINT};
+        .s = &b->sets, .label = s->label, .eps = eps, .joint = s->cfg.bound == BOUND_JOINT};
     node *clean;
     worst_forward(s->m, v->p, &a, &clean, &s->worst);
     return clean;
+}
+
+static node *forward(void *state, const step_view *v)
+{
+    certified_state *s = state;
+    s->kappa = s->cfg.kappa * ramp_at(s->cfg.ramp, v);
+    s->eps = ramp_at(s->cfg.eps_ramp, v);
+    return worst_pass(s, v, false, s->eps);
+}
+
+static node *share_in_worst_case(void *state, const step_view *v)
+{
+    certified_state *s = state;
+    return worst_pass(s, v, true, 1) ? worst_share(v->p->t, s->worst, s->label) : NULL;
 }
 
 static node *loss(void *state, const step_view *v, node *base)
@@ -162,5 +176,6 @@ const defense_desc defense_certified = {
     .forward = forward,
     .loss = loss,
     .metrics = metrics,
+    .worst_share = share_in_worst_case,
     .end = end,
 };

@@ -15,6 +15,7 @@
  *                 loss         make a new loss of the loss so far
  *                 after_step   look at the new weights, or change them
  *                 metrics      numbers of the step for train.jsonl
+ *     each epoch  worst_share  accuracy in the worst case, on texts held out
  *     saved       what a resumed run must have again
  *     afterwards  rule         how the trained model answers and what certificate that has
  *                              (predict and certify, in model/rule.h)
@@ -166,6 +167,9 @@ typedef struct defense_desc {
      * others. */
     stet_status (*after_step)(void *state, const step_view *v);
     void (*metrics)(void *state, step_metrics *out); /* of this step, while its tape is there */
+    /* The share of the texts of v->x that keep their label in the worst case, by the defence's
+     * bounds: a number () on v->p's tape, which has no gradients and no dropout. */
+    node *(*worst_share)(void *state, const step_view *v);
     /* One block of host memory, up to date: read by a checkpoint, or filled from one before the
      * first step. */
     stet_status (*saved)(void *state, real **block, size_t *n);
@@ -213,6 +217,8 @@ stet_status defense_list_after_step(const defense_list *l, const step_view *v);
 /* The numbers of the step, read from its tape with one wait; its loss among them, not listed. */
 stet_status defense_list_metrics(const defense_list *l, tape *t, node *loss, double *loss_value,
                                  step_metrics *out);
+bool defense_list_has_worst_share(const defense_list *l);
+node *defense_list_worst_share(const defense_list *l, const step_view *v); /* the first that has */
 void defense_list_end(defense_list *l);
 
 #endif

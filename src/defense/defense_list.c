@@ -211,6 +211,22 @@ stet_status defense_list_metrics(const defense_list *l, tape *t, node *loss, dou
     return STET_OK;
 }
 
+bool defense_list_has_worst_share(const defense_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->d[i].desc->worst_share)
+            return true;
+    return false;
+}
+
+node *defense_list_worst_share(const defense_list *l, const step_view *v)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->d[i].desc->worst_share)
+            return l->d[i].desc->worst_share(l->d[i].state, v);
+    return NULL;
+}
+
 void defense_list_end(defense_list *l)
 {
     for (size_t i = 0; i < l->n; i++) {

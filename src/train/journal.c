@@ -1,6 +1,7 @@
 /* train/journal.c - train.jsonl: one object a step and an epoch. A resumed run cuts the file back to
  * what its checkpoint knows and goes on, so that no step stands twice. */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,13 +61,16 @@ stet_status journal_step(run_state *r, double loss, double norm, const step_metr
     return write_line(r, &line);
 }
 
-stet_status journal_epoch(run_state *r, double train_loss, const stet_scores *valid, double seconds)
+stet_status journal_epoch(run_state *r, double train_loss, const stet_scores *valid,
+                          double worst_case, double seconds)
 {
     buf line = {0};
     buf_printf(&line,
-               "{\"epoch\":%llu,\"train_loss\":%.9g,\"valid_accuracy\":%.9g,\"valid_loss\":%."
-               "9g,\"best\":%s,\"seconds\":%.3f}\n",
-               (unsigned long long)r->at.epoch, train_loss, valid->accuracy, valid->loss,
+               "{\"epoch\":%llu,\"train_loss\":%.9g,\"valid_accuracy\":%.9g,\"valid_loss\":%.9g",
+               (unsigned long long)r->at.epoch, train_loss, valid->accuracy, valid->loss);
+    if (!isnan(worst_case))
+        buf_printf(&line, ",\"valid_worst_case\":%.9g", worst_case);
+    buf_printf(&line, ",\"best\":%s,\"seconds\":%.3f}\n",
                r->stop.best_epoch == r->stop.epoch ? "true" : "false", seconds);
     return write_line(r, &line);
 }

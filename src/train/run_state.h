@@ -72,8 +72,9 @@ stet_status checkpoint_load(run_state *r); /* STET_EIO when there is none */
 /* journal.c: train.jsonl */
 stet_status journal_open(run_state *r); /* cut back to at.log_size; 0 begins a new file */
 stet_status journal_step(run_state *r, double loss, double norm, const step_metrics *m);
+/* worst_case: accuracy on the validation texts in the worst case; NAN: no defence has bounds. */
 stet_status journal_epoch(run_state *r, double train_loss, const stet_scores *valid,
-                          double seconds);
+                          double worst_case, double seconds);
 stet_status journal_end(run_state *r);
 stet_status journal_flush(run_state *r); /* to disk, and note its size in at.log_size */
 

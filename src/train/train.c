@@ -180,6 +180,45 @@ static stet_status validate(run_state *r, stet_scores *out)
     return st == STET_EFORMAT ? error_prefix(st, "training diverged, a smaller --lr helps") : st;
 }
 
+static stet_status worst_share_of(run_state *r, const uint32_t *pick, size_t n, double *share)
+{
+    batch x;
+    tape t;
+    pass p;
+    step_view v = view_of(r);
+    tape_init(&t, &r->step_mem, &r->values, false);
+    TRY(batch_make(&r->batches, r->p.m, &r->p.valid, pick, n, &r->step_mem, &x));
+    TRY(pass_init(&p, r->p.m, &t, &r->w, NULL, &x));
+    v.p = &p;
+    v.x = &x;
+    node *at = defense_list_worst_share(&r->defenses, &v);
+    return tape_read(&t, &at, 1, share);
+}
+
+/* Accuracy in the worst case on the validation texts, by the bounds of the defence. */
+static stet_status validate_worst_case(run_state *r, double *share)
+{
+    enum { SOME = 64 };
+    const size_t n = r->p.valid.n_texts;
+    double sum = 0;
+    for (size_t i = 0; i < n; i += SOME) {
+        uint32_t pick[SOME];
+        const size_t some = n - i < SOME ? n - i : SOME;
+        for (size_t k = 0; k < some; k++)
+            pick[k] = (uint32_t)(i + k);
+        const arena_mark start = arena_save(&r->step_mem);
+        const store_mark held = store_arena_save(&r->values);
+        const stet_status st = worst_share_of(r, pick, some, share);
+        store_arena_restore(&r->values, held);
+        arena_restore(&r->step_mem, start);
+        TRY(st);
+        TRY(interrupt_status());
+        sum += *share * (double)some;
+    }
+    *share = sum / (double)n;
+    return STET_OK;
+}
+
 static stet_status save_best(run_state *r)
 {
     json_t *training = training_json(r, false);
@@ -208,7 +247,15 @@ static stet_status stop_here(run_state *r)
 static stet_status finish_epoch(run_state *r)
 {
     stet_scores s;
+    char worst[48] = "";
+    double share = NAN;
     stet_status st = validate(r, &s);
+    if (st == STET_OK && defense_list_has_worst_share(&r->defenses)) {
+        st = validate_worst_case(r, &share);
+        snprintf(worst, sizeof worst, ", worst case %.2f %%", 100 * share);
+        if (st != STET_OK)
+            stet_scores_deinit(&s);
+    }
     if (st != STET_OK)
         return st == STET_EINTR ? stop_here(r) : st;
     const double train_loss = r->at.loss_sum / (double)r->steps_per_epoch,
@@ -221,10 +268,10 @@ static stet_status finish_epoch(run_state *r)
         r->at.train_loss = train_loss;
         r->at.valid_loss = s.loss;
     }
-    log_info("epoch %llu/%zu: loss %.4f; validation %.2f %%, loss %.4f%s (%.1f s)",
-             (unsigned long long)r->at.epoch, r->a->epochs, train_loss, 100 * s.accuracy, s.loss,
-             best && !r->stop.last ? ", best" : "", seconds);
-    st = journal_epoch(r, train_loss, &s, seconds);
+    log_info("epoch %llu/%zu: loss %.4f; validation %.2f %%%s, loss %.4f%s (%.1f s)",
+             (unsigned long long)r->at.epoch, r->a->epochs, train_loss, 100 * s.accuracy, worst,
+             s.loss, best && !r->stop.last ? ", best" : "", seconds);
+    st = journal_epoch(r, train_loss, &s, share, seconds);
     stet_scores_deinit(&s);
     if (st == STET_OK && best)
         st = save_best(r);

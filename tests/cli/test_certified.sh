@@ -23,6 +23,17 @@ done
 tail -3 cnn/train.jsonl | grep -q '"certified":1,' || fail "the cnn is not certified: $(tail -3 cnn/train.jsonl)"
 output "epoch 6 of 6" train --synonyms sets --defense certified --bound joint -o joint
 
+# Each epoch tells the accuracy in the worst case on the validation texts: what `certify` proves of the kept model.
+(cat train.tsv; repeat 20 '1\tgood film number%d\n0\tthis film is poor and great number%d\n') >mixed.tsv
+echo '{"good": ["bad"], "poor": ["great"], "fine": ["great"]}' >hard.json
+for model in cnn bilstm s4; do
+    train --model $model --synonyms hard.json --defense certified --kappa 0.1 --valid mixed.tsv -o w$model >/dev/null || fail "w$model"
+    told=$(sed -n 's/.*"epoch":6.*"valid_worst_case":\([0-9.]*\).*/\1/p' w$model/train.jsonl)
+    proved=$("$STET" certify w$model --data mixed.tsv --synonyms hard.json --method ibp --no-record --json -q | sed -n 's/.*"certified":\([0-9.]*\),.*/\1/p')
+    echo "$model: worst case $told, certified $proved"
+    awk "BEGIN { exit !($told > 0 && $told < 1 && $told - $proved < 0.02 && $proved - $told < 0.02) }" || fail "$model: worst case $told, but certified $proved"
+done
+
 expect 2 "--beta is an option of defence 'gbm': add it to --defense" train --synonyms sets --defense certified --beta 0.1 -o x
 expect 2 "--kappa is an option of defence 'certified'" train --synonyms sets --defense gbm --kappa 0.1 -o x
 expect 2 "did you mean 'certified'" train --synonyms sets --defense gbm,certifid -o x
