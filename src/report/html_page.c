@@ -85,6 +85,21 @@ static bool is_best(const report *r, const summary *s, size_t run, size_t col)
     return others > 0;
 }
 
+/* How many texts the column's figures are of; NAN: not the same for every model. */
+static double texts_of(const report *r, const summary *s, size_t col)
+{
+    double n = NAN;
+    for (size_t i = 0; i < r->n; i++) {
+        const share v = share_at(s, i, col);
+        if (!isfinite(v.value))
+            continue;
+        if (isfinite(n) && v.n != n)
+            return NAN;
+        n = v.n;
+    }
+    return n;
+}
+
 static void put_cell(const report *r, const summary *s, size_t run, size_t col, markup *b)
 {
     const share v = share_at(s, run, col);
@@ -98,6 +113,8 @@ static void put_cell(const report *r, const summary *s, size_t run, size_t col, 
         num_of(s->cell[run][col], "seed"), 100 * v.value);
     if (isfinite(v.lo))
         put(b, "<small>%.1f–%.1f</small>", 100 * v.lo, 100 * v.hi);
+    if (!isfinite(texts_of(r, s, col)))
+        put(b, "<small>%.0f texts</small>", v.n);
     put_bar(b, "thin", v.value);
     put(b, "</td>");
 }
@@ -190,7 +207,10 @@ static void put_summary(const report *r, const summary *s, markup *b)
         put(b, "%s", s->col[j].label);
         put(b, "<small>");
         put(b, "%s", s->col[j].note);
-        put(b, "</small></th>");
+        put(b, "</small>");
+        if (isfinite(texts_of(r, s, j)))
+            put(b, "<small>%.0f texts</small>", texts_of(r, s, j));
+        put(b, "</th>");
     }
     if (bounds)
         put(b, "<th scope=\"col\">ΣM<small>growth bound</small></th>");
@@ -215,7 +235,7 @@ static stet_status put_summaries(const report *r, markup *b)
     put(b, "<section id=\"summary\"><h2>Summary</h2>\n<p><em>Clean</em> is accuracy on unchanged "
            "texts. A column with an attack’s name is accuracy after that attack swapped words for "
            "substitutes. <em>Proved</em> is the share of texts whose correct answer no combination "
-           "of substitutes can change: no attack can ever push accuracy below it.</p>\n");
+           "of substitutes can change: on those texts no attack can push accuracy below it.</p>\n");
     for (size_t k = 0; k < r->n_data; k++) {
         if (r->n_data > 1) {
             put(b, "<h3>");

@@ -30,13 +30,57 @@ static double place_of(const run_folder *run, axis a)
     return strcmp(str_of(t, "defense"), "standard") == 0 ? 0 : NAN;
 }
 
-/* Runs that differ in nothing but their seed belong to one group. */
-static void recipe_of(const run_folder *run, char *out, size_t size)
+/* ---- which runs can be compared ----------------------------------------------------------- */
+
+/* The settings of a run without its seed, its results and the place on the axis (AXES: with all
+ * settings). A run of no defence stands at 0 of the axis of any: `defence` false leaves it out. */
+static json_t *settings_of(const run_folder *run, axis a, bool defence)
 {
-    buf b = {0};
-    run_folder_recipe(run, &b);
-    snprintf(out, size, "%s", b.data ? b.data : "");
-    buf_deinit(&b);
+    static const char *const kept[] = {"model",     "settings", "dim",        "max_len",
+                                       "tokenizer", "classes",  "word_scores"};
+    static const char *const results[] = {
+        "run", "seed", "best_epoch", "valid_accuracy", "valid_loss", "epochs_run", "parameters"};
+    const json_t *training = json_object_get(run->config, "training");
+    json_t *o = json_object(), *t = training ? json_copy((json_t *)training) : json_object();
+    json_t *set = json_array();
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        json_object_set(o, kept[i], json_object_get(run->config, kept[i]));
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+        json_object_del(t, results[i]);
+    if (a == AXIS_SMOOTH) {
+        json_object_del(t, "smooth");
+        json_object_del(t, "smooth_frequency");
+    }
+    for (size_t i = 0; i < json_array_size(json_object_get(t, "defense_settings")); i++) {
+        json_t *s = json_array_get(json_object_get(t, "defense_settings"), i);
+        const char *text = json_string_value(s);
+        if (a >= AXIS_SMOOTH || !text ||
+            strncmp(text, axes[a].setting, strlen(axes[a].setting)) != 0)
+            json_array_append(set, s);
+    }
+    json_object_set_new(t, "defense_settings", set);
+    if (!defence) {
+        json_object_del(t, "defense");
+        json_object_del(t, "defense_settings");
+    }
+    json_object_set_new(o, "training", t);
+    return o;
+}
+
+/* Do the two differ in nothing but their seed and their place on the axis? */
+static bool comparable(const run_folder *x, const run_folder *y, axis a)
+{
+    const json_t *tx = json_object_get(x->config, "training"),
+                 *ty = json_object_get(y->config, "training");
+    if (x->foreign || y->foreign)
+        return x == y;
+    const bool defence = a >= AXIS_SMOOTH || (strcmp(str_of(tx, "defense"), "standard") != 0 &&
+                                              strcmp(str_of(ty, "defense"), "standard") != 0);
+    json_t *sx = settings_of(x, a, defence), *sy = settings_of(y, a, defence);
+    const bool same = json_equal(sx, sy);
+    json_decref(sx);
+    json_decref(sy);
+    return same;
 }
 
 /* ---- means over seeds --------------------------------------------------------------------- */
@@ -88,18 +132,13 @@ typedef struct group {
 static size_t group_by_recipe(const report *r, const summary *s, group *g)
 {
     size_t n = 0;
-    static char recipe[MAX_RUNS][256];
     for (size_t i = 0; i < r->n; i++) {
-        char own[256];
         double v[FIGURES];
-        recipe_of(&r->run[i], own, sizeof own);
         size_t k = 0;
-        while (k < n && strcmp(recipe[k], own) != 0)
+        while (k < n && !comparable(&r->run[g[k].first], &r->run[i], AXES))
             k++;
-        if (k == n) {
-            memcpy(recipe[n], own, sizeof own);
+        if (k == n)
             g[n++] = (group){.first = i};
-        }
         figures_of(s, i, v);
         g[k].runs++;
         for (size_t f = 0; f < FIGURES; f++)
@@ -144,11 +183,13 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The different values of the runs on an axis, ascending. */
-static size_t places(const report *r, axis a, double *out)
+/* The different values on an axis of the runs that can be compared with run `like`, ascending. */
+static size_t places(const report *r, axis a, size_t like, double *out)
 {
     size_t n = 0;
     for (size_t i = 0; i < r->n; i++) {
+        if (!comparable(&r->run[like], &r->run[i], a))
+            continue;
         const double v = place_of(&r->run[i], a);
         bool known = !isfinite(v);
         for (size_t k = 0; k < n; k++)
@@ -160,9 +201,10 @@ static size_t places(const report *r, axis a, double *out)
     return n;
 }
 
-static stet_status put_over(const report *r, const summary *s, axis a, const double *value,
-                            size_t n, markup *b)
+static stet_status put_over(const report *r, const summary *s, axis a, size_t like, markup *b)
 {
+    double value[MAX_RUNS];
+    const size_t n = places(r, a, like, value);
     char text[MAX_RUNS][24];
     const char *names[MAX_RUNS];
     double x[MAX_RUNS], y[MAX_RUNS], half[MAX_RUNS];
@@ -190,7 +232,7 @@ static stet_status put_over(const report *r, const summary *s, axis a, const dou
             for (size_t i = 0; i < r->n; i++) {
                 double v[FIGURES];
                 figures_of(s, i, v);
-                if (place_of(&r->run[i], a) == value[k])
+                if (place_of(&r->run[i], a) == value[k] && comparable(&r->run[like], &r->run[i], a))
                     spread_add(&at, v[f]);
             }
             y[k] = spread_mean(&at);
@@ -206,7 +248,8 @@ static stet_status put_over(const report *r, const summary *s, axis a, const dou
     }
     put(b, "</ul><div class=\"charts\">\n");
     TRY(html_figure(p, heading,
-                    "Means over all runs with this value; bars are standard deviations over them. "
+                    "Means over runs that differ only in this value and their seed; bars are "
+                    "standard deviations over them. "
                     "Clean accuracy is that of the attacked texts.",
                     b));
     put(b, "</div>\n");
@@ -222,13 +265,14 @@ stet_status html_study(const report *r, markup *b)
         memset(g, 0, sizeof g);
         const size_t groups = group_by_recipe(r, s, g);
         double value[MAX_RUNS];
-        size_t most = 0;
+        size_t most = 0, like = 0;
         axis over = AXES;
-        for (axis a = 0; a < AXES; a++) {
-            const size_t n = places(r, a, value);
-            if (n > most)
-                most = n, over = a;
-        }
+        for (axis a = 0; a < AXES; a++)
+            for (size_t i = 0; i < r->n; i++) {
+                const size_t n = places(r, a, i, value);
+                if (n > most)
+                    most = n, over = a, like = i;
+            }
         const bool seeds = groups<r->n, study = most> 2;
         if (!seeds && !study)
             continue;
@@ -240,7 +284,7 @@ stet_status html_study(const report *r, markup *b)
         if (seeds)
             put_table(r, g, groups, b);
         if (study)
-            TRY(put_over(r, s, over, value, places(r, over, value), b));
+            TRY(put_over(r, s, over, like, b));
     }
     if (begun)
         put(b, "</section>\n");

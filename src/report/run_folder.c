@@ -173,6 +173,10 @@ void run_folder_recipe(const run_folder *r, buf *out)
         buf_printf(out, "%s%s", i ? ", " : " (", s ? s : "");
     }
     buf_str(out, json_array_size(set) ? ")" : "");
+    if (json_is_true(json_object_get(r->config, "word_scores")))
+        buf_str(out, ", word scores");
+    if (num_of(t, "vector_rate") > 0)
+        buf_printf(out, ", vectors learned (%g)", num_of(t, "vector_rate"));
     if (num_of(t, "smooth") > 0)
         buf_printf(out, ", vectors smoothed over synonyms (%g)", num_of(t, "smooth"));
 }

@@ -40,6 +40,23 @@ static double smooth_power(const run_state *r)
     return own != 0 ? own : defense_list_real(&r->defenses, "smooth-frequency");
 }
 
+static const char *const schedule_names[] = {"constant", "cosine", "step"};
+
+/* Rates that only some runs have, and the schedule unless it is constant. */
+static bool add_rates(const run_state *r, json_t *o)
+{
+    const stet_train_args *a = r->a;
+    bool whole = true;
+    if (a->schedule != STET_CONSTANT)
+        whole &= json_object_set_new(o, "schedule", json_string(schedule_names[a->schedule])) == 0;
+    if (a->vector_rate > 0)
+        whole &= json_object_set_new(o, "vector_rate", json_real(a->vector_rate)) == 0;
+    if (r->p.m->scores >= 0)
+        whole &= json_object_set_new(o, "score_rate", json_real(a->score_rate)) == 0 &&
+                 json_object_set_new(o, "score_decay", json_real(a->score_decay)) == 0;
+    return whole;
+}
+
 json_t *training_json(const run_state *r, bool complete)
 {
     const stet_train_args *a = r->a;
@@ -57,7 +74,7 @@ json_t *training_json(const run_state *r, bool complete)
         name_json(a->synonyms ? a->synonyms : ""), "defense_settings",
         names_json(a->defense_settings, 64), "train_texts", (json_int_t)r->p.train.n_texts,
         "valid_texts", (json_int_t)r->p.valid.n_texts, "parameters", (json_int_t)r->p.m->n_values);
-    bool whole = o != NULL;
+    bool whole = o && add_rates(r, o);
     if (whole && r->p.subst) {
         snprintf(print, sizeof print, "%016" PRIx64, r->p.synonyms);
         whole = json_object_set_new(o, "synonyms_fingerprint", json_string(print)) == 0;
@@ -90,9 +107,10 @@ stet_status card_write(const run_state *r)
     markup b = {.escape = escape_markdown};
     put(&b, "# A %s text classifier\n\n", m->desc->name);
     put(&b,
-        "Made by stet %s. %s; %zu trained parameters on frozen word vectors of %zu "
+        "Made by stet %s. %s; %zu trained parameters on %s word vectors of %zu "
         "dimensions, %zu words.\n\n",
-        STET_VERSION, m->desc->summary, m->n_values, m->dim, m->n_words);
+        STET_VERSION, m->desc->summary, m->n_values, a->vector_rate > 0 ? "learned" : "frozen",
+        m->dim, m->n_words);
     put(&b, "| | |\n| --- | --- |\n");
     put(&b, "| classes | ");
     for (size_t c = 0; c < m->n_classes; c++)
@@ -119,6 +137,10 @@ stet_status card_write(const run_state *r)
     put(&b, " |\n| training | %s, rate %g, weight decay %g, batch %zu, dropout %g, seed %llu |\n",
         r->opt.how.kind == OPTIM_ADAM ? "Adam" : "AdamW", r->groups[0].rate, r->groups[0].decay,
         a->batch, r->dropout, (unsigned long long)a->seed);
+    if (a->vector_rate > 0)
+        put(&b, "| word vectors learn | rate %g |\n", a->vector_rate);
+    if (m->scores >= 0)
+        put(&b, "| word scores | rate %g, decay %g |\n", a->score_rate, a->score_decay);
     put(&b, "| chosen | epoch %llu of %llu, %s validation accuracy %.2f %% |\n\n",
         (unsigned long long)r->stop.best_epoch, (unsigned long long)r->at.epoch,
         r->stop.last ? "the last:" : "by", 100 * r->stop.best);

@@ -114,7 +114,7 @@ static void make_two(void)
 
 static char *report_of(stet_report_format format, size_t n)
 {
-    const char *const dirs[] = {inside("alpha"), inside("beta")};
+    const char *const dirs[] = {inside("alpha"), inside("beta"), inside("gamma")};
     const stet_report_args a = {.dirs = dirs, .n_dirs = n, .format = format};
     char *page;
     CHECK_OK(stet_report(&a, &page));
@@ -234,6 +234,41 @@ TEST(runs_that_differ_in_their_seed_are_one_row_with_a_deviation)
     HAS(page, "id=\"study\"");
     HAS(page, "<td>55.0 <small>± 7.1</small></td>");
     stet_free(page);
+}
+
+/* As if a run with these settings had trained the model. */
+static void trained(const char *run, const char *settings)
+{
+    char file[64], text[8192];
+    snprintf(file, sizeof file, "%s/config.json", run);
+    FILE *f = fopen(inside(file), "r");
+    const size_t n = f ? fread(text, 1, sizeof text - 512, f) : 0;
+    CHECK(f && fclose(f) == 0 && n > 0);
+    text[n] = 0;
+    char *end = strrchr(text, '}');
+    CHECK(end != NULL);
+    snprintf(end, 512, ", \"training\": {%s}}", settings);
+    put(inside(file), text);
+}
+
+TEST(a_setting_is_compared_only_among_runs_that_differ_in_nothing_else)
+{
+    static const char *const run[] = {"alpha", "beta", "gamma"};
+    for (int other = 0; other < 2; other++) {
+        for (int i = 0; i < 3; i++) {
+            const char *print = make_run(run[i], 1);
+            char settings[256];
+            snprintf(settings, sizeof settings,
+                     "\"defense\":\"%s\",\"smooth\":%d,\"seed\":%d,\"rate\":%s",
+                     "standard", i, i, other && i == 2 ? "0.1" : "0.2");
+            trained(run[i], settings);
+            measured(run[i], print, "attack-pwws-original",
+                     ATTACK("pwws", 0.9, 0.5, "\"flipped\":[]"));
+        }
+        char *page = report_of(STET_REPORT_HTML, 3);
+        CHECK((strstr(page, "Accuracy over smoothing") != NULL) == !other);
+        stet_free(page);
+    }
 }
 
 TEST(a_program_of_others_stands_beside_our_models)
