@@ -242,7 +242,8 @@ stet_status html_training(const report *r, markup *b)
         return STET_OK;
     put(b, "<section id=\"training\"><h2>Training</h2>\n<div class=\"charts\">\n");
     TRY(put_curve(r, EPOCH_ACCURACY, "Validation accuracy", "correct answers (%)",
-                  "A run keeps its best epoch, so that value is a little optimistic; certified training keeps the last one.",
+                  "A run keeps its best epoch, so that value is a little optimistic; certified "
+                  "training keeps the last one.",
                   100, b));
     TRY(put_curve(r, EPOCH_LOSS, "Training loss", "loss",
                   "Defences add a term of their own, so levels differ between recipes.", 1, b));
