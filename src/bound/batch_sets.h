@@ -4,24 +4,12 @@
  * these, so that one product projects both. Row v may be replaced by the rows alt[start[v]] ..
  * alt[start[v + 1]]. Extremes over a word's set are kept as two more rows for each word that has
  * one: lo_row and hi_row name, in a table of n_rows + 2 n_moving rows, the row of the smallest and
- * largest values of v; a word that stays is its own extreme. */
+ * largest values of v; a word that stays is its own extreme. The struct is in bound_args.h. */
 #ifndef BOUND_BATCH_SETS_H
 #define BOUND_BATCH_SETS_H
 
+#include "bound/bound_args.h"
 #include "bound/hulls.h"
-
-typedef struct batch_sets {
-    const seq_index *seq; /* of the batch */
-    node *rows;           /* (n_rows, D) */
-    const uint32_t *word; /* (n_rows) their words, in host memory */
-    size_t n_rows, n_moving;
-    /* for kernels, in the tape's store */
-    const seq_index *at;             /* seq */
-    const uint32_t *start;           /* (V + 1) */
-    const uint32_t *alt;             /* (start[V]) */
-    const uint32_t *moving;          /* (n_moving) words that have substitutes */
-    const uint32_t *lo_row, *hi_row; /* (T) by token */
-} batch_sets;
 
 /* Some texts of a batch, given in rising order: their words, index and labels, in memory of `mem`.
  */

@@ -27,10 +27,20 @@
     OP(lstm_around)                                                                                \
     OP(lstm_invariant)
 
-#define BOUND_OP_DECLARE(name) extern const op_desc name##_op;
+#define BOUND_OP_DECLARE(name)                                                                     \
+    extern const op_desc name##_op;                                                                \
+    op_kernel cuda_##name##_fwd, cuda_##name##_bwd;
 BOUND_OPS(BOUND_OP_DECLARE)
 #undef BOUND_OP_DECLARE
 
 extern const op_desc *const bound_ops[]; /* NULL at the end */
+
+/* A descriptor's column of kernels in cuda/: .forward = {[DEV_CPU] = fwd, CUDA_KERNEL(cuda_x_fwd)}.
+ * Nothing in a build without CUDA. */
+#ifdef STET_HAVE_CUDA
+#define CUDA_KERNEL(kernel) [DEV_CUDA] = (kernel)
+#else
+#define CUDA_KERNEL(kernel)
+#endif
 
 #endif

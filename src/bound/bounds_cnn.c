@@ -41,8 +41,8 @@ const op_desc gbm_conv_op = {
     .name = "gbm_conv",
     .n_in = 1,
     .infer = conv_infer,
-    .forward = {[DEV_CPU] = conv_fwd},
-    .backward = {[DEV_CPU] = conv_bwd},
+    .forward = {[DEV_CPU] = conv_fwd, CUDA_KERNEL(cuda_gbm_conv_fwd)},
+    .backward = {[DEV_CPU] = conv_bwd, CUDA_KERNEL(cuda_gbm_conv_bwd)},
 };
 
 static node *term(const model *m, tape *t, node *const *params, const gbm_term_args *a,

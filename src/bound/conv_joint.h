@@ -11,15 +11,7 @@
 #include "bound/conv_ranges.h"
 #include "model/cnn.h"
 
-typedef struct joint_args {
-    const batch_sets *s;
-    double eps;
-    size_t n;
-    const node
-        *ranges[CNN_MAX_KERNELS]; /* (n) op_conv_ranges of each kernel size, with runners-up */
-    const node *mask;             /* (B, features) dropout's factors, or NULL */
-    const int32_t *label;         /* (B) */
-} joint_args;
+_Static_assert(JOINT_MAX_KERNELS == (int)CNN_MAX_KERNELS, "every kernel size has ranges");
 
 /* As worst_logits: (B, K), how far above the true class's logit every other can be; 0 for the true
  * class. conv: w and b of each kernel size. Gradients are exact: through the windows and words that

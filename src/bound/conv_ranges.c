@@ -10,12 +10,6 @@
 
 enum { WEIGHT, BIAS, ROWS, INPUTS };
 
-typedef struct ranges_data {
-    const batch_sets *s;
-    double eps;
-    bool runners_up;
-} ranges_data;
-
 typedef struct ranges {
     const batch_sets *s;
     real eps;
@@ -35,7 +29,7 @@ typedef struct ranges {
 
 static ranges ranges_of(const node *n)
 {
-    const ranges_data *d = n->args;
+    const conv_ranges_args *d = n->args;
     const node *w = n->in[WEIGHT];
     ranges r = {.s = d->s, .eps = (real)d->eps};
     r.filters = (conv_filters){w->shape.dim[0], w->shape.dim[1], w->shape.dim[2], w->value};
@@ -84,7 +78,7 @@ static stet_status ranges_fwd(tape *t, node *n)
     r.at = arena_new(t->mem, uint32_t, (size_t)stet_threads() * 2 * cols);
     if (!keep->table || !keep->won || !r.best || !r.at)
         return STET_ENOMEM;
-    if (((const ranges_data *)n->args)->runners_up) {
+    if (((const conv_ranges_args *)n->args)->runners_up) {
         keep->next = arena_new(t->mem, real, B * F);
         keep->next_at = arena_new(t->mem, uint32_t, B * F);
         if (!keep->next || !keep->next_at)
@@ -155,7 +149,7 @@ static stet_status ranges_bwd(tape *t, node *n)
 
 static stet_status ranges_infer(const node *n, shape *out)
 {
-    const ranges_data *d = n->args;
+    const conv_ranges_args *d = n->args;
     const node *w = n->in[WEIGHT];
     TRY(op_expect_shape(n, ROWS, shape2(d->s->n_rows, w->shape.dim[1]), "the rows"));
     TRY(op_expect_count(n, BIAS, w->shape.dim[0], "the bias"));
@@ -174,6 +168,6 @@ const op_desc conv_ranges_op = {
 node *op_conv_ranges(tape *t, const batch_sets *s, node *w, node *b, double eps, bool runners_up)
 {
     node *in[INPUTS] = {w, b, s->rows};
-    const ranges_data d = {s, eps, runners_up};
+    const conv_ranges_args d = {s, eps, runners_up};
     return tape_push(t, &conv_ranges_op, in, INPUTS, &d, sizeof d);
 }

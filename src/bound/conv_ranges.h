@@ -5,8 +5,6 @@
 #include "bound/batch_sets.h"
 #include "tensor/host/conv_taps.h"
 
-enum { RANGE_VALUE, RANGE_LOWER, RANGE_UPPER, RANGE_SIDES };
-
 /* One kernel size (gbm.md 6a, steps 1 and 2): of every feature the value for the text as it is, the
  * lower end and the upper end over all texts that the sets allow, as (B, 3 F): values, lower ends,
  * upper ends. All three come from one projection of the rows. The ends of a window are exact; the
@@ -15,15 +13,7 @@ enum { RANGE_VALUE, RANGE_LOWER, RANGE_UPPER, RANGE_SIDES };
  * reach w and b through the winning windows and their extreme words; vectors are constants. */
 node *op_conv_ranges(tape *t, const batch_sets *s, node *w, node *b, double eps, bool runners_up);
 
-/* What the op keeps, for bounds that build on it. Windows are named by their first position. */
-typedef struct conv_windows {
-    size_t cols;
-    real *table; /* (n_rows + 2 n_moving, cols): column l F + f is tap l of filter f */
-    uint32_t
-        *won;   /* (B, RANGE_SIDES, F): where the value, the lower and the upper end are reached */
-    real *next; /* (B, F): the best upper end of all other windows, or NULL: not wanted. Bias */
-    uint32_t *next_at; /* and ReLU are still to come. */
-} conv_windows;
+/* What the op keeps, for bounds that build on it. */
 const conv_windows *conv_ranges_windows(const node *n);
 
 /* Gradient g of a tap's projection of `word`, which stands at eps of its way from v. */

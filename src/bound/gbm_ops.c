@@ -62,8 +62,8 @@ const op_desc gbm_head_op = {
     .name = "gbm_head",
     .n_in = 1,
     .infer = head_infer,
-    .forward = {[DEV_CPU] = head_fwd},
-    .backward = {[DEV_CPU] = head_bwd},
+    .forward = {[DEV_CPU] = head_fwd, CUDA_KERNEL(cuda_gbm_head_fwd)},
+    .backward = {[DEV_CPU] = head_bwd, CUDA_KERNEL(cuda_gbm_head_bwd)},
 };
 
 node *gbm_head(const model *m, tape *t, node *const *params)

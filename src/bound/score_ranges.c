@@ -6,16 +6,10 @@
 #include "base/pool.h"
 #include "bound/bound_ops.h"
 
-typedef struct score_args {
-    const batch_sets *s;
-    const int32_t *label; /* in the store */
-    double eps;
-} score_args;
-
 enum { SCORES, BIAS };
 
 typedef struct score_job {
-    const score_args *a;
+    const score_worst_args *a;
     const node *n;
     const real *scores;
     size_t K;
@@ -111,7 +105,7 @@ static stet_status worst_bwd(tape *t, node *n)
 
 static stet_status worst_infer(const node *n, shape *out)
 {
-    const score_args *a = n->args;
+    const score_worst_args *a = n->args;
     const size_t K = shape_cols(n->in[SCORES]->shape);
     TRY(op_expect_shape(n, SCORES, shape2(a->s->n_rows, K), "the scores"));
     if (n->n_in > BIAS)
@@ -132,6 +126,6 @@ node *op_score_worst(tape *t, const batch_sets *s, node *scores, node *bias, con
                      double eps)
 {
     node *in[] = {scores, bias};
-    const score_args a = {s, tape_twin(t, label, s->seq->n_texts * sizeof *label), eps};
+    const score_worst_args a = {s, tape_twin(t, label, s->seq->n_texts * sizeof *label), eps};
     return tape_push(t, &score_worst_op, in, bias ? 2 : 1, &a, sizeof a);
 }

@@ -22,10 +22,6 @@ void range_features(const model *m, pass *p, const batch_sets *s, double eps,
 
 enum { LO, HI, WEIGHT, BIAS, HEAD_INPUTS };
 
-typedef struct head_data {
-    const int32_t *at; /* (B) labels, in the store */
-} head_data;
-
 /* One text and one wrong class. */
 typedef struct rival {
     const real *w, *true_w; /* (F) rows of the last layer */
@@ -53,7 +49,7 @@ static real rival_lead(const rival *r)
 static stet_status worst_fwd(tape *t, node *n)
 {
     (void)t;
-    const int32_t *label = ((const head_data *)n->args)->at;
+    const int32_t *label = ((const worst_label_args *)n->args)->at;
     const size_t B = shape_rows(n->shape), K = shape_cols(n->shape);
     const real *b = n->in[BIAS]->value;
     for (size_t text = 0; text < B; text++) {
@@ -90,7 +86,7 @@ static void rival_back(node *n, size_t text, size_t k, size_t y, real g)
 static stet_status worst_bwd(tape *t, node *n)
 {
     (void)t;
-    const int32_t *label = ((const head_data *)n->args)->at;
+    const int32_t *label = ((const worst_label_args *)n->args)->at;
     const size_t B = shape_rows(n->shape), K = shape_cols(n->shape);
     for (size_t text = 0; text < B; text++)
         for (size_t k = 0; k < K; k++)
@@ -117,14 +113,14 @@ const op_desc worst_logits_op = {
 node *worst_logits(tape *t, node *lo, node *hi, node *w, node *b, const int32_t *label)
 {
     node *in[HEAD_INPUTS] = {lo, hi, w, b};
-    const head_data d = {lo ? tape_twin(t, label, shape_rows(lo->shape) * sizeof *label) : NULL};
+    const worst_label_args d = {lo ? tape_twin(t, label, shape_rows(lo->shape) * sizeof *label) : NULL};
     return tape_push(t, &worst_logits_op, in, HEAD_INPUTS, &d, sizeof d);
 }
 
 static stet_status share_fwd(tape *t, node *n)
 {
     (void)t;
-    const int32_t *label = ((const head_data *)n->args)->at;
+    const int32_t *label = ((const worst_label_args *)n->args)->at;
     const node *worst = n->in[0];
     const size_t B = shape_rows(worst->shape), K = shape_cols(worst->shape);
     size_t hold = 0;
@@ -155,7 +151,7 @@ const op_desc worst_share_op = {
 
 node *worst_share(tape *t, node *worst, const int32_t *label)
 {
-    const head_data d = {worst ? tape_twin(t, label, shape_rows(worst->shape) * sizeof *label)
+    const worst_label_args d = {worst ? tape_twin(t, label, shape_rows(worst->shape) * sizeof *label)
                                : NULL};
     return tape_push(t, &worst_share_op, &worst, 1, &d, sizeof d);
 }
