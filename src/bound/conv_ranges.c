@@ -161,8 +161,8 @@ const op_desc conv_ranges_op = {
     .name = "conv_ranges",
     .n_in = INPUTS,
     .infer = ranges_infer,
-    .forward = {[DEV_CPU] = ranges_fwd},
-    .backward = {[DEV_CPU] = ranges_bwd},
+    .forward = {[DEV_CPU] = ranges_fwd, CUDA_KERNEL(cuda_conv_ranges_fwd)},
+    .backward = {[DEV_CPU] = ranges_bwd, CUDA_KERNEL(cuda_conv_ranges_bwd)},
 };
 
 node *op_conv_ranges(tape *t, const batch_sets *s, node *w, node *b, double eps, bool runners_up)

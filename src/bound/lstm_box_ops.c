@@ -116,7 +116,7 @@ const op_desc rows_hull_op = {
     .n_in = 1,
     .constant = true,
     .infer = hull_infer,
-    .forward = {[DEV_CPU] = hull_fwd},
+    .forward = {[DEV_CPU] = hull_fwd, CUDA_KERNEL(cuda_rows_hull_fwd)},
 };
 
 node *op_rows_hull(tape *t, node *rows, size_t first)

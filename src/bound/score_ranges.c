@@ -118,8 +118,8 @@ const op_desc score_worst_op = {
     .name = "score_worst",
     .n_in = -1,
     .infer = worst_infer,
-    .forward = {[DEV_CPU] = worst_fwd},
-    .backward = {[DEV_CPU] = worst_bwd},
+    .forward = {[DEV_CPU] = worst_fwd, CUDA_KERNEL(cuda_score_worst_fwd)},
+    .backward = {[DEV_CPU] = worst_bwd, CUDA_KERNEL(cuda_score_worst_bwd)},
 };
 
 node *op_score_worst(tape *t, const batch_sets *s, node *scores, node *bias, const int32_t *label,

@@ -106,8 +106,8 @@ const op_desc worst_logits_op = {
     .name = "worst_logits",
     .n_in = HEAD_INPUTS,
     .infer = worst_infer,
-    .forward = {[DEV_CPU] = worst_fwd},
-    .backward = {[DEV_CPU] = worst_bwd},
+    .forward = {[DEV_CPU] = worst_fwd, CUDA_KERNEL(cuda_worst_logits_fwd)},
+    .backward = {[DEV_CPU] = worst_bwd, CUDA_KERNEL(cuda_worst_logits_bwd)},
 };
 
 node *worst_logits(tape *t, node *lo, node *hi, node *w, node *b, const int32_t *label)
@@ -146,7 +146,7 @@ const op_desc worst_share_op = {
     .n_in = 1,
     .constant = true,
     .infer = share_infer,
-    .forward = {[DEV_CPU] = share_fwd},
+    .forward = {[DEV_CPU] = share_fwd, CUDA_KERNEL(cuda_worst_share_fwd)},
 };
 
 node *worst_share(tape *t, node *worst, const int32_t *label)

@@ -224,11 +224,11 @@ stet_status cuda_gemm(cuda_device *d, bool ta, bool tb, size_t m, size_t n, size
                       float *c); /* matmul.cu */
 
 /* Where terms meet: `key` (n) in rising order and `from` (n), the places they had, equal keys in
- * the order they had. Both in `mem`. */
+ * the order they had; no key is above `most`. Both in `mem`. */
 struct sorted_keys {
     const uint32_t *key, *from;
 };
-stet_status cuda_sort(scratch *mem, const uint32_t *key, size_t n,
+stet_status cuda_sort(scratch *mem, const uint32_t *key, size_t n, size_t most,
                       sorted_keys *out); /* scatter.cu */
 
 /* into[key[i]] += term(from[i], j) for columns j < c. The sorted terms are cut into pieces of

@@ -319,7 +319,7 @@ extern "C" stet_status cuda_bilstm_bwd(tape *, node *n)
             TRY(cuda_gemm(d, true, false, s.G, s.H, s.T, dz + k * s.G, 2 * s.G, s.h[k], s.H, 1,
                           n->in[4 * k + 2]->grad));
     store_clear(d->scratch.store, dx, s.V * 2 * s.G * sizeof *dx);
-    TRY(cuda_sort(&mem, s.row, s.T, &sorted));
+    TRY(cuda_sort(&mem, s.row, s.T, s.V, &sorted));
     TRY(scatter_add(&mem, "bilstm", sorted, s.T, s.V, 2 * s.G, matrix_entry{dz, 2 * s.G}, dx));
     return input_gradients(d, &s, n, dx);
 }

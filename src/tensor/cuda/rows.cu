@@ -98,7 +98,7 @@ stet_status cuda_add_rows_to(cuda_device *d, const float *from, const uint32_t *
     sorted_keys sorted;
     if (n == 0)
         return STET_OK;
-    TRY(cuda_sort(&mem, at, n, &sorted));
+    TRY(cuda_sort(&mem, at, n, rows, &sorted));
     return scatter_add(&mem, "adding rows", sorted, n, rows, c, matrix_entry{from, c}, into);
 }
 
