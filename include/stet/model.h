@@ -128,6 +128,11 @@ typedef struct stet_scores {
 } stet_scores;
 /* STET_EUSAGE for a text without a label, STET_EFORMAT for logits that are not finite. */
 STET_API stet_status stet_model_scores(const stet_model *m, const stet_corpus *c, stet_scores *out);
+/* The same on a device: "cpu", "cuda", or "auto", a GPU where there is one. Sums have other orders there,
+ * so the last digits differ. Models with a rule of their own answer on the CPU. STET_ENOTSUP: no such
+ * device in this build or on this machine. */
+STET_API stet_status stet_model_scores_on(const stet_model *m, const char *device,
+                                          const stet_corpus *c, stet_scores *out);
 /* The same of logits (n, n_classes) that are there already. */
 STET_API stet_status stet_scores_of(const float *logits, const int32_t *label, size_t n,
                                     size_t n_classes, stet_scores *out);

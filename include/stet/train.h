@@ -21,7 +21,7 @@ typedef enum stet_schedule { STET_CONSTANT, STET_COSINE, STET_STEP } stet_schedu
 typedef struct stet_train_args {
     const char *out;
     bool resume;
-    const char *device; /* where to compute; NULL: "cpu" */
+    const char *device; /* where to compute: "cpu" or NULL, "cuda", "auto": a GPU if there is one */
 
     const char *data;
     stet_data_options format;

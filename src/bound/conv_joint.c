@@ -368,8 +368,8 @@ const op_desc conv_joint_op = {
     .name = "conv_joint",
     .n_in = -1,
     .infer = joint_infer,
-    .forward = {[DEV_CPU] = joint_fwd},
-    .backward = {[DEV_CPU] = joint_bwd},
+    .forward = {[DEV_CPU] = joint_fwd, CUDA_KERNEL(cuda_conv_joint_fwd)},
+    .backward = {[DEV_CPU] = joint_bwd, CUDA_KERNEL(cuda_conv_joint_bwd)},
 };
 
 node *op_conv_joint(tape *t, const joint_args *a, node *const *conv, node *fc_w, node *fc_b)

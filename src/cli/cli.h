@@ -23,7 +23,8 @@ typedef struct cli_common {
         STET_OPT_INT("seed", T, common.seed, "1", 0, 9e15, "N", "seed of every random choice"),    \
         STET_OPT_INT("threads", T, common.threads, "0", 0, 1024, "N",                              \
                      "worker threads; 0: one per core"),                                           \
-        STET_OPT_CHOICE("device", T, common.device, "cpu", "cpu|cuda", "where to compute"),        \
+        STET_OPT_CHOICE("device", T, common.device, "cpu", "cpu|cuda|auto",                        \
+                        "where to compute; auto: on a GPU where there is one"),                    \
         STET_OPT_CHOICE("progress", T, common.progress, "auto", "auto|always|never",               \
                         "progress display"),                                                       \
         {.name = "quiet",                                                                          \
@@ -51,10 +52,14 @@ typedef struct cli_command {
     const stet_opt *opts;
     size_t cfg_size;
     size_t min_args, max_args; /* positional arguments */
+    bool on_gpu;               /* it can compute there: --device cuda */
     stet_status (*run)(void *cfg, const stet_rest *rest);
 } cli_command;
 
 extern const cli_command *const cli_commands[]; /* commands.c, NULL at the end */
+
+enum { CLI_CPU, CLI_CUDA, CLI_AUTO };
+const char *cli_device(const cli_common *c); /* as the library names it */
 
 /* ---- output ------------------------------------------------------------------------------- */
 

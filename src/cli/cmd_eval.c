@@ -106,7 +106,7 @@ static stet_status score(const eval_cfg *cfg, const char *dir, const stet_model 
         st = stet_model_encode(m, d, &c);
     stet_scores s = {0};
     if (st == STET_OK)
-        st = stet_model_scores(m, &c, &s);
+        st = stet_model_scores_on(m, cli_device(&cfg->common), &c, &s);
     if (st == STET_OK)
         st = report(cfg, dir, m, all, &s);
     stet_dataset_free(d);
@@ -144,6 +144,7 @@ const cli_command cmd_eval = {
                 "--limit 1000 --json\n",
     .opts = opts,
     .cfg_size = sizeof(eval_cfg),
+    .on_gpu = true,
     .min_args = 1,
     .max_args = 1,
     .run = run,

@@ -254,6 +254,7 @@ static stet_status fill_args(const train_cfg *cfg, run_args *r)
     r->a = (stet_train_args){
         .out = cfg->out,
         .resume = cfg->resume,
+        .device = cli_device(&cfg->common),
         .data = cfg->data,
         .format = {.header = -1, .label = cfg->label, .text = cfg->text, .skip_bad = cfg->skip_bad},
         .valid = is_share ? NULL : cfg->valid,
@@ -326,6 +327,7 @@ const cli_command cmd_train = {
                 "    --epochs 8 -o runs/certified\n",
     .opts = table,
     .cfg_size = sizeof(train_cfg),
+    .on_gpu = true,
     .run = run,
 };
 
@@ -376,5 +378,6 @@ const cli_command cmd_bench_train = {
         "  stet bench train --data train.tsv.xz --vectors glove.txt --model bilstm --steps 100\n",
     .opts = bench_table,
     .cfg_size = sizeof(train_cfg),
+    .on_gpu = true,
     .run = bench,
 };

@@ -157,6 +157,11 @@ static bool wants_help(int argc, char **argv)
     return false;
 }
 
+const char *cli_device(const cli_common *c)
+{
+    return c->device == CLI_CUDA ? "cuda" : c->device == CLI_AUTO ? "auto" : "cpu";
+}
+
 static stet_status run(const cli_command *cmd, int argc, char **argv)
 {
     void *cfg = calloc(1, cmd->cfg_size);
@@ -168,8 +173,8 @@ static stet_status run(const cli_command *cmd, int argc, char **argv)
         st = rest.n < cmd->min_args ? cli_usage("expected %s after 'stet %s'", cmd->args, cmd->name)
                                     : cli_usage("unexpected argument '%s'", rest.v[cmd->max_args]);
     const cli_common *common = cfg;
-    if (st == STET_OK && common->device != 0)
-        st = cli_fail(STET_ENOTSUP, "--device cuda: not supported yet, only the tensor layer has CUDA kernels");
+    if (st == STET_OK && common->device == CLI_CUDA && !cmd->on_gpu)
+        st = cli_fail(STET_ENOTSUP, "--device cuda: stet %s computes on the CPU alone", cmd->name);
     if (st == STET_OK) {
         output_init(common);
         stet_set_threads((int)common->threads);

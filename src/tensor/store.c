@@ -82,6 +82,11 @@ stet_status store_open(const char *name, store **out)
     *out = &host_store;
     if (!name || strcmp(name, host_desc.name) == 0)
         return STET_OK;
+    if (strcmp(name, "auto") == 0) {
+        const stet_status st = store_open("cuda", out);
+        *out = st == STET_ENOTSUP ? &host_store : *out;
+        return st == STET_ENOTSUP ? STET_OK : st;
+    }
     *out = NULL;
     for (size_t i = 0; i < n_known; i++) {
         names[i] = known[i]->name;
@@ -98,6 +103,8 @@ stet_status store_open(const char *name, store **out)
             mem_free(s);
         return st;
     }
+    if (strcmp(name, "cuda") == 0)
+        return error_set(STET_ENOTSUP, "device 'cuda': this program was built without CUDA");
     names[n_known] = NULL;
     opt_no_such("device", name, names);
     return STET_ENOTSUP;

@@ -49,8 +49,8 @@ struct store {
 extern store host_store;
 extern const store_desc cuda_store_desc; /* cuda/store.cu; only in a build with CUDA */
 
-/* The store of the device `name`; the host's for "cpu" or NULL. STET_ENOTSUP: not in this build or
- * not on this machine. */
+/* The store of the device `name`; the host's for "cpu" or NULL; for "auto" that of a GPU that can be
+ * used, or the host's. STET_ENOTSUP: not in this build or not on this machine. */
 stet_status store_open(const char *name, store **out);
 void store_close(store *s); /* NULL is fine */
 /* Make a further device known by its name; `d` stays borrowed. For backends and tests. */
