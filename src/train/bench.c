@@ -61,11 +61,19 @@ static stet_status dump_batches(const run_state *r, size_t steps, const char *di
     return st;
 }
 
+/* A device loads its kernels in its first steps: of many, these are not timed. */
+enum { WARM_UP = 10 };
+
 static stet_status timed_steps(run_state *r, size_t steps, double *loss, size_t n_loss,
                                stet_train_bench *out)
 {
-    const double started = seconds_now();
+    const size_t warm_up = steps > 2 * WARM_UP ? WARM_UP : 0;
+    double started = seconds_now();
     for (size_t s = 0; s < steps; s++) {
+        if (s == warm_up) {
+            started = seconds_now();
+            out->tokens = 0;
+        }
         const uint32_t *pick;
         const size_t n = batch_of(r, s, &pick);
         double l, norm;
@@ -80,6 +88,7 @@ static stet_status timed_steps(run_state *r, size_t steps, double *loss, size_t 
         TRY(interrupt_status());
     }
     out->seconds = seconds_now() - started;
+    out->steps = steps - warm_up;
     return STET_OK;
 }
 
@@ -95,9 +104,8 @@ static stet_status bench_run(run_state *r, size_t steps, const char *dump, doubl
         TRY(dump_batches(r, steps, dump));
     }
     TRY(timed_steps(r, steps, loss, n_loss, out));
-    out->steps = steps;
     out->steps_per_epoch = (size_t)r->steps_per_epoch;
-    out->epoch_seconds = out->seconds / (double)steps * (double)r->steps_per_epoch;
+    out->epoch_seconds = out->seconds / (double)out->steps * (double)r->steps_per_epoch;
     return STET_OK;
 }
 
