@@ -1,51 +1,9 @@
 /* tensor/cuda/s4_kernel.cu - convolution kernels of S4 channels by their recurrence; the formulas
  * are those of cpu/s4_kernel.c, in double. A warp has a channel, a lane some of its states.
  * Forward keeps every state and Re(g.z) of every step, so that the way back recomputes nothing. */
-#include "tensor/cuda/device.cuh"
+#include "tensor/cuda/complex.cuh"
 
 enum { IN_A, IN_W, IN_P, IN_B, IN_C, IN_LOG_DT };
-enum { MAX_STATES = 4 * WARP, CHANNELS = 4 }; /* of a channel; of a block */
-
-/* complex numbers ---------------------------------------------------------------------------- */
-
-struct cplx {
-    double re, im;
-};
-
-static __device__ cplx operator+(cplx x, cplx y)
-{
-    return cplx{x.re + y.re, x.im + y.im};
-}
-
-static __device__ cplx operator*(double by, cplx x)
-{
-    return cplx{by * x.re, by * x.im};
-}
-
-static __device__ cplx mul(cplx x, cplx y)
-{
-    return cplx{x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
-}
-
-static __device__ cplx mul_conj(cplx x, cplx y) /* conj(x) y */
-{
-    return cplx{x.re * y.re + x.im * y.im, x.re * y.im - x.im * y.re};
-}
-
-static __device__ cplx conj_of(cplx x)
-{
-    return cplx{x.re, -x.im};
-}
-
-static __device__ double re_mul(cplx x, cplx y) /* Re(x y) */
-{
-    return x.re * y.re - x.im * y.im;
-}
-
-static __device__ double re_mul_conj(cplx x, cplx y) /* Re(conj(x) y) */
-{
-    return x.re * y.re + x.im * y.im;
-}
 
 /* parameters and coefficients ---------------------------------------------------------------- */
 
@@ -69,11 +27,6 @@ struct mode { /* the recurrence of one state */
 struct rank_one {
     double delta, gain, gb; /* 2 / dt, 2 / (1 + rho), Re(g.B) */
 };
-
-static __device__ cplx pair(const float *x, size_t at)
-{
-    return cplx{(double)x[2 * at], (double)x[2 * at + 1]};
-}
 
 /* A lane without a state has one that takes no part: P, B and C are 0. */
 static __device__ param read_param(const s4 &s, size_t h, size_t i)
@@ -153,20 +106,6 @@ template <int N> static __global__ void s4_fwd_kernel(s4 s, float *k)
 struct mode_grad { /* of e, f, g, c, and the adjoint of the state, in the end of z_0 */
     cplx e, f, g, c, z;
 };
-
-static __device__ void add_pair(float *x, size_t at, cplx d)
-{
-    if (x) {
-        x[2 * at] += (float)d.re;
-        x[2 * at + 1] += (float)d.im;
-    }
-}
-
-static __device__ void add_one(float *x, size_t at, double d)
-{
-    if (x)
-        x[at] += (float)d;
-}
 
 /* All steps in reverse: the adjoint of z_{l+1} meets z_l, then becomes that of z_l. */
 template <int N>
@@ -264,26 +203,8 @@ static stet_status s4_of(const node *n, s4 *out)
     s.gz = (double *)n->saved;
     s.z = (cplx *)(s.gz + 2 * ((s.channels * s.len + 1) / 2));
     *out = s;
-    return s.states <= MAX_STATES
-               ? STET_OK
-               : error_set(STET_ENOTSUP, "op s4_kernel: %zu states are more than the GPU's %d",
-                           s.states, MAX_STATES);
+    return s4_states(n, s.states);
 }
-
-#define FOR_STATES(kernel, s, ...)                                                                 \
-    do {                                                                                           \
-        const dim3 block_(WARP, CHANNELS);                                                         \
-        const unsigned grid_ = (unsigned)(((s).channels + CHANNELS - 1) / CHANNELS);               \
-        cudaStream_t stream_ = cuda_now()->stream;                                                 \
-        if ((s).channels == 0)                                                                     \
-            break;                                                                                 \
-        if ((s).states <= WARP)                                                                    \
-            kernel<1><<<grid_, block_, 0, stream_>>>(__VA_ARGS__);                                 \
-        else if ((s).states <= 2 * WARP)                                                           \
-            kernel<2><<<grid_, block_, 0, stream_>>>(__VA_ARGS__);                                 \
-        else                                                                                       \
-            kernel<4><<<grid_, block_, 0, stream_>>>(__VA_ARGS__);                                 \
-    } while (0)
 
 extern "C" stet_status cuda_s4_kernel_fwd(tape *t, node *n)
 {
@@ -295,7 +216,7 @@ extern "C" stet_status cuda_s4_kernel_fwd(tape *t, node *n)
             return STET_ENOMEM;
     }
     TRY(s4_of(n, &s));
-    FOR_STATES(s4_fwd_kernel, s, s, n->value);
+    FOR_STATES(s4_fwd_kernel, s.channels, s.states, s, n->value);
     return cuda_launched(cuda_now(), "s4_kernel");
 }
 
@@ -303,6 +224,6 @@ extern "C" stet_status cuda_s4_kernel_bwd(tape *, node *n)
 {
     s4 s;
     TRY(s4_of(n, &s));
-    FOR_STATES(s4_bwd_kernel, s, s, n->grad);
+    FOR_STATES(s4_bwd_kernel, s.channels, s.states, s, n->grad);
     return cuda_launched(cuda_now(), "s4_kernel");
 }

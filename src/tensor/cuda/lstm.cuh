@@ -1,0 +1,161 @@
+/* tensor/cuda/lstm.cuh - what kernels that walk an LSTM share. A block reads one direction of one text.
+ *
+ * Where the hidden size is one of the usual ones a thread holds the recurrent weights of one gate of one
+ * unit in registers for the whole text. A unit's four gates are with four threads in a row, a quad,
+ * which exchange numbers by shuffles, so that a step has one barrier. For other sizes there are
+ * kernels called far, whose weights come from memory in every step. */
+#ifndef TENSOR_CUDA_LSTM_CUH
+#define TENSOR_CUDA_LSTM_CUH
+
+#include "tensor/cuda/device.cuh"
+
+/* A thread has a gate of a unit, and several where there are more than a block's threads. */
+static inline unsigned lstm_threads(size_t gates)
+{
+    const size_t threads = (gates + WARP - 1) / WARP * WARP;
+    return (unsigned)(threads < 2 * WARP ? 2 * WARP : threads < 1024 ? threads : 1024);
+}
+
+/* Arrays in shared memory begin at multiples of 16 bytes. */
+static inline __host__ __device__ size_t padded(size_t n)
+{
+    return (n + 3) / 4 * 4;
+}
+
+/* Room for so many numbers a unit. */
+static inline stet_status lstm_shared(const node *n, size_t H, size_t numbers, size_t *bytes)
+{
+    *bytes = numbers * padded(H) * sizeof(float);
+    return *bytes <= 48 << 10 && H <= 1024
+               ? STET_OK
+               : error_set(STET_ENOTSUP, "op %s: hidden size %zu is too large for the GPU",
+                           n->op->name, H);
+}
+
+/* Are there kernels that hold the weights? */
+static inline bool lstm_held(size_t H)
+{
+    return H == 64 || H == 32;
+}
+
+/* kernel<H>, or far for a size that no kernel is compiled for. */
+#define FOR_UNITS(kernel, far, H, grid, bytes, ...)                                                \
+    do {                                                                                           \
+        const dim3 grid_ = (grid);                                                                 \
+        cudaStream_t stream_ = cuda_now()->stream;                                                 \
+        if ((H) == 64)                                                                             \
+            kernel<64><<<grid_, 4 * 64, 0, stream_>>>(__VA_ARGS__);                                \
+        else if ((H) == 32)                                                                        \
+            kernel<32><<<grid_, 4 * 32, 0, stream_>>>(__VA_ARGS__);                                \
+        else                                                                                       \
+            far<<<grid_, lstm_threads(4 * (H)), bytes, stream_>>>(__VA_ARGS__);                    \
+    } while (0)
+
+/* ---- activations -------------------------------------------------------------------------- */
+
+/* Within 2e-7 of the true value; a NaN stays one. */
+static __device__ inline float sigmoid(float x)
+{
+    return __fdividef(1, 1 + __expf(-x));
+}
+
+/* Within 2e-7 of the true value, and within 1e-6 of itself where it is small. */
+static __device__ inline float fast_tanh(float x)
+{
+    const float far = 1 - __fdividef(2, 1 + __expf(2 * x)), y = x * x;
+    const float near = x + x * y * (-1.0f / 3 + y * (2.0f / 15 + y * (-17.0f / 315)));
+    return y < 0.0625f ? near : far;
+}
+
+/* Gate q of i f g o. */
+static __device__ inline float activate(unsigned q, float x)
+{
+    return q == 2 ? fast_tanh(x) : sigmoid(x);
+}
+
+/* ---- quads -------------------------------------------------------------------------------- */
+
+static __device__ inline unsigned quad_unit(void)
+{
+    return threadIdx.x / 4;
+}
+
+static __device__ inline unsigned quad_gate(void)
+{
+    return threadIdx.x % 4;
+}
+
+/* What the thread of gate q has. */
+static __device__ inline float quad_get(float x, int q)
+{
+    return __shfl_sync(0xffffffffu, x, q, 4);
+}
+
+/* The sum over the quad, the same for its threads. */
+static __device__ inline float quad_sum(float x)
+{
+    x += __shfl_xor_sync(0xffffffffu, x, 1);
+    return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+/* Gates in shared memory, read by the four threads of every quad at once: rows of this many numbers lie
+ * in different banks. */
+#define QUAD_ROW(units) ((units) + 8)
+
+/* ---- dots --------------------------------------------------------------------------------- */
+
+/* The sum of w[k] x[k]; x is in shared memory at a multiple of 16 bytes, and read four at a time. */
+template <int N> static __device__ float dot(const float (&w)[N], const float *x)
+{
+    float sum[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int k = 0; k + 4 <= N; k += 4) {
+        const float4 v = *reinterpret_cast<const float4 *>(x + k);
+        sum[0] += w[k] * v.x;
+        sum[1] += w[k + 1] * v.y;
+        sum[2] += w[k + 2] * v.z;
+        sum[3] += w[k + 3] * v.w;
+    }
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+/* The same with weights `step` apart in memory. */
+static __device__ inline float dot_far(const float *w, size_t step, const float *x, size_t n)
+{
+    float sum = 0;
+    for (size_t k = 0; k < n; k++)
+        sum += w[k * step] * x[k];
+    return sum;
+}
+
+/* The same with the weights' magnitudes. */
+static __device__ inline float dot_far_magnitude(const float *w, size_t step, const float *x,
+                                                 size_t n)
+{
+    float sum = 0;
+    for (size_t k = 0; k < n; k++)
+        sum += fabsf(w[k * step]) * x[k];
+    return sum;
+}
+
+/* ---- texts -------------------------------------------------------------------------------- */
+
+/* The word that a direction reads in step t. */
+static __device__ inline size_t token_at(size_t direction, uint32_t first, uint32_t len, uint32_t t)
+{
+    return direction ? first + len - 1 - t : first + t;
+}
+
+/* u (directions, H, 4 H): w_hh (4 H, H) of each turned over. */
+struct turn_over {
+    const float *w[2];
+    size_t H;
+    float *u;
+    __device__ void operator()(size_t i) const
+    {
+        const size_t G = 4 * H, j = i % G, k = i / G % H, d = i / G / H;
+        u[i] = w[d][j * H + k];
+    }
+};
+
+#endif
