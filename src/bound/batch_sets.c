@@ -115,6 +115,7 @@ stet_status batch_sets_make(const word_sets *s, const pass *p, const batch *x, u
                         .word = word,
                         .n_rows = n,
                         .n_moving = n_moving,
+                        .n_alt = n_alt,
                         .at = tape_seq(t, &x->seq),
                         .start = tape_twin(t, start, (V + 1) * sizeof *start),
                         .alt = tape_twin(t, alt, n_alt * sizeof *alt),

@@ -11,7 +11,7 @@ typedef struct batch_sets {
     const seq_index *seq; /* of the batch, the host's */
     node *rows;           /* (n_rows, D) */
     const uint32_t *word; /* (n_rows) their words, in host memory */
-    size_t n_rows, n_moving;
+    size_t n_rows, n_moving, n_alt; /* n_alt = start[V] */
     /* for kernels, in the tape's store */
     const seq_index *at;             /* seq */
     const uint32_t *start;           /* (V + 1) */
@@ -19,6 +19,12 @@ typedef struct batch_sets {
     const uint32_t *moving;          /* (n_moving) words that have substitutes */
     const uint32_t *lo_row, *hi_row; /* (T) by token */
 } batch_sets;
+
+/* bilstm_ranges, s4_encoder_ranges */
+typedef struct set_ranges_args {
+    const batch_sets *s;
+    double eps;
+} set_ranges_args;
 
 /* conv_ranges, whose rows of (B, RANGE_SIDES F) are values, lower ends, upper ends. */
 enum { RANGE_VALUE, RANGE_LOWER, RANGE_UPPER, RANGE_SIDES };
@@ -61,5 +67,21 @@ typedef struct score_worst_args {
     const int32_t *label; /* (B) */
     double eps;
 } score_worst_args;
+
+/* gbm_lstm_rows, gbm_lstm_gain, gbm_lstm_rho: see gbm_ops.h */
+typedef struct gbm_lstm_args {
+    double k_v, k_h, k_c;
+    int mode; /* gbm_cell_mode */
+    size_t steps;
+    double rho0;
+} gbm_lstm_args;
+
+/* lstm_observed, lstm_around */
+typedef struct lstm_read_args {
+    const uint32_t *at; /* (n) rows of the words */
+    size_t n;
+    bool reverse, first;
+    double by; /* how much to forget, or the radius */
+} lstm_read_args;
 
 #endif

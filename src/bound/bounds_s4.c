@@ -55,8 +55,8 @@ const op_desc gbm_s4_op = {
     .name = "gbm_s4",
     .n_in = STATE_SPACE,
     .infer = s4_infer,
-    .forward = {[DEV_CPU] = s4_fwd},
-    .backward = {[DEV_CPU] = s4_bwd},
+    .forward = {[DEV_CPU] = s4_fwd, CUDA_KERNEL(cuda_gbm_s4_fwd)},
+    .backward = {[DEV_CPU] = s4_bwd, CUDA_KERNEL(cuda_gbm_s4_bwd)},
 };
 
 /* A vector as a matrix of one row. */

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "bound/bound_args.h"
 #include "bound/bound_ops.h"
 #include "bound/gbm_gain.h"
 #include "model/bilstm.h"
@@ -10,13 +11,6 @@
 /* Inputs: the weights of one direction, boxes of words (2, D) and states (4, H); for the gain also
  * omega and eta. */
 enum { LSTM_WEIGHTS = LSTM_PER_DIRECTION, WORDS = LSTM_WEIGHTS, STATE, OMEGA, ETA };
-
-typedef struct lstm_op {
-    double k[GBM_PARTS];
-    gbm_cell_mode mode;
-    size_t steps;
-    double rho0;
-} lstm_op;
 
 /* The gradient of every unit's value is computed with the value: a unit's rows depend on nothing
  * else, so backward only has to scale them. */
@@ -92,16 +86,16 @@ static void scale_back(const node *n, const real *by, bool each_unit)
 /* (H + 3): what each unit contributes, then the sums of Mv, Mh, Mc, which have no gradient. */
 static stet_status lstm_rows_fwd(tape *t, node *n)
 {
-    const lstm_op *op = n->args;
+    const gbm_lstm_args *op = n->args;
     const lstm_weights w = gbm_lstm_of(n->in);
     const lstm_grads *grad;
     TRY(save_space(t, n, &w, &grad));
-    const lstm_gbm_loss loss = {
-        .kv = (real)op->k[GBM_V], .kh = (real)op->k[GBM_H], .kc = (real)op->k[GBM_C]};
+    const lstm_gbm_loss loss = {.kv = (real)op->k_v, .kh = (real)op->k_h, .kc = (real)op->k_c};
     const lstm_boxes box = boxes_of(n->in);
     double part[GBM_PARTS];
     real sum;
-    TRY(gbm_lstm_sum(&w, &box, op->mode, &loss, 1, grad, t->mem, &sum, n->value, part));
+    TRY(gbm_lstm_sum(&w, &box, (gbm_cell_mode)op->mode, &loss, 1, grad, t->mem, &sum, n->value,
+                     part));
     for (size_t p = 0; p < GBM_PARTS; p++)
         n->value[w.H + p] = (real)part[p];
     return STET_OK;
@@ -117,14 +111,14 @@ static stet_status lstm_rows_bwd(tape *t, node *n)
 /* log(1 + gain) */
 static stet_status lstm_gain_fwd(tape *t, node *n)
 {
-    const lstm_op *op = n->args;
+    const gbm_lstm_args *op = n->args;
     const lstm_weights w = gbm_lstm_of(n->in);
     const lstm_grads *grad;
     TRY(save_space(t, n, &w, &grad));
     lstm_saved *s = n->saved;
     double gain;
     const lstm_boxes box = boxes_of(n->in);
-    TRY(gbm_lstm_gain(&(lstm_cell_bounds){&w, &box, op->mode}, n->in[ETA]->value,
+    TRY(gbm_lstm_gain(&(lstm_cell_bounds){&w, &box, (gbm_cell_mode)op->mode}, n->in[ETA]->value,
                       n->in[OMEGA]->value, op->steps, true, grad, t->mem, &gain, s ? s->z : NULL));
     for (size_t i = 0; s && i < w.H; i++)
         s->z[i] /= 1 + gain;
@@ -146,10 +140,10 @@ static stet_status lstm_gain_bwd(tape *t, node *n)
 /* max(0, rho - rho0)^2 */
 static stet_status lstm_rho_fwd(tape *t, node *n)
 {
-    const lstm_op *op = n->args;
+    const gbm_lstm_args *op = n->args;
     const lstm_weights w = gbm_lstm_of(n->in);
     const lstm_boxes box = boxes_of(n->in);
-    const lstm_cell_bounds bounds = {&w, &box, op->mode};
+    const lstm_cell_bounds bounds = {&w, &box, (gbm_cell_mode)op->mode};
     const lstm_grads *grad;
     double rho;
     TRY(save_space(t, n, &w, &grad));
@@ -192,29 +186,30 @@ const op_desc gbm_lstm_rows_op = {
     .name = "gbm_lstm_rows",
     .n_in = STATE + 1,
     .infer = lstm_rows_infer,
-    .forward = {[DEV_CPU] = lstm_rows_fwd},
-    .backward = {[DEV_CPU] = lstm_rows_bwd},
+    .forward = {[DEV_CPU] = lstm_rows_fwd, CUDA_KERNEL(cuda_gbm_lstm_rows_fwd)},
+    .backward = {[DEV_CPU] = lstm_rows_bwd, CUDA_KERNEL(cuda_gbm_lstm_rows_bwd)},
 };
 const op_desc gbm_lstm_gain_op = {
     .name = "gbm_lstm_gain",
     .n_in = ETA + 1,
     .infer = scalar_infer,
-    .forward = {[DEV_CPU] = lstm_gain_fwd},
-    .backward = {[DEV_CPU] = lstm_gain_bwd},
+    .forward = {[DEV_CPU] = lstm_gain_fwd, CUDA_KERNEL(cuda_gbm_lstm_gain_fwd)},
+    .backward = {[DEV_CPU] = lstm_gain_bwd, CUDA_KERNEL(cuda_gbm_lstm_gain_bwd)},
 };
 const op_desc gbm_lstm_rho_op = {
     .name = "gbm_lstm_rho",
     .n_in = STATE + 1,
     .infer = scalar_infer,
-    .forward = {[DEV_CPU] = lstm_rho_fwd},
-    .backward = {[DEV_CPU] = lstm_rho_bwd},
+    .forward = {[DEV_CPU] = lstm_rho_fwd, CUDA_KERNEL(cuda_gbm_lstm_rho_fwd)},
+    .backward = {[DEV_CPU] = lstm_rho_bwd, CUDA_KERNEL(cuda_gbm_lstm_rho_bwd)},
 };
 
 node *gbm_lstm_term(tape *t, node *const *w, node *omega, const gbm_term_args *a, node *state,
                     gbm_report *report)
 {
     node *in[] = {w[0], w[1], w[2], w[3], a->words, state, omega, a->eta};
-    const lstm_op op = {{a->k[GBM_V], a->k[GBM_H], a->k[GBM_C]}, a->mode, a->steps, a->rho0};
+    const gbm_lstm_args op = {a->k[GBM_V],  a->k[GBM_H], a->k[GBM_C],
+                              (int)a->mode, a->steps,    a->rho0};
     if (a->of == GBM_OF_RHO)
         return tape_push(t, &gbm_lstm_rho_op, in, STATE + 1, &op, sizeof op);
     if (a->of == GBM_OF_GAIN)

@@ -3,15 +3,9 @@
 
 #include <string.h>
 
+#include "bound/bound_args.h"
 #include "bound/bound_ops.h"
 #include "bound/gbm_lstm_ops.h"
-
-typedef struct read_args {
-    const uint32_t *at; /* the index in the store */
-    size_t n;
-    bool reverse, first;
-    double by; /* how much to forget, or the radius */
-} read_args;
 
 enum { ROWS = 4, BOX, WORDS = 4 }; /* after the weights */
 
@@ -26,7 +20,7 @@ static stet_status box_infer(const node *n, shape *out)
 /* h, c (n + 1, H) of the words of an op, in its scratch memory. */
 static stet_status read_states(tape *t, const node *n, real **h, real **c)
 {
-    const read_args *a = n->args;
+    const lstm_read_args *a = n->args;
     const lstm_weights w = gbm_lstm_of(n->in);
     *h = arena_new(t->mem, real, 2 * (a->n + 1) * w.H);
     if (!*h)
@@ -37,7 +31,7 @@ static stet_status read_states(tape *t, const node *n, real **h, real **c)
 
 static stet_status observed_fwd(tape *t, node *n)
 {
-    const read_args *a = n->args;
+    const lstm_read_args *a = n->args;
     const size_t H = shape_cols(n->shape);
     const arena_mark scratch = arena_save(t->mem);
     const state_box box = box_in(n->value, H);
@@ -57,7 +51,7 @@ static stet_status observed_infer(const node *n, shape *out)
 
 static stet_status around_fwd(tape *t, node *n)
 {
-    const read_args *a = n->args;
+    const lstm_read_args *a = n->args;
     const size_t H = shape_cols(n->shape);
     const arena_mark scratch = arena_save(t->mem);
     const state_box box = box_in(n->value, H);
@@ -131,41 +125,41 @@ const op_desc lstm_observed_op = {
     .n_in = BOX + 1,
     .constant = true,
     .infer = observed_infer,
-    .forward = {[DEV_CPU] = observed_fwd},
+    .forward = {[DEV_CPU] = observed_fwd, CUDA_KERNEL(cuda_lstm_observed_fwd)},
 };
 const op_desc lstm_around_op = {
     .name = "lstm_around",
     .n_in = ROWS + 1,
     .constant = true,
     .infer = box_infer,
-    .forward = {[DEV_CPU] = around_fwd},
+    .forward = {[DEV_CPU] = around_fwd, CUDA_KERNEL(cuda_lstm_around_fwd)},
 };
 const op_desc lstm_invariant_op = {
     .name = "lstm_invariant",
     .n_in = WORDS + 1,
     .constant = true,
     .infer = invariant_infer,
-    .forward = {[DEV_CPU] = invariant_fwd},
+    .forward = {[DEV_CPU] = invariant_fwd, CUDA_KERNEL(cuda_lstm_invariant_fwd)},
 };
 
-static read_args args_of(tape *t, const box_words *x, double by, bool first)
+static lstm_read_args args_of(tape *t, const box_words *x, double by, bool first)
 {
-    return (read_args){tape_twin(t, x->index, x->n * sizeof *x->index), x->n, x->reverse, first,
-                       by};
+    return (lstm_read_args){tape_twin(t, x->index, x->n * sizeof *x->index), x->n, x->reverse,
+                            first, by};
 }
 
 node *op_lstm_observed(tape *t, node *const w[4], const box_words *x, node *box, double forget,
                        bool first)
 {
     node *in[BOX + 1] = {w[0], w[1], w[2], w[3], x->rows, box};
-    const read_args a = args_of(t, x, forget, first);
+    const lstm_read_args a = args_of(t, x, forget, first);
     return tape_push(t, &lstm_observed_op, in, BOX + 1, &a, sizeof a);
 }
 
 node *op_lstm_around(tape *t, node *const w[4], const box_words *x, double radius)
 {
     node *in[ROWS + 1] = {w[0], w[1], w[2], w[3], x->rows};
-    const read_args a = args_of(t, x, radius, false);
+    const lstm_read_args a = args_of(t, x, radius, false);
     return tape_push(t, &lstm_around_op, in, ROWS + 1, &a, sizeof a);
 }
 

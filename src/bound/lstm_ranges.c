@@ -56,11 +56,6 @@ typedef struct lstm {
     size_t scratch_size;
 } lstm;
 
-typedef struct ranges_data {
-    const batch_sets *s;
-    double eps;
-} ranges_data;
-
 typedef struct kept {
     real *table;
     direction dir[2];
@@ -68,7 +63,7 @@ typedef struct kept {
 
 static lstm lstm_of(const node *n)
 {
-    const ranges_data *d = n->args;
+    const set_ranges_args *d = n->args;
     lstm s = {.s = d->s, .seq = d->s->at, .eps = (real)d->eps, .w = n->in, .y = n->value};
     s.D = shape_cols(s.w[LSTM_W_IH]->shape);
     s.H = shape_cols(s.w[LSTM_W_HH]->shape);
@@ -412,7 +407,7 @@ static stet_status ranges_bwd(tape *t, node *n)
 
 static stet_status ranges_infer(const node *n, shape *out)
 {
-    const ranges_data *d = n->args;
+    const set_ranges_args *d = n->args;
     *out = shape2(d->s->seq->n_texts, 4 * shape_cols(n->in[LSTM_W_HH]->shape));
     return op_expect_shape(n, ROWS, shape2(d->s->n_rows, shape_cols(n->in[LSTM_W_IH]->shape)),
                            "the rows");
@@ -422,13 +417,13 @@ const op_desc bilstm_ranges_op = {
     .name = "bilstm_ranges",
     .n_in = INPUTS,
     .infer = ranges_infer,
-    .forward = {[DEV_CPU] = ranges_fwd},
-    .backward = {[DEV_CPU] = ranges_bwd},
+    .forward = {[DEV_CPU] = ranges_fwd, CUDA_KERNEL(cuda_bilstm_ranges_fwd)},
+    .backward = {[DEV_CPU] = ranges_bwd, CUDA_KERNEL(cuda_bilstm_ranges_bwd)},
 };
 
 node *op_bilstm_ranges(tape *t, const batch_sets *s, node *const w[8], double eps)
 {
-    const ranges_data d = {s, eps};
+    const set_ranges_args d = {s, eps};
     node *in[INPUTS];
     for (int i = 0; i < ROWS; i++)
         in[i] = w[i];

@@ -286,8 +286,8 @@ const op_desc s4_gate_norm_op = {
     .name = "s4_gate_norm",
     .n_in = INPUTS,
     .infer = gate_norm_infer,
-    .forward = {[DEV_CPU] = gate_norm_fwd},
-    .backward = {[DEV_CPU] = gate_norm_bwd},
+    .forward = {[DEV_CPU] = gate_norm_fwd, CUDA_KERNEL(cuda_s4_gate_norm_fwd)},
+    .backward = {[DEV_CPU] = gate_norm_bwd, CUDA_KERNEL(cuda_s4_gate_norm_bwd)},
 };
 
 node *op_s4_gate_norm(tape *t, node *x, node *x_radius, node *u, node *u_radius, node *gamma,

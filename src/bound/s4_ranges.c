@@ -33,11 +33,6 @@ static box box_of(tape *t, node *both, size_t H)
 
 /* ---- encoder: (T, 2 H) -------------------------------------------------------------------- */
 
-typedef struct encoder_data {
-    const batch_sets *s;
-    double eps;
-} encoder_data;
-
 typedef struct encoder {
     const batch_sets *s;
     double eps;
@@ -49,7 +44,7 @@ typedef struct encoder {
 
 static encoder encoder_of(const node *n)
 {
-    const encoder_data *d = n->args;
+    const set_ranges_args *d = n->args;
     const shape w = n->in[0]->shape;
     return (encoder){.s = d->s,
                      .eps = d->eps,
@@ -135,7 +130,7 @@ static stet_status encoder_bwd(tape *t, node *n)
 
 static stet_status encoder_infer(const node *n, shape *out)
 {
-    const encoder_data *d = n->args;
+    const set_ranges_args *d = n->args;
     *out = shape2(d->s->seq->n_tokens, 2 * shape_rows(n->in[0]->shape));
     TRY(op_expect_shape(n, 2, shape2(d->s->n_rows, shape_cols(n->in[0]->shape)), "the rows"));
     return op_expect_count(n, 1, shape_rows(n->in[0]->shape), "the bias");
@@ -145,14 +140,14 @@ const op_desc s4_encoder_ranges_op = {
     .name = "s4_encoder_ranges",
     .n_in = 3,
     .infer = encoder_infer,
-    .forward = {[DEV_CPU] = encoder_fwd},
-    .backward = {[DEV_CPU] = encoder_bwd},
+    .forward = {[DEV_CPU] = encoder_fwd, CUDA_KERNEL(cuda_s4_encoder_ranges_fwd)},
+    .backward = {[DEV_CPU] = encoder_bwd, CUDA_KERNEL(cuda_s4_encoder_ranges_bwd)},
 };
 
 static box encode(pass *p, const batch_sets *s, double eps)
 {
     node *in[] = {p->param[S4_ENC_W], p->param[S4_ENC_B], s->rows};
-    const encoder_data d = {s, eps};
+    const set_ranges_args d = {s, eps};
     return box_of(p->t, tape_push(p->t, &s4_encoder_ranges_op, in, 3, &d, sizeof d),
                   shape_rows(in[0]->shape));
 }
@@ -201,8 +196,8 @@ const op_desc s4_magnitude_op = {
     .name = "s4_magnitude",
     .n_in = 2,
     .infer = magnitude_infer,
-    .forward = {[DEV_CPU] = magnitude_fwd},
-    .backward = {[DEV_CPU] = magnitude_bwd},
+    .forward = {[DEV_CPU] = magnitude_fwd, CUDA_KERNEL(cuda_s4_magnitude_fwd)},
+    .backward = {[DEV_CPU] = magnitude_bwd, CUDA_KERNEL(cuda_s4_magnitude_bwd)},
 };
 
 /* ---- GELU: centre and radius in, (T, 2 H) out ---------------------------------------------- */
@@ -302,8 +297,8 @@ const op_desc gelu_box_op = {
     .name = "gelu_box",
     .n_in = 2,
     .infer = gelu_infer,
-    .forward = {[DEV_CPU] = gelu_fwd},
-    .backward = {[DEV_CPU] = gelu_bwd},
+    .forward = {[DEV_CPU] = gelu_fwd, CUDA_KERNEL(cuda_gelu_box_fwd)},
+    .backward = {[DEV_CPU] = gelu_bwd, CUDA_KERNEL(cuda_gelu_box_bwd)},
 };
 
 node *op_gelu_box(tape *t, node *centre, node *radius)
