@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "bound/bound_ops.h"
 #include "defense/defenses.h"
 #include "tensor/host/ranges.h"
 
@@ -95,12 +96,6 @@ double hull_weights(const real *w, size_t stride, size_t n, double *p)
 
 enum { MOST_SLOTS = 1001 }; /* ascc-most and the word itself */
 enum { STATE, ROWS, SLOPE };
-
-typedef struct hull_args {
-    hulls at; /* in the store */
-    double rate, alpha;
-    int64_t k;
-} hull_args;
 
 /* The slots in the store, for kernels. */
 static hull_args args_of(tape *t, const hulls *h)
@@ -196,8 +191,8 @@ static const op_desc points_op = {
     .name = "hull_points",
     .n_in = ROWS + 1,
     .infer = points_infer,
-    .forward = {[DEV_CPU] = points_fwd},
-    .backward = {[DEV_CPU] = points_bwd},
+    .forward = {[DEV_CPU] = points_fwd, CUDA_KERNEL(cuda_hull_points_fwd)},
+    .backward = {[DEV_CPU] = points_bwd, CUDA_KERNEL(cuda_hull_points_bwd)},
 };
 
 node *hull_points(tape *t, const hulls *h, node *state, node *rows)
@@ -270,7 +265,7 @@ static const op_desc step_op = {
     .n_in = SLOPE + 1,
     .constant = true,
     .infer = step_infer,
-    .forward = {[DEV_CPU] = step_fwd},
+    .forward = {[DEV_CPU] = step_fwd, CUDA_KERNEL(cuda_hull_step_fwd)},
 };
 
 node *hull_step(tape *t, const ascc_cfg *c, const hulls *h, node *state, node *rows, node *g,

@@ -7,6 +7,7 @@
 #define DEFENSE_ASCC_H
 
 #include "bound/hulls.h"
+#include "defense/defense_args.h"
 #include "defense/defense_impl.h"
 
 typedef struct ascc_cfg {
@@ -14,23 +15,9 @@ typedef struct ascc_cfg {
     double rate, alpha, kl, adv;
 } ascc_cfg;
 
-/* The slots of a batch, in memory of the step. */
-typedef struct hulls {
-    const seq_index *seq;  /* of the batch, rows are its distinct words */
-    const uint32_t *word;  /* (n_rows) whose vectors are in slots: the batch's words come first */
-    const uint32_t *first; /* (words of the batch + 1) */
-    const uint32_t *row;   /* (first[..]) rows of a word's slots */
-    const uint32_t *start; /* (T + 1) slots of a position */
-    size_t n_rows, n_slots;
-} hulls;
-
-/* `slot` (vocabulary) is scratch that comes and goes zeroed. At most `most` substitutes a word. */
+/* In memory of the step. `slot` (vocabulary) is scratch that comes and goes zeroed. At most `most` substitutes a word. */
 stet_status hulls_make(const word_sets *s, const batch *x, size_t most, uint32_t *slot, arena *mem,
                        hulls *out);
-
-/* A slot's column in the state (n_slots, HULL_STATE) of the search: its number, Adam's two moments,
- * the last gradient. */
-enum { HULL_W, HULL_M, HULL_V, HULL_GRAD, HULL_STATE };
 
 /* p (n) = softmax of w[0], w[stride], ...; their entropy. */
 double hull_weights(const real *w, size_t stride, size_t n, double *p);

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "bound/bound_ops.h"
 #include "defense/defenses.h"
 #include "tensor/host/ranges.h"
 
@@ -24,11 +25,6 @@ void adv_begin(const adv_cfg *c, const seq_index *seq, size_t dim, real *u)
     }
 }
 
-typedef struct move_args {
-    adv_cfg cfg;
-    const seq_index *seq;
-} move_args;
-
 static double norm_of(const real *x, size_t n, bool largest)
 {
     double sum = 0, most = 0;
@@ -41,14 +37,14 @@ static double norm_of(const real *x, size_t n, bool largest)
 }
 
 /* n numbers that have one norm together. */
-static void step_block(const adv_cfg *c, const real *delta, const real *g, size_t n, real *out)
+static void step_block(const adv_move_args *c, const real *delta, const real *g, size_t n, real *out)
 {
     const double by = c->step / fmax(norm_of(g, n, c->norm == ADV_LINF), 1e-8);
     for (size_t i = 0; i < n; i++)
         out[i] = (real)((double)delta[i] + by * (double)g[i]);
 }
 
-static void draw_back(const adv_cfg *c, real *x, size_t n)
+static void draw_back(const adv_move_args *c, real *x, size_t n)
 {
     const double R = c->radius, size = norm_of(x, n, c->norm == ADV_LINF);
     if (!(R > 0) || !(size > R))
@@ -62,21 +58,21 @@ static void move_texts(void *ctx, size_t piece, size_t begin, size_t end)
 {
     (void)piece;
     const node *n = ctx;
-    const move_args *a = n->args;
+    const adv_move_args *a = n->args;
     const size_t D = shape_cols(n->shape);
     for (size_t b = begin; b < end; b++) {
-        const size_t first = a->seq->start[b] * D, last = a->seq->start[b + 1] * D,
-                     block = a->cfg.norm == ADV_TOKEN ? D : last - first;
+        const size_t first = a->at->start[b] * D, last = a->at->start[b + 1] * D,
+                     block = a->norm == ADV_TOKEN ? D : last - first;
         for (size_t i = first; i < last; i += block)
-            step_block(&a->cfg, n->in[0]->value + i, n->in[1]->value + i, block, n->value + i);
-        draw_back(&a->cfg, n->value + first, last - first);
+            step_block(a, n->in[0]->value + i, n->in[1]->value + i, block, n->value + i);
+        draw_back(a, n->value + first, last - first);
     }
 }
 
 static stet_status move_fwd(tape *t, node *n)
 {
     (void)t;
-    ranges_run(((const move_args *)n->args)->seq->n_texts, 1, move_texts, n);
+    ranges_run(((const adv_move_args *)n->args)->at->n_texts, 1, move_texts, n);
     return STET_OK;
 }
 
@@ -91,12 +87,12 @@ static const op_desc move_op = {
     .n_in = 2,
     .constant = true,
     .infer = move_infer,
-    .forward = {[DEV_CPU] = move_fwd},
+    .forward = {[DEV_CPU] = move_fwd, CUDA_KERNEL(cuda_adv_move_fwd)},
 };
 
 node *adv_move(tape *t, const adv_cfg *c, const seq_index *seq, node *delta, node *g)
 {
-    const move_args a = {*c, tape_seq(t, seq)};
+    const adv_move_args a = {c->step, c->radius, c->norm, tape_seq(t, seq)};
     return tape_push(t, &move_op, (node *[]){delta, g}, 2, &a, sizeof a);
 }
 

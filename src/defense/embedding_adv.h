@@ -3,18 +3,13 @@
 #ifndef DEFENSE_EMBEDDING_ADV_H
 #define DEFENSE_EMBEDDING_ADV_H
 
+#include "defense/defense_args.h"
 #include "defense/defense_impl.h"
-
-typedef enum adv_norm {
-    ADV_L2,   /* of all words of a text together */
-    ADV_LINF, /* its largest entry */
-    ADV_TOKEN /* steps of each word alone; start and ball as ADV_L2 */
-} adv_norm;
 
 typedef struct adv_cfg {
     int64_t steps;
     double step, start, radius; /* radius 0: none */
-    int norm;
+    int norm; /* adv_norm */
 } adv_cfg;
 
 /* Where it begins: u (T, D) in [-1, 1), in host memory, becomes u start / sqrt(words of the text x D),

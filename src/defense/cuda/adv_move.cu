@@ -1,0 +1,107 @@
+/* defense/cuda/adv_move.cu - a step of a perturbation of word vectors (../embedding_adv.h). A block has
+ * a text, a warp a word at a time; norms are in double. */
+#include "tensor/cuda/device.cuh"
+
+extern "C" {
+#include "defense/defense_args.h"
+}
+
+enum { MOVERS = 1024, MOVER_WARPS = MOVERS / WARP };
+
+struct mover {
+    double step, radius;
+    int norm;
+    const uint32_t *start;
+    size_t D;
+    const float *delta, *g;
+    float *out;
+};
+
+/* Squares summed, and the largest magnitude; NaN stays. */
+struct norms {
+    double sum, most;
+    __device__ void take(double x)
+    {
+        const double at = fabs(x);
+        most = at > most || isnan(at) ? at : most;
+        sum += at * at;
+    }
+    __device__ double of(bool largest) const
+    {
+        return largest ? most : sqrt(sum);
+    }
+};
+
+static __device__ norms warp_norms(norms x)
+{
+    for (int lane = WARP / 2; lane > 0; lane /= 2) {
+        const double at = __shfl_xor_sync(0xffffffffu, x.most, lane);
+        x.most = at > x.most || isnan(at) ? at : x.most;
+    }
+    return norms{warp_sum(x.sum), x.most};
+}
+
+/* The same for all threads of the block. */
+static __device__ norms block_norms(norms x)
+{
+    __shared__ norms part[MOVER_WARPS];
+    x = warp_norms(x);
+    __syncthreads();
+    if (threadIdx.x % WARP == 0)
+        part[threadIdx.x / WARP] = x;
+    __syncthreads();
+    return warp_norms(part[threadIdx.x % WARP]);
+}
+
+#define FOR_WORDS(first, end, i)                                                                   \
+    for (size_t i = (first) + threadIdx.x / WARP; i < (end); i += MOVER_WARPS)
+#define FOR_ENTRIES(D, i, at)                                                                      \
+    for (size_t at = (i) * (D) + threadIdx.x % WARP; at < ((i) + 1) * (D); at += WARP)
+
+static __global__ void __launch_bounds__(MOVERS) move_kernel(mover m)
+{
+    const size_t first = m.start[blockIdx.x], end = m.start[blockIdx.x + 1];
+    const bool largest = m.norm == ADV_LINF;
+    norms of_g = {0, 0}, of_out = {0, 0};
+    if (m.norm != ADV_TOKEN) {
+        FOR_WORDS(first, end, i)
+        FOR_ENTRIES(m.D, i, at)
+        of_g.take((double)m.g[at]);
+        of_g = block_norms(of_g);
+    }
+    FOR_WORDS(first, end, i)
+    {
+        norms of_word = of_g;
+        if (m.norm == ADV_TOKEN) {
+            FOR_ENTRIES(m.D, i, at)
+            of_word.take((double)m.g[at]);
+            of_word = warp_norms(of_word);
+        }
+        const double by = m.step / fmax(of_word.of(largest), 1e-8);
+        FOR_ENTRIES(m.D, i, at)
+        {
+            const float x = (float)((double)m.delta[at] + by * (double)m.g[at]);
+            m.out[at] = x;
+            of_out.take((double)x);
+        }
+    }
+    const double R = m.radius, size = block_norms(of_out).of(largest);
+    if (!(R > 0) || !(size > R))
+        return;
+    FOR_WORDS(first, end, i) /* each thread those that it wrote */
+    FOR_ENTRIES(m.D, i, at)
+    m.out[at] =
+        (float)(largest ? fmin(fmax((double)m.out[at], -R), R) : (double)m.out[at] * (R / size));
+}
+
+extern "C" stet_status cuda_adv_move_fwd(tape *, node *n)
+{
+    cuda_device *d = cuda_now();
+    const adv_move_args *a = (const adv_move_args *)n->args;
+    const mover m = {a->step,         a->radius,       a->norm, a->at->start, shape_cols(n->shape),
+                     n->in[0]->value, n->in[1]->value, n->value};
+    if (a->at->n_texts == 0)
+        return STET_OK;
+    move_kernel<<<(unsigned)a->at->n_texts, MOVERS, 0, d->stream>>>(m);
+    return cuda_launched(d, n->op->name);
+}

@@ -1,0 +1,45 @@
+/* defense/defense_args.h - what kernels of this layer's ops read beside their operands (node.args), and
+ * the kernels of cuda/, which reads this header as C++. Arrays are in the tape's store unless they
+ * are said to be the host's. */
+#ifndef DEFENSE_DEFENSE_ARGS_H
+#define DEFENSE_DEFENSE_ARGS_H
+
+#include "tensor/tape.h"
+
+/* adv_move */
+typedef enum adv_norm {
+    ADV_L2,   /* of all words of a text together */
+    ADV_LINF, /* its largest entry */
+    ADV_TOKEN /* steps of each word alone; start and ball as ADV_L2 */
+} adv_norm;
+
+typedef struct adv_move_args {
+    double step, radius; /* radius 0: none */
+    int norm;
+    const seq_index *at;
+} adv_move_args;
+
+/* The slots of a batch: see ascc.h. */
+typedef struct hulls {
+    const seq_index *seq;  /* of the batch, rows are its distinct words */
+    const uint32_t *word;  /* (n_rows) whose vectors are in slots: the batch's words come first */
+    const uint32_t *first; /* (words of the batch + 1) */
+    const uint32_t *row;   /* (first[..]) rows of a word's slots */
+    const uint32_t *start; /* (T + 1) slots of a position */
+    size_t n_rows, n_slots;
+} hulls;
+
+/* A slot's column in the state (n_slots, HULL_STATE) of the search: its number, Adam's two moments,
+ * the last gradient. */
+enum { HULL_W, HULL_M, HULL_V, HULL_GRAD, HULL_STATE };
+
+/* hull_points, hull_step */
+typedef struct hull_args {
+    hulls at; /* in the store, `word` the host's */
+    double rate, alpha;
+    int64_t k;
+} hull_args;
+
+op_kernel cuda_adv_move_fwd, cuda_hull_points_fwd, cuda_hull_points_bwd, cuda_hull_step_fwd;
+
+#endif
