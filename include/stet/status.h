@@ -64,9 +64,11 @@ typedef void stet_progress_fn(void *user, const char *what, uint64_t done, uint6
                               const char *note);
 STET_API void stet_set_progress(stet_progress_fn *fn, void *user);
 
-/* Ask the running job to stop after its current step; safe in a signal handler. The job returns
- * STET_EINTR with its files consistent. */
+/* Stop what runs after its current step; safe in a signal handler. It returns STET_EINTR with its
+ * files consistent, and so does whatever is called afterwards, until stet_interrupt_clear(). Work
+ * that is to be stopped by itself is a job of its own (stet/job.h). */
 STET_API void stet_interrupt(void);
+STET_API void stet_interrupt_clear(void);
 
 /* Replace the allocator (before any other call). `resize` follows realloc; NULL arguments restore
  * the C library's. jansson, which the library uses, keeps the one it has (json_set_alloc_funcs). */

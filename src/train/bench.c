@@ -105,7 +105,6 @@ stet_status stet_train_time(const stet_train_args *a, size_t steps, const char *
                             size_t n_loss, stet_train_bench *out)
 {
     *out = (stet_train_bench){0};
-    interrupt_clear();
     run_state r = {.a = a};
     const stet_status st = bench_run(&r, steps, dump, loss, n_loss, out);
     run_tear_down(&r);

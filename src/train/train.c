@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/job.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -368,7 +369,7 @@ stet_status run_set_up(run_state *r)
 {
     const stet_train_args *a = r->a;
     /* before the long reading */
-    TRY(store_open(a->device, &r->store));
+    TRY(store_open(a->device ? a->device : job_device(), &r->store));
     TRY(choose_defenses(r));
     TRY(prepare(a, &r->defenses, &r->p));
     TRY(defense_list_start(&r->defenses, r->p.m, r->p.subst));
@@ -489,7 +490,6 @@ stet_status stet_train(const stet_train_args *a, stet_train_result *out)
 {
     *out = (stet_train_result){0};
     TRY(check_args(a));
-    interrupt_clear();
     run_state r = {.a = a};
     r.started = seconds_now();
     const stet_status st = run(&r);

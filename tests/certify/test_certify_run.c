@@ -177,7 +177,7 @@ TEST(an_interrupted_run_leaves_no_file)
     stet_certify_result r;
     stet_interrupt();
     CHECK_EQ(stet_certify_run(&a, &r), STET_EINTR);
-    interrupt_clear();
+    stet_interrupt_clear();
     CHECK_EQ(files_in(test_dir()), 0);
     CHECK_OK(stet_certify_run(&a, &r));
     CHECK_EQ(files_in(test_dir()), 1);
