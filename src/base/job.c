@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/mem.h"
 
 static stet_job process = {.log_lock = PTHREAD_MUTEX_INITIALIZER,
@@ -148,4 +149,10 @@ void stet_set_progress(stet_progress_fn *fn, void *user)
 void stet_set_threads(int n)
 {
     stet_job_set_threads(NULL, n);
+}
+
+void stet_shutdown(void)
+{
+    pool_stop(&process.pool);
+    json_unguard();
 }

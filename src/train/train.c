@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/args.h"
 #include "base/clock.h"
 #include "base/job.h"
 #include "base/file.h"
@@ -486,9 +487,17 @@ void run_tear_down(run_state *r)
     prepared_deinit(&r->p);
 }
 
-stet_status stet_train(const stet_train_args *a, stet_train_result *out)
+void stet_train_args_init(stet_train_args *a, size_t size)
 {
+    const stet_train_args defaults = STET_TRAIN_DEFAULTS;
+    args_init(a, size, &defaults, sizeof defaults);
+}
+
+stet_status stet_train(const stet_train_args *given, stet_train_result *out)
+{
+    stet_train_args own = STET_TRAIN_DEFAULTS, *a = &own;
     *out = (stet_train_result){0};
+    TRY(ARGS_TAKE(a, given));
     TRY(check_args(a));
     run_state r = {.a = a};
     r.started = seconds_now();
