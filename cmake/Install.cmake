@@ -1,6 +1,8 @@
 # cmake --install: headers, static and shared library, pkg-config file, CMake package, program, man pages.
 include(CMakePackageConfigHelpers)
 
+# In the CMake package the library is stet::stet, the program stet::program.
+set_target_properties(stet PROPERTIES EXPORT_NAME program)
 install(TARGETS stet stet_shared EXPORT stet-targets
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(NOT STET_SANITIZE)
@@ -9,6 +11,16 @@ endif()
 install(DIRECTORY include/stet DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 file(RELATIVE_PATH STET_PC_UP "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/") # the prefix may be chosen at install time
+# What a static link needs. As names, not as Requires.private: that would hand the flags that these packages want for
+# their own headers to everybody.
+set(STET_PC_LIBS)
+foreach(package OPENBLAS CBLAS JANSSON UTF8PROC ZLIB LZMA ZSTD CURL ARCHIVE GMP)
+  if(${package}_FOUND)
+    list(APPEND STET_PC_LIBS ${${package}_LDFLAGS})
+  endif()
+endforeach()
+list(REMOVE_DUPLICATES STET_PC_LIBS)
+list(JOIN STET_PC_LIBS " " STET_PC_LIBS)
 configure_file(cmake/stet.pc.in ${PROJECT_BINARY_DIR}/stet.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/stet.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

@@ -24,13 +24,21 @@ extern "C" {
 typedef double stet_similarity_fn(void *user, const stet_words *w, const uint32_t *a,
                                   const uint32_t *b, size_t n);
 
+/* Any classifier as the victim: the class probabilities (n, n_classes) of n texts, row by row, each row
+ * summing to 1. Called with as many texts at once as the attack has questions, from any thread, one
+ * call at a time. A text whose call fails has no answer (outcome "error", with the message of
+ * stet_set_error()) and the run goes on with the next one; STET_EINTR ends the run. */
+typedef stet_status stet_victim_fn(void *user, const char *const *texts, size_t n, size_t n_classes,
+                                   double *prob);
+
 typedef struct stet_attack_args {
-    /* The classifier: a model, or a program that speaks the protocol of docs/attacks.md; exactly
-     * one. */
-    stet_model *model; /* compiled when needed */
+    size_t size; /* of this struct; 0 counts as what this header says */
+    /* The classifier: a model, a program that speaks the protocol of docs/attacks.md, or a function
+     * (`victim`, below); exactly one. */
+    const stet_model *model;
     const char *command;
     double timeout;           /* seconds a program may take for one answer */
-    stet_tokenizer tokenizer; /* for a program; a model has its own */
+    stet_tokenizer tokenizer; /* for a program or a function; a model has its own */
 
     const stet_dataset *data; /* labelled, classes in the model's order */
     const size_t *index; /* which of its texts, ascending; NULL: all that the sets speak about */
@@ -51,15 +59,28 @@ typedef struct stet_attack_args {
                          NULL: none */
     const char *html; /* page with the changed words marked; NULL: none */
 
-    /* Called once for each text at the end, in their order, with its line of the log
-     * (docs/attacks.md); NULL: nobody listens. */
+    /* Called once for each text, in their order, as soon as it and those before it are done, with
+     * its line of the log (docs/attacks.md); on the calling thread. NULL: nobody listens. */
     void (*each)(void *user, const char *line);
     void *each_user;
+
+    stet_victim_fn *victim; /* in place of a model or a program; NULL: none */
+    void *victim_user;
+    const char *victim_name; /* what the log calls it: two functions of one name are one victim */
+    /* Part `shard` (from 1) of `shards` of the texts, so that several processes share them; 0: all.
+     * The logs of all parts, one after the other, are the log of the whole. */
+    size_t shard, shards;
 } stet_attack_args;
+#ifdef __cplusplus
+#define STET_ATTACK_DEFAULTS STET_DEFAULTS_CXX(stet_attack_args)
+#else
 #define STET_ATTACK_DEFAULTS                                                                       \
     {                                                                                              \
+        .size = sizeof(stet_attack_args),                                                          \
         .timeout = 30, .attack = "pwws", .profile = "openattack", .seed = 1                        \
     }
+#endif
+STET_API void stet_attack_args_init(stet_attack_args *a, size_t size); /* sizeof(stet_attack_args) */
 
 typedef struct stet_attack_result {
     size_t n, correct, succeeded, errors; /* texts; correct before; flipped; victim failed on them */

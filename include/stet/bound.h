@@ -28,6 +28,7 @@ extern "C" {
 
 /* Boxes of a bilstm's bounds; other models need none. */
 typedef struct stet_gbm_options {
+    size_t size; /* of this struct; 0 counts as what this header says */
     const stet_corpus *texts;   /* states between those that these texts have; NULL: states that no
                                    text of max_len words leaves */
     const stet_subst *synonyms; /* a word between itself and its substitutes, mean over words drawn;
@@ -35,10 +36,16 @@ typedef struct stet_gbm_options {
     size_t words;               /* how many are drawn: from the texts, or from the vocabulary */
     uint64_t seed;
 } stet_gbm_options;
+#ifdef __cplusplus
+#define STET_GBM_DEFAULTS STET_DEFAULTS_CXX(stet_gbm_options)
+#else
 #define STET_GBM_DEFAULTS                                                                          \
     {                                                                                              \
+        .size = sizeof(stet_gbm_options),                                                          \
         .words = 32, .seed = 1                                                                     \
     }
+#endif
+STET_API void stet_gbm_options_init(stet_gbm_options *a, size_t size); /* sizeof(stet_gbm_options) */
 
 enum { STET_GBM_INPUT, STET_GBM_STATE, STET_GBM_CELL, STET_GBM_PARTS };
 

@@ -44,10 +44,15 @@ typedef struct stet_certify_how {
     double time_limit; /* seconds a text may take with `complete`; 0: no limit */
     size_t refine;     /* steps that improve a joint bound */
 } stet_certify_how;
+#ifdef __cplusplus
+#define STET_CERTIFY_HOW STET_DEFAULTS_CXX(stet_certify_how)
+#else
 #define STET_CERTIFY_HOW                                                                           \
     {                                                                                              \
         .method = "auto", .budget = STET_ANY, .time_limit = 10, .refine = 30                       \
     }
+#endif
+STET_API void stet_certify_how_init(stet_certify_how *h, size_t size); /* sizeof(stet_certify_how) */
 
 /* A position and what its worst word may do to the margin, according to the bound. */
 typedef struct stet_harm {
@@ -71,12 +76,13 @@ typedef struct stet_certificate {
     size_t n_edits;
     size_t branches; /* parts that `complete` bounded */
     double seconds;
+    char *reason; /* why the text could not be bounded at all and is undecided; NULL: it could */
 } stet_certificate;
 STET_API void stet_certificate_deinit(stet_certificate *c);
 
 /* For one text at a time; a model may have several certifiers, one a thread. */
 typedef struct stet_certifier stet_certifier;
-STET_API stet_status stet_certifier_new(stet_model *m, const stet_certify_how *how,
+STET_API stet_status stet_certifier_new(const stet_model *m, const stet_certify_how *how,
                                         stet_certifier **out);
 STET_API void stet_certifier_free(stet_certifier *c);
 /* The text as it was read (stet_words_read) and what may stand at its positions; without positions,
@@ -94,7 +100,8 @@ typedef struct stet_certified_text {
 } stet_certified_text;
 
 typedef struct stet_certify_args {
-    stet_model *model; /* compiled when needed */
+    size_t size; /* of this struct; 0 counts as what this header says */
+    const stet_model *model;
     const stet_dataset *data;
     const size_t *index; /* which of its texts, ascending; NULL: all that the sets speak about */
     size_t n_index;
@@ -109,11 +116,21 @@ typedef struct stet_certify_args {
     /* Called once for each text, in their order, when its block is done; NULL: nobody listens. */
     void (*each)(void *user, size_t index, const stet_certified_text *t, const stet_certificate *c);
     void *each_user;
+    /* The same as one JSON object on one line (docs/api.md): what stet_text_certify() gives. */
+    void (*line)(void *user, const char *line);
+    void *line_user;
+    size_t shard, shards; /* part `shard` (from 1) of `shards` of the texts; 0: all */
 } stet_certify_args;
+#ifdef __cplusplus
+#define STET_CERTIFY_DEFAULTS STET_DEFAULTS_CXX(stet_certify_args)
+#else
 #define STET_CERTIFY_DEFAULTS                                                                      \
     {                                                                                              \
+        .size = sizeof(stet_certify_args),                                                         \
         .how = STET_CERTIFY_HOW                                                                    \
     }
+#endif
+STET_API void stet_certify_args_init(stet_certify_args *a, size_t size); /* sizeof(stet_certify_args) */
 
 enum { STET_MARGIN_BINS = 20 };
 typedef struct stet_certify_result {

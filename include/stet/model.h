@@ -34,6 +34,7 @@ STET_API void stet_model_free(stet_model *m);
  * `settings`, NULL or "name=value" strings with a NULL at the end. Takes copies of vocabulary and vectors;
  * a kind that reads in its own way needs neither. */
 typedef struct stet_model_new_args {
+    size_t size; /* of this struct; 0 counts as what this header says */
     const char *name;
     const char *const *settings;
     const stet_vocab *vocab;
@@ -44,6 +45,7 @@ typedef struct stet_model_new_args {
     uint64_t seed;
     bool word_scores; /* beside the network: a number for every word and class, zero at first */
 } stet_model_new_args;
+STET_API void stet_model_new_args_init(stet_model_new_args *a, size_t size); /* sizeof(stet_model_new_args) */
 STET_API stet_status stet_model_new(const stet_model_new_args *a, stet_model **out);
 
 STET_API const char *stet_model_kind(const stet_model *m);
@@ -93,9 +95,9 @@ STET_API int stet_argmax(const float *v, size_t k);
 
 /* ---- many variants of one text ------------------------------------------------------------ */
 
-/* Prepare a model for edits: the first linear map of the whole vocabulary is computed once. Needed before
- * stet_view_open; done once, not thread-safe itself. */
-STET_API stet_status stet_model_compile(stet_model *m);
+/* Prepare a model for edits: the first linear map of the whole vocabulary is computed once. What needs
+ * it calls it; calling it before only chooses the moment. Threads may. */
+STET_API stet_status stet_model_compile(const stet_model *m);
 
 /* An opened text: caches what an edit needs. One thread at a time per view; several views per model. */
 typedef struct stet_view stet_view;

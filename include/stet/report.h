@@ -25,12 +25,14 @@ typedef enum stet_report_format {
 } stet_report_format;
 
 typedef struct stet_report_args {
+    size_t size; /* of this struct; 0 counts as what this header says */
     const char *const *dirs; /* run folders, in the order in which they are shown; at most 32 */
     size_t n_dirs;
     const char *title; /* NULL: one is made */
     stet_report_format format;
     bool no_bounds; /* leave the growth bounds out */
 } stet_report_args;
+STET_API void stet_report_args_init(stet_report_args *a, size_t size); /* sizeof(stet_report_args) */
 
 /* The page as a new string for stet_free(). STET_EIO or STET_EFORMAT name the folder or file at
  * fault. */

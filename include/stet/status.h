@@ -22,7 +22,22 @@ extern "C" {
 #define STET_API
 #endif
 
+#define STET_VERSION_MAJOR 0
+#define STET_VERSION_MINOR 1
+#define STET_VERSION_PATCH 0
 #define STET_VERSION "0.1.0"
+#define STET_VERSION_NUMBER                                                                        \
+    (STET_VERSION_MAJOR * 10000 + STET_VERSION_MINOR * 100 + STET_VERSION_PATCH)
+
+/* Arguments with their defaults in C++, where a NAME_DEFAULTS macro cannot be a braced list. */
+#ifdef __cplusplus
+#define STET_DEFAULTS_CXX(type)                                                                    \
+    [] {                                                                                           \
+        type args_;                                                                                \
+        type##_init(&args_, sizeof args_);                                                         \
+        return args_;                                                                              \
+    }()
+#endif
 
 /* One list makes the enum, the names and the texts. */
 #define STET_STATUS_MAP(X)                                                                         \
@@ -42,10 +57,13 @@ typedef enum stet_status {
 #undef STET_STATUS_ENUM
 } stet_status;
 
-STET_API const char *stet_version(void);
+STET_API const char *stet_version(void); /* of the library that runs, and */
+STET_API int stet_version_number(void);  /* as STET_VERSION_NUMBER: 100 for 0.1.0 */
 STET_API const char *stet_status_name(stet_status st); /* "EFORMAT" */
 STET_API const char *stet_status_text(stet_status st); /* "malformed input" */
 STET_API const char *stet_last_error(void);            /* never NULL; "" before any failure */
+/* For callbacks that fail: the message that goes with the status they return. */
+STET_API void stet_set_error(const char *message);
 
 /* Logging: silent until a callback is set. The callback may be called from any thread,
  * one call at a time. */
@@ -64,14 +82,21 @@ typedef void stet_progress_fn(void *user, const char *what, uint64_t done, uint6
                               const char *note);
 STET_API void stet_set_progress(stet_progress_fn *fn, void *user);
 
-/* Ask the running job to stop after its current step; safe in a signal handler. The job returns
- * STET_EINTR with its files consistent. */
+/* Stop what runs after its current step; safe in a signal handler. It returns STET_EINTR with its
+ * files consistent, and so does whatever is called afterwards, until stet_interrupt_clear(). Work
+ * that is to be stopped by itself is a job of its own (stet/job.h). */
 STET_API void stet_interrupt(void);
+STET_API void stet_interrupt_clear(void);
 
 /* Replace the allocator (before any other call). `resize` follows realloc; NULL arguments restore
  * the C library's. jansson, which the library uses, keeps the one it has (json_set_alloc_funcs). */
 STET_API void stet_set_allocator(void *(*resize)(void *user, void *p, size_t size),
                                  void (*release)(void *user, void *p), void *user);
+
+/* Joins the worker threads of the process and takes the library's hands off jansson; whatever is
+ * called afterwards starts again. For programs that unload the library or look for leaks. No other
+ * thread may be inside a call. */
+STET_API void stet_shutdown(void);
 
 /* Worker threads, counting the caller; 0 means one per core. Results do not depend on it. */
 STET_API void stet_set_threads(int n);

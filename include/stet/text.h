@@ -38,6 +38,7 @@ typedef enum stet_data_format {
 } stet_data_format;
 
 typedef struct stet_data_options {
+    size_t size; /* of this struct; 0 counts as what this header says */
     stet_data_format format;
     const char *label; /* column or field by name or number from 1; NULL: the usual one */
     const char *text;  /* columns or fields, comma-separated, joined by a space; NULL: the usual */
@@ -46,10 +47,16 @@ typedef struct stet_data_options {
     bool unlabelled;   /* every line is a text; label -1 */
     const stet_dataset *like; /* classes must be those of this one (a test set), or NULL */
 } stet_data_options;
+#ifdef __cplusplus
+#define STET_DATA_DEFAULTS STET_DEFAULTS_CXX(stet_data_options)
+#else
 #define STET_DATA_DEFAULTS                                                                         \
     {                                                                                              \
+        .size = sizeof(stet_data_options),                                                         \
         .header = -1                                                                               \
     }
+#endif
+STET_API void stet_data_options_init(stet_data_options *a, size_t size); /* sizeof(stet_data_options) */
 
 STET_API stet_status stet_dataset_load(const char *path, const stet_data_options *how,
                                        stet_dataset **out);
@@ -194,15 +201,22 @@ STET_API void stet_vectors_deinit(stet_vectors *t);
 /* Train vectors on a corpus: co-occurrence weighted by 1/distance and the GloVe objective. The same seed gives the
  * same bytes whatever the number of threads. */
 typedef struct stet_embed_options {
+    size_t size; /* of this struct; 0 counts as what this header says */
     size_t dim, window, epochs;
     uint64_t min_count, seed;  /* rarer words get no vector */
     double rate, x_max, alpha; /* AdaGrad's rate; a pair counts min(1, (x / x_max)^alpha) */
 } stet_embed_options;
+#ifdef __cplusplus
+#define STET_EMBED_DEFAULTS STET_DEFAULTS_CXX(stet_embed_options)
+#else
 #define STET_EMBED_DEFAULTS                                                                        \
     {                                                                                              \
+        .size = sizeof(stet_embed_options),                                                        \
         .dim = 100, .window = 10, .epochs = 15, .min_count = 2, .seed = 1, .rate = 0.05,           \
         .x_max = 10, .alpha = 0.75                                                                 \
     }
+#endif
+STET_API void stet_embed_options_init(stet_embed_options *a, size_t size); /* sizeof(stet_embed_options) */
 STET_API stet_status stet_embed_train(const stet_dataset *d, stet_tokenizer kind,
                                       const stet_embed_options *how, stet_vocab **v,
                                       stet_vectors *out);

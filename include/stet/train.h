@@ -19,6 +19,7 @@ extern "C" {
 typedef enum stet_schedule { STET_CONSTANT, STET_COSINE, STET_STEP } stet_schedule;
 
 typedef struct stet_train_args {
+    size_t size; /* of this struct; 0 counts as what this header says */
     const char *out;
     bool resume;
     const char *device; /* where to compute: "cpu" or NULL, "cuda", "auto": a GPU if there is one */
@@ -56,13 +57,19 @@ typedef struct stet_train_args {
     size_t save_every; /* steps between checkpoints; one is written after each epoch in any case */
 } stet_train_args;
 
+#ifdef __cplusplus
+#define STET_TRAIN_DEFAULTS STET_DEFAULTS_CXX(stet_train_args)
+#else
 #define STET_TRAIN_DEFAULTS                                                                        \
     {                                                                                              \
+        .size = sizeof(stet_train_args),                                                           \
         .format = STET_DATA_DEFAULTS, .valid_fraction = 0.1, .max_len = 512, .min_count = 1,       \
         .model = "cnn", .smooth = -1, .defense = "standard", .batch = 64, .length_pool = 16,       \
         .epochs = 20, .patience = 3, .score_rate = 1e-2, .rate = -1, .state_rate = -1, .decay = -1, .dropout = -1,     \
         .seed = 1, .save_every = 500                                                               \
     }
+#endif
+STET_API void stet_train_args_init(stet_train_args *a, size_t size); /* sizeof(stet_train_args) */
 
 typedef struct stet_train_result {
     size_t epochs, best_epoch, steps, n_train, n_valid, n_words;

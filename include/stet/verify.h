@@ -33,6 +33,7 @@ typedef const char *stet_verify_match(void *user, const stet_verify_text *text);
 typedef void stet_verify_failed(void *user, size_t line, const char *why);
 
 typedef struct stet_verify_options {
+    size_t size; /* of this struct; 0 counts as what this header says */
     stet_verify_match *match;   /* NULL: words and sets are taken as stated */
     stet_verify_failed *failed; /* NULL: only counted */
     void *user;
@@ -40,6 +41,7 @@ typedef struct stet_verify_options {
     /* Claims about CNNs in exact arithmetic as well: slow. STET_ENOTSUP in a build without GMP. */
     bool exact;
 } stet_verify_options;
+STET_API void stet_verify_options_init(stet_verify_options *a, size_t size); /* sizeof(stet_verify_options) */
 
 typedef struct stet_verify_result {
     size_t budget; /* substituted words that a certified text stands; SIZE_MAX: any number */

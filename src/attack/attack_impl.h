@@ -4,6 +4,8 @@
 #ifndef ATTACK_ATTACK_IMPL_H
 #define ATTACK_ATTACK_IMPL_H
 
+#include <pthread.h>
+
 #include "base/arena.h"
 #include "stet/attack.h"
 #include "stet/choices.h"
@@ -37,6 +39,13 @@ typedef struct victim {
 /* Edits speak words of `w`, borrowed; of a model, NULL means ids of its vocabulary. */
 stet_status victim_of_model(const stet_model *m, const stet_words *w,
                             victim **out); /* compiled */
+stet_status victim_of_function(const stet_attack_args *a, const stet_words *w, size_t n_classes,
+                               pthread_mutex_t *turn, victim **out);
+/* The text with edits made, as a new string for stet_free(). */
+stet_status attack_text_edited(const attack_text *t, const stet_words *w, const stet_edit *edits,
+                               size_t n, char **out);
+/* A row of probabilities: K numbers from 0 on that sum to 1. NULL, or what is wrong with it. */
+const char *victim_row_wrong(const double *prob, size_t k);
 stet_status victim_of_command(const char *command, double timeout, const stet_words *w,
                               size_t n_classes, victim **out);
 

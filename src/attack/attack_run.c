@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "attack/subject.h"
+#include "base/args.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -17,10 +18,11 @@ enum { BLOCK_PER_THREAD = 16, MAX_ERRORS_IN_A_ROW = 8 };
 
 static stet_status check_args(const stet_attack_args *a)
 {
-    if (!a->data || !a->sets || !a->attack || !a->profile || !a->model == !a->command)
+    if (!a->data || !a->sets || !a->attack || !a->profile || 
+        !!a->model + !!a->command + !!a->victim != 1)
         return error_set(
             STET_EUSAGE,
-            "an attack needs data, substitution sets, and either a model or a command");
+            "an attack needs data, substitution sets, and one of a model, a command and a function");
     if (a->model && stet_dataset_classes(a->data) != stet_model_classes(a->model))
         return error_set(STET_EUSAGE, "the data has %zu classes, the model %zu",
                          stet_dataset_classes(a->data), stet_model_classes(a->model));
@@ -31,7 +33,8 @@ static stet_status check_args(const stet_attack_args *a)
 static stet_status take_texts(attack_job *j)
 {
     size_t *index;
-    TRY(sets_take_texts(j->a->sets, j->a->data, j->a->index, j->a->n_index, &index, &j->n));
+    TRY(sets_take_texts(j->a->sets, j->a->data, j->a->index, j->a->n_index, j->a->shard,
+                        j->a->shards, &index, &j->n));
     j->record = mem_zalloc(j->n + 1, sizeof *j->record);
     for (size_t i = 0; j->record && i < j->n; i++)
         j->record[i].index = index[i];
@@ -97,8 +100,9 @@ static stet_status make_header(const attack_job *j, char **out)
         buf_printf(&b, ",\"model\":\"%016llx\"",
                    (unsigned long long)stet_model_fingerprint(a->model));
     } else {
-        buf_str(&b, ",\"command\":");
-        buf_json_string(&b, a->command, strlen(a->command));
+        const char *name = a->victim ? a->victim_name ? a->victim_name : "" : a->command;
+        buf_str(&b, a->victim ? ",\"victim\":" : ",\"command\":");
+        buf_json_string(&b, name, strlen(name));
     }
     uint64_t stop = 0;
     for (uint32_t i = 0; i < j->stop.n; i++)
@@ -210,6 +214,14 @@ static stet_status finish_block(attack_job *j, size_t n, attack_log *log, size_t
     return st;
 }
 
+/* Lines that are there, up to the first text that is not done. */
+static void hand_out(attack_job *j)
+{
+    for (; j->handed_out < j->n && j->record[j->handed_out].line; j->handed_out++)
+        if (j->a->each)
+            j->a->each(j->a->each_user, j->record[j->handed_out].line);
+}
+
 static stet_status attack_all(attack_job *j, attack_log *log, stet_attack_result *out)
 {
     size_t errors_in_a_row = 0;
@@ -218,11 +230,13 @@ static stet_status attack_all(attack_job *j, attack_log *log, stet_attack_result
             j->todo[j->n_todo++] = i;
     const size_t block = BLOCK_PER_THREAD * j->n_workers;
     progress(j->d->name, j->n - j->n_todo, j->n, NULL);
+    hand_out(j);
     for (j->from = 0; j->from < j->n_todo; j->from += block) {
         TRY(interrupt_status());
         const size_t n = j->n_todo - j->from < block ? j->n_todo - j->from : block;
         pool_run(n, piece, j);
         TRY(finish_block(j, n, log, &errors_in_a_row));
+        hand_out(j);
         summarise(j, out);
         char note[64];
         snprintf(note, sizeof note, "accuracy under attack %.3f", out->aua);
@@ -245,11 +259,19 @@ static stet_status write_page(const attack_job *j, const stet_attack_result *r)
     return page_write(j->a->html, title, summary, j->record, j->n);
 }
 
-stet_status stet_attack_run(const stet_attack_args *a, stet_attack_result *out)
+void stet_attack_args_init(stet_attack_args *a, size_t size)
 {
+    const stet_attack_args defaults = STET_ATTACK_DEFAULTS;
+    args_init(a, size, &defaults, sizeof defaults);
+}
+
+stet_status stet_attack_run(const stet_attack_args *given, stet_attack_result *out)
+{
+    stet_attack_args own = STET_ATTACK_DEFAULTS, *a = &own;
     *out = (stet_attack_result){0};
+    TRY(ARGS_TAKE(a, given));
     TRY(check_args(a));
-    attack_job j = {.a = a, .d = attack_find(a->attack)};
+    attack_job j = {.a = a, .d = attack_find(a->attack), .turn = PTHREAD_MUTEX_INITIALIZER};
     if (!j.d)
         return STET_EUSAGE;
     const double start = seconds_now();
@@ -266,8 +288,6 @@ stet_status stet_attack_run(const stet_attack_args *a, stet_attack_result *out)
         st = attack_all(&j, &log, out);
     if (st == STET_OK && a->html)
         st = write_page(&j, out);
-    for (size_t i = 0; st == STET_OK && a->each && i < j.n; i++)
-        a->each(a->each_user, j.record[i].line);
     out->seconds = seconds_now() - start;
     attack_log_close(&log);
     mem_free(header);

@@ -30,7 +30,7 @@ void subject_worker_free(attack_worker *w)
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-static stet_status start_worker(const attack_job *j, attack_worker *w)
+static stet_status start_worker(attack_job *j, attack_worker *w)
 {
     const stet_attack_args *a = j->a;
     if (!w->memory)
@@ -39,9 +39,10 @@ static stet_status start_worker(const attack_job *j, attack_worker *w)
         TRY(stet_words_fork(j->words, &w->words));
     if (w->v)
         return STET_OK;
-    return a->model ? victim_of_model(a->model, w->words, &w->v)
-                    : victim_of_command(a->command, a->timeout, w->words,
-                                        stet_dataset_classes(a->data), &w->v);
+    const size_t K = stet_dataset_classes(a->data);
+    return a->model    ? victim_of_model(a->model, w->words, &w->v)
+           : a->victim ? victim_of_function(a, w->words, K, &j->turn, &w->v)
+                       : victim_of_command(a->command, a->timeout, w->words, K, &w->v);
 }
 
 static stet_status read_text(const attack_job *j, attack_worker *w, size_t index)
@@ -100,7 +101,7 @@ static stet_status set_problem(const attack_job *j, attack_worker *w)
         w->s.keep.user = j->a->similarity_user;
     } else if (c->similarity == SIMILARITY_MEAN && j->a->model) {
         w->s.keep.similarity = similarity_mean;
-        w->s.keep.user = j->a->model;
+        w->s.keep.user = (void *)j->a->model; /* read only */
     }
     return STET_OK;
 }
@@ -309,7 +310,7 @@ static stet_status search_one(const attack_job *j, attack_worker *w, record *r, 
     return STET_OK;
 }
 
-stet_status subject_attack(const attack_job *j, attack_worker *w, record *r)
+stet_status subject_attack(attack_job *j, attack_worker *w, record *r)
 {
     const arena_mark start = arena_save(&w->mem);
     w->chance = (rng_chance){.c = {.next = next_number},

@@ -16,10 +16,11 @@ typedef struct attack_job {
     stet_words *words; /* of the run: a model's vocabulary, then those of the sets */
     stet_bound *bound;
     strmap stop;
+    pthread_mutex_t turn; /* of a function that is the victim */
     struct attack_worker *worker; /* (n_workers) */
     size_t n_workers;
     record *record; /* (n), ascending index */
-    size_t n;
+    size_t n, handed_out; /* texts; those that args.each has seen */
     size_t *todo;        /* (n_todo) records without a line */
     size_t n_todo, from; /* the block in work starts at todo[from] */
     stet_status *status; /* (n) */
@@ -46,7 +47,7 @@ typedef struct attack_worker {
 } attack_worker;
 
 
-stet_status subject_attack(const attack_job *j, attack_worker *w, record *r);
+stet_status subject_attack(attack_job *j, attack_worker *w, record *r);
 void subject_worker_free(attack_worker *w);
 
 /* The built-in similarity: the cosine of the mean vectors of two lists of words. `user` is the

@@ -24,7 +24,6 @@
 extern char **environ;
 
 enum { TEXTS_AT_ONCE = 256, MAX_ANSWER = 1 << 26 };
-static const double sum_tolerance = 1e-3;
 
 typedef struct process_victim {
     victim v;
@@ -192,23 +191,11 @@ static stet_status receive(process_victim *p, double deadline)
 
 static stet_status write_text(process_victim *p, const stet_edit *e, size_t n)
 {
-    const attack_text *t = p->text;
-    size_t *at = mem_alloc(n + 1, sizeof *at);
-    const char **with = mem_alloc(n + 1, sizeof *with);
-    char *text = NULL;
-    stet_status st = at && with ? STET_OK : STET_ENOMEM;
-    for (size_t k = 0; st == STET_OK && k < n; k++) {
-        at[k] = e[k].pos;
-        with[k] = e[k].word == WORD_DELETED ? "" : stet_words_word(p->words, e[k].word);
-    }
-    if (st == STET_OK)
-        st = stet_text_rebuild(t->text.data, t->text.len, t->tokens, at, with, n, &text);
-    if (st == STET_OK)
-        buf_json_string(&p->out, text, strlen(text));
+    char *text;
+    TRY(attack_text_edited(p->text, p->words, e, n, &text));
+    buf_json_string(&p->out, text, strlen(text));
     stet_free(text);
-    mem_free(at);
-    mem_free(with);
-    return st;
+    return STET_OK;
 }
 
 static stet_status nonsense(const process_victim *p, const char *why)
@@ -222,16 +209,12 @@ static stet_status read_row(const process_victim *p, const json_t *row, double *
     if (!json_is_array(row) || json_array_size(row) != K)
         return error_set(STET_EFORMAT, "victim '%s': expected %zu probabilities a text", p->command,
                          K);
-    double sum = 0;
     for (size_t c = 0; c < K; c++) {
         const json_t *v = json_array_get(row, c);
-        if (!json_is_number(v) || !(json_number_value(v) >= 0))
-            return nonsense(p, "a probability is not a number from 0 to 1");
-        sum += prob[c] = json_number_value(v);
+        prob[c] = json_is_number(v) ? json_number_value(v) : -1;
     }
-    return fabs(sum - 1) <= sum_tolerance
-               ? STET_OK
-               : nonsense(p, "the probabilities of a text do not sum to 1");
+    const char *wrong = victim_row_wrong(prob, K);
+    return wrong ? nonsense(p, wrong) : STET_OK;
 }
 
 static stet_status read_answer(const process_victim *p, size_t n, double *prob)

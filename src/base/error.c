@@ -13,6 +13,11 @@ const char *stet_version(void)
     return STET_VERSION;
 }
 
+int stet_version_number(void)
+{
+    return STET_VERSION_NUMBER;
+}
+
 const char *stet_status_name(stet_status st)
 {
     switch (st) {
@@ -40,6 +45,11 @@ const char *stet_status_text(stet_status st)
 const char *stet_last_error(void)
 {
     return message;
+}
+
+void stet_set_error(const char *text)
+{
+    error_set(STET_OK, "%s", text);
 }
 
 /* The arguments may point into the message itself, so the new text is made beside it. */

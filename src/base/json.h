@@ -13,6 +13,7 @@ stet_status json_read_text(const char *what, const char *text, size_t size, json
 /* From here on mem_failures() counts what jansson had no memory for, too: it hides that at times. The host's allocator for
  * jansson stays in use. Reading a text calls this itself. */
 void json_guard(void);
+void json_unguard(void); /* jansson has its own allocator again, unless the host has changed it since */
 /* Atomic, indented, keys in order of insertion. */
 stet_status json_write_file(const char *path, const json_t *value);
 /* JSON lines: one compact value and a line end appended to `b`; the next value of a stream (empty

@@ -50,9 +50,10 @@ static void guard_free(void *p)
     atomic_load (&next_free)(p);
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
 void json_guard(void)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     json_malloc_t get;
     json_free_t give;
     pthread_mutex_lock(&lock);
@@ -62,6 +63,17 @@ void json_guard(void)
         atomic_store(&next_free, give);
         json_set_alloc_funcs(guard_malloc, guard_free);
     }
+    pthread_mutex_unlock(&lock);
+}
+
+void json_unguard(void)
+{
+    json_malloc_t get;
+    json_free_t give;
+    pthread_mutex_lock(&lock);
+    json_get_alloc_funcs(&get, &give);
+    if (get == guard_malloc)
+        json_set_alloc_funcs(atomic_load(&next_malloc), atomic_load(&next_free));
     pthread_mutex_unlock(&lock);
 }
 

@@ -1,76 +1,40 @@
-/* base/log.c - what the host plugged in, and the flag that stops a job. */
+/* base/log.c - what the host plugged into the job of this thread, and the flag that stops it. */
 #include "base/log.h"
 
-#include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 
-/* The logger runs under its lock (one call at a time); the progress callback does not, so it may
- * log. */
-static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
-static stet_log_fn *log_fn;
-static void *log_user;
-
-static pthread_mutex_t progress_lock = PTHREAD_MUTEX_INITIALIZER;
-static stet_progress_fn *progress_fn;
-static void *progress_user;
-
-static atomic_bool interrupt_flag;
-
-void stet_set_logger(stet_log_fn *fn, void *user)
-{
-    pthread_mutex_lock(&log_lock);
-    log_fn = fn;
-    log_user = user;
-    pthread_mutex_unlock(&log_lock);
-}
-
-void stet_set_progress(stet_progress_fn *fn, void *user)
-{
-    pthread_mutex_lock(&progress_lock);
-    progress_fn = fn;
-    progress_user = user;
-    pthread_mutex_unlock(&progress_lock);
-}
-
-void stet_interrupt(void)
-{
-    atomic_store(&interrupt_flag, true); /* lock-free, so fine in a signal handler */
-}
+#include "base/job.h"
 
 void log_at(stet_log_level level, const char *fmt, ...)
 {
-    pthread_mutex_lock(&log_lock);
-    if (log_fn) {
+    stet_job *j = job_current();
+    pthread_mutex_lock(&j->log_lock);
+    if (j->log) {
         char text[1024];
         va_list ap;
         va_start(ap, fmt);
         vsnprintf(text, sizeof text, fmt, ap);
         va_end(ap);
-        log_fn(log_user, level, text);
+        j->log(j->log_user, level, text);
     }
-    pthread_mutex_unlock(&log_lock);
+    pthread_mutex_unlock(&j->log_lock);
 }
 
 void progress(const char *what, uint64_t done, uint64_t total, const char *note)
 {
-    pthread_mutex_lock(&progress_lock);
-    stet_progress_fn *const fn = progress_fn;
-    void *const user = progress_user;
-    pthread_mutex_unlock(&progress_lock);
+    stet_job *j = job_current();
+    pthread_mutex_lock(&j->progress_lock);
+    stet_progress_fn *const fn = j->progress;
+    void *const user = j->progress_user;
+    pthread_mutex_unlock(&j->progress_lock);
     if (fn)
         fn(user, what, done, total, note ? note : "");
 }
 
 bool interrupted(void)
 {
-    return atomic_load_explicit(&interrupt_flag, memory_order_relaxed);
-}
-
-void interrupt_clear(void)
-{
-    atomic_store(&interrupt_flag, false);
+    return atomic_load_explicit(&job_current()->interrupt, memory_order_relaxed);
 }
 
 stet_status interrupt_status(void)

@@ -1,4 +1,5 @@
-/* base/log.h - messages and progress through the host's callbacks, and the interrupt flag. */
+/* base/log.h - messages and progress through the callbacks of the job that this thread works for
+ * (stet/job.h), and its interrupt flag. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -12,8 +13,7 @@ void log_at(stet_log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* `note` may be NULL. */
 void progress(const char *what, uint64_t done, uint64_t total, const char *note);
 
-bool interrupted(void); /* was stet_interrupt() called? */
-void interrupt_clear(void);
+bool interrupted(void); /* was the job told to stop? */
 stet_status interrupt_status(void); /* STET_EINTR with its message, or STET_OK */
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/args.h"
 #include "base/mem.h"
 #include "bound/bounds.h"
 
@@ -139,9 +140,17 @@ static stet_status constants(stet_gbm *g)
     return st;
 }
 
-stet_status stet_gbm_of(const stet_model *m, const stet_gbm_options *how, stet_gbm *out)
+void stet_gbm_options_init(stet_gbm_options *a, size_t size)
 {
+    const stet_gbm_options defaults = STET_GBM_DEFAULTS;
+    args_init(a, size, &defaults, sizeof defaults);
+}
+
+stet_status stet_gbm_of(const stet_model *m, const stet_gbm_options *given, stet_gbm *out)
+{
+    stet_gbm_options own = STET_GBM_DEFAULTS, *how = &own;
     *out = (stet_gbm){0};
+    TRY(ARGS_TAKE(how, given));
     const model_bounds *b = bounds_of(m);
     if (!b->matrix)
         return error_set(STET_ENOTSUP, "no growth bounds are known for a %s", m->desc->name);

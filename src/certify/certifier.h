@@ -14,12 +14,11 @@
 
 /* A model, its family, and what the family prepared; all certifiers of a run share one. */
 typedef struct cert_shared {
-    model *m;
+    const model *m;
     const cert_family *family;
-    void *impl;
+    void *impl; /* the model keeps it */
 } cert_shared;
-stet_status cert_shared_init(cert_shared *s, model *m, const cert_family *f);
-void cert_shared_deinit(cert_shared *s);
+stet_status cert_shared_init(cert_shared *s, const model *m, const cert_family *f);
 stet_status cert_family_of(const char *kind, const cert_family **out);
 
 /* The words of a text. A choice is an index into a position's words, 0 the text's own. */
@@ -105,6 +104,9 @@ stet_status certifier_new(const cert_shared *s, const stet_certify_how *how, ste
 /* stet_certify_text without the list of harms. */
 stet_status certifier_text(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
                            int label, stet_certificate *out);
+/* After a failure: a text that the bounds cannot take, because its numbers overflow, is undecided with
+ * the reason; any other failure is handed back. */
+stet_status cert_undecided(stet_status st, int label, stet_certificate *out);
 /* stet_certify_run with another family than the model's kind has. */
 stet_status certify_run_with(const stet_certify_args *a, const cert_family *f,
                              stet_certify_result *out);

@@ -20,6 +20,7 @@ void stet_certificate_deinit(stet_certificate *c)
 {
     mem_free(c->harm);
     mem_free(c->edits);
+    mem_free(c->reason);
     *c = (stet_certificate){0};
 }
 
@@ -30,7 +31,7 @@ bool cert_out_of_time(const stet_certifier *c)
 
 /* ---- certifiers --------------------------------------------------------------------------- */
 
-stet_status cert_shared_init(cert_shared *s, model *m, const cert_family *f)
+stet_status cert_shared_init(cert_shared *s, const model *m, const cert_family *f)
 {
     *s = (cert_shared){.m = m, .family = f};
     if (m->rule && !m->rule->desc->certify)
@@ -38,16 +39,11 @@ stet_status cert_shared_init(cert_shared *s, model *m, const cert_family *f)
                          "the model answers by the prediction rule '%s', for which there are no "
                          "certificates",
                          m->rule->desc->name);
+    if (m->reader.most_rows > 1)
+        return error_set(STET_ENOTSUP, "certificates are for models that read one row a word");
     TRY(stet_model_compile(m));
     TRY(cert_scores_check(m));
-    return m->rule ? STET_OK : f->prepare(m, &s->impl);
-}
-
-void cert_shared_deinit(cert_shared *s)
-{
-    if (s->impl)
-        s->family->shared_free(s->impl);
-    *s = (cert_shared){0};
+    return m->rule ? STET_OK : model_prepared(m, f, f->prepare, f->shared_free, &s->impl);
 }
 
 size_t cert_auto_methods(const cert_family *f)
@@ -117,7 +113,7 @@ stet_status certifier_new(const cert_shared *s, const stet_certify_how *how, ste
     return st;
 }
 
-stet_status stet_certifier_new(stet_model *m, const stet_certify_how *how, stet_certifier **out)
+stet_status stet_certifier_new(const stet_model *m, const stet_certify_how *how, stet_certifier **out)
 {
     *out = NULL;
     const cert_family *f;
@@ -126,10 +122,8 @@ stet_status stet_certifier_new(stet_model *m, const stet_certify_how *how, stet_
     stet_status st = cert_shared_init(&s, m, f);
     if (st == STET_OK)
         st = certifier_new(&s, how, out);
-    if (st != STET_OK) {
-        cert_shared_deinit(&s);
+    if (st != STET_OK)
         return st;
-    }
     (*out)->own = s;
     (*out)->shared = &(*out)->own;
     return STET_OK;
@@ -148,7 +142,6 @@ void stet_certifier_free(stet_certifier *c)
     cert_proof_drop(&c->proof);
     cert_tree_deinit(&c->tree);
     arena_deinit(&c->mem);
-    cert_shared_deinit(&c->own);
     mem_free(c);
 }
 
@@ -178,8 +171,6 @@ static stet_status take_text(stet_certifier *c, const uint32_t *ids, const stet_
     static const uint32_t unknown = STET_UNK;
     const model *m = c->shared->m;
     const size_t n = choices->n ? choices->n : 1, total = choices->n ? choices->start[n] : 0;
-    if (m->reader.most_rows > 1)
-        return error_set(STET_ENOTSUP, "certificates are for models that read one row a word");
     if (label < 0 || (size_t)label >= m->n_classes || n > m->max_len)
         return error_set(STET_EUSAGE,
                          "label %d of a text of %zu words: the model has %zu classes "
@@ -331,6 +322,20 @@ stet_status certifier_text(stet_certifier *c, const uint32_t *ids, const stet_ch
     if (st != STET_OK)
         stet_certificate_deinit(out);
     return st;
+}
+
+stet_status cert_undecided(stet_status st, int label, stet_certificate *out)
+{
+    if (st != STET_EFORMAT && st != STET_ENOTSUP)
+        return st;
+    *out = (stet_certificate){.verdict = STET_UNDECIDED,
+                              .label = label,
+                              .answer = -1,
+                              .clean = -INFINITY,
+                              .margin = -INFINITY,
+                              .method = "none",
+                              .reason = mem_strdup(stet_last_error())};
+    return out->reason ? STET_OK : STET_ENOMEM;
 }
 
 /* ---- the words that do most harm ---------------------------------------------------------- */

@@ -3,11 +3,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/args.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
+#include "certify/cert_json.h"
 #include "certify/certifier.h"
 #include "lexicon/sets.h"
 
@@ -25,7 +27,7 @@ typedef struct run_record {
     size_t index;
     stet_certificate r;
     size_t changeable, candidates;
-    buf line;
+    buf line, json; /* of the file; for args.line */
     stet_reading reading; /* these two for args.each, until the block is done */
     stet_choices choices;
     bool done;
@@ -64,7 +66,8 @@ static stet_status check_args(const stet_certify_args *a)
 static stet_status take_texts(run_job *j)
 {
     size_t *index;
-    TRY(sets_take_texts(j->a->sets, j->a->data, j->a->index, j->a->n_index, &index, &j->n));
+    TRY(sets_take_texts(j->a->sets, j->a->data, j->a->index, j->a->n_index, j->a->shard,
+                        j->a->shards, &index, &j->n));
     j->record = mem_zalloc(j->n + 1, sizeof *j->record);
     for (size_t i = 0; j->record && i < j->n; i++)
         j->record[i].index = index[i];
@@ -100,6 +103,7 @@ static void tear_down(run_job *j)
     for (size_t i = 0; j->record && i < j->n; i++) {
         stet_certificate_deinit(&j->record[i].r);
         buf_deinit(&j->record[i].line);
+        buf_deinit(&j->record[i].json);
         stet_reading_deinit(&j->record[i].reading);
         stet_choices_deinit(&j->record[i].choices);
         mem_free(j->record[i].message);
@@ -114,10 +118,21 @@ static void tear_down(run_job *j)
     mem_free(j->worker);
     stet_bound_free(j->bound);
     stet_words_free(j->words);
-    cert_shared_deinit(&j->shared);
 }
 
 /* ---- one text ----------------------------------------------------------------------------- */
+
+static stet_status write_json(const run_job *j, run_record *r, const stet_certified_text *t)
+{
+    const char *label = stet_model_class_name(j->a->model, (size_t)r->r.label);
+    buf *b = &r->json;
+    buf_printf(b, "{\"index\":%zu,\"label\":", r->index);
+    buf_json_string(b, label, strlen(label));
+    buf_printf(b, ",\"class\":%d,\"answer\":%d,", r->r.label, r->r.answer);
+    cert_json(b, t, &r->r);
+    buf_char(b, '}');
+    return buf_status(b);
+}
 
 static stet_status certify_record(const run_job *j, run_worker *w, run_record *r)
 {
@@ -132,8 +147,13 @@ static stet_status certify_record(const run_job *j, run_worker *w, run_record *r
         r->changeable += choices->start[p + 1] > choices->start[p];
     r->candidates = choices->start[choices->n];
     const int label = stet_dataset_label(a->data, r->index);
-    TRY(a->harm ? stet_certify_text(w->c, reading->ids, choices, label, &r->r)
-                : certifier_text(w->c, reading->ids, choices, label, &r->r));
+    const stet_status st =
+        a->harm ? stet_certify_text(w->c, reading->ids, choices, label, &r->r)
+                : certifier_text(w->c, reading->ids, choices, label, &r->r);
+    if (st != STET_OK)
+        TRY(a->file ? st : cert_undecided(st, label, &r->r));
+    if (a->line)
+        TRY(write_json(j, r, &(stet_certified_text){reading, choices}));
     if (a->export_dir && r->r.verdict != STET_WRONG)
         TRY(cert_export(w->c, r->index, &reading->tokens, choices, a->export_dir));
     return a->file ? cert_file_line(w->c, r->index, &reading->tokens, choices, &r->r, &r->line)
@@ -292,6 +312,9 @@ static stet_status finish_block(run_job *j, size_t n, atomic_file *file)
         if (file)
             TRY(atomic_write(file, r->line.data, r->line.n));
         buf_deinit(&r->line);
+        if (j->a->line)
+            j->a->line(j->a->line_user, r->json.data);
+        buf_deinit(&r->json);
         if (j->a->each)
             j->a->each(j->a->each_user, r->index,
                        &(stet_certified_text){&r->reading, &r->choices}, &r->r);
@@ -362,9 +385,23 @@ stet_status certify_run_with(const stet_certify_args *a, const cert_family *f,
     return st;
 }
 
-stet_status stet_certify_run(const stet_certify_args *a, stet_certify_result *out)
+void stet_certify_args_init(stet_certify_args *a, size_t size)
 {
+    const stet_certify_args defaults = STET_CERTIFY_DEFAULTS;
+    args_init(a, size, &defaults, sizeof defaults);
+}
+
+void stet_certify_how_init(stet_certify_how *h, size_t size)
+{
+    const stet_certify_how defaults = STET_CERTIFY_HOW;
+    memcpy(h, &defaults, size < sizeof defaults ? size : sizeof defaults);
+}
+
+stet_status stet_certify_run(const stet_certify_args *given, stet_certify_result *out)
+{
+    stet_certify_args own = STET_CERTIFY_DEFAULTS, *a = &own;
     *out = (stet_certify_result){0};
+    TRY(ARGS_TAKE(a, given));
     TRY(check_args(a));
     const cert_family *f;
     TRY(cert_family_of(stet_model_kind(a->model), &f));

@@ -51,29 +51,61 @@ void odd_words_deinit(odd_words *o)
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
+/* By id of the run: the word's number in the set. */
+static stet_status number_words(stet_bound *b, const stet_words *w, size_t n_words)
+{
+    b->n_ids = stet_words_size(w);
+    b->word = mem_alloc(b->n_ids, sizeof *b->word);
+    if (!b->word)
+        return STET_ENOMEM;
+    memset(b->word, 0xff, b->n_ids * sizeof *b->word);
+    for (uint32_t k = 0; k < n_words; k++)
+        if (b->id[k] != UINT32_MAX)
+            b->word[b->id[k]] = k;
+    return STET_OK;
+}
+
+/* The word of the set becomes one of the run, unless it is not read as itself. */
+static stet_status bind_word(stet_bound *b, stet_words *w, odd_words *odd, uint32_t k)
+{
+    const char *word = stet_subst_word(b->s->words, k);
+    bool typed;
+    TRY(odd_words_see(odd, words_reader(w), word, &typed));
+    b->id[k] = UINT32_MAX;
+    if (typed)
+        TRY(stet_words_add(w, word, strlen(word), &b->id[k]));
+    return STET_OK;
+}
+
 static stet_status bind_words(stet_bound *b, stet_words *w, odd_words *odd)
 {
     const stet_subst *s = b->s->words;
     b->id = mem_alloc(s->n_words + 1, sizeof *b->id);
     if (!b->id)
         return STET_ENOMEM;
-    for (uint32_t k = 0; k < s->n_words; k++) {
-        const char *word = stet_subst_word(s, k);
-        bool typed;
-        TRY(odd_words_see(odd, words_reader(w), word, &typed));
-        b->id[k] = UINT32_MAX;
-        if (typed)
-            TRY(stet_words_add(w, word, strlen(word), &b->id[k]));
-    }
-    b->n_ids = stet_words_size(w);
-    b->word = mem_alloc(b->n_ids, sizeof *b->word);
-    if (!b->word)
-        return STET_ENOMEM;
-    memset(b->word, 0xff, b->n_ids * sizeof *b->word);
     for (uint32_t k = 0; k < s->n_words; k++)
-        if (b->id[k] != UINT32_MAX)
-            b->word[b->id[k]] = k;
-    return STET_OK;
+        TRY(bind_word(b, w, odd, k));
+    return number_words(b, w, s->n_words);
+}
+
+/* The words of one text and their substitutes. */
+static stet_status bind_some(stet_bound *b, stet_words *w, odd_words *odd, const stet_reading *r)
+{
+    const stet_subst *s = b->s->words;
+    b->id = mem_alloc(s->n_words + 1, sizeof *b->id);
+    if (!b->id)
+        return STET_ENOMEM;
+    memset(b->id, 0xff, s->n_words * sizeof *b->id);
+    for (size_t i = 0; i < r->n; i++) {
+        const uint32_t k = stet_subst_word_id(s, stet_token_word(&r->tokens, i), r->tokens.v[i].len);
+        size_t n = 0;
+        const uint32_t *alt = k == UINT32_MAX ? NULL : stet_subst_of(s, k, &n);
+        if (k != UINT32_MAX)
+            TRY(bind_word(b, w, odd, k));
+        for (size_t j = 0; j < n; j++)
+            TRY(bind_word(b, w, odd, alt[j]));
+    }
+    return number_words(b, w, s->n_words);
 }
 
 static stet_status bind_texts(stet_bound *b, stet_words *w, odd_words *odd)
@@ -90,7 +122,7 @@ static stet_status bind_texts(stet_bound *b, stet_words *w, odd_words *odd)
     return STET_OK;
 }
 
-stet_status stet_sets_bind(const stet_sets *s, stet_words *w, stet_bound **out)
+static stet_status bind(const stet_sets *s, stet_words *w, const stet_reading *r, stet_bound **out)
 {
     *out = NULL;
     stet_bound *b = mem_zalloc(1, sizeof *b);
@@ -98,9 +130,11 @@ stet_status stet_sets_bind(const stet_sets *s, stet_words *w, stet_bound **out)
         return STET_ENOMEM;
     b->s = s;
     odd_words odd = {0};
-    const stet_status st = s->words ? bind_words(b, w, &odd) : bind_texts(b, w, &odd);
+    const stet_status st = !s->words ? bind_texts(b, w, &odd)
+                           : r       ? bind_some(b, w, &odd, r)
+                                     : bind_words(b, w, &odd);
     b->left_out = odd.n;
-    if (st == STET_OK)
+    if (st == STET_OK && !r)
         odd_words_tell(&odd);
     odd_words_deinit(&odd);
     if (st == STET_OK)
@@ -108,6 +142,17 @@ stet_status stet_sets_bind(const stet_sets *s, stet_words *w, stet_bound **out)
     else
         stet_bound_free(b);
     return st;
+}
+
+stet_status stet_sets_bind(const stet_sets *s, stet_words *w, stet_bound **out)
+{
+    return bind(s, w, NULL, out);
+}
+
+stet_status sets_bind_text(const stet_sets *s, stet_words *w, const stet_reading *r,
+                           stet_bound **out)
+{
+    return bind(s, w, r, out);
 }
 
 void stet_bound_free(stet_bound *b)

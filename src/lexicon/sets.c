@@ -164,10 +164,19 @@ static stet_status check_texts(const stet_sets *s, const stet_dataset *d, const 
     return STET_OK;
 }
 
-stet_status sets_take_texts(const stet_sets *s, const stet_dataset *d, const size_t *index,
-                            size_t n_index, size_t **out, size_t *n)
+/* k n / shards without overflow. */
+static size_t boundary(size_t n, size_t k, size_t shards)
 {
+    return n / shards * k + n % shards * k / shards;
+}
+
+stet_status sets_take_texts(const stet_sets *s, const stet_dataset *d, const size_t *index,
+                            size_t n_index, size_t shard, size_t shards, size_t **out, size_t *n)
+{
+    *out = NULL;
     *n = n_index;
+    if (!shard != !shards || shard > shards)
+        return error_set(STET_EUSAGE, "there is no part %zu of %zu of the texts", shard, shards);
     *out = mem_alloc((index ? n_index : stet_dataset_size(d)) + 1, sizeof **out);
     if (!*out)
         return STET_ENOMEM;
@@ -181,6 +190,10 @@ stet_status sets_take_texts(const stet_sets *s, const stet_dataset *d, const siz
     if (st != STET_OK) {
         mem_free(*out);
         *out = NULL;
+    } else if (shards) {
+        const size_t from = boundary(*n, shard - 1, shards);
+        *n = boundary(*n, shard, shards) - from;
+        memmove(*out, *out + from, *n * sizeof **out);
     }
     return st;
 }

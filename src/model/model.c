@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/args.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/option_impl.h"
@@ -127,7 +128,9 @@ stet_status model_alloc(const model_desc *desc, const char *const *settings, siz
     m->n_classes = n_classes;
     m->cfg = mem_zalloc(1, desc->cfg_size);
     m->reader.most_rows = 1;
-    stet_status st = m->cfg ? apply_settings(m, settings) : STET_ENOMEM;
+    stet_status st = m->cfg ? model_kept_init(m) : STET_ENOMEM;
+    if (st == STET_OK)
+        st = apply_settings(m, settings);
     if (st == STET_OK && desc->reader)
         st = desc->reader(m);
     if (st == STET_OK)
@@ -159,15 +162,13 @@ void stet_model_free(stet_model *m)
     if (!m)
         return;
     rule_free(m->rule);
-    if (m->compiled)
-        m->desc->compiled_free(m->compiled);
+    model_kept_deinit(m);
     for (size_t c = 0; m->class_names && c < m->n_classes; c++)
         mem_free(m->class_names[c]);
     mem_free(m->class_names);
     stet_vocab_free(m->vocab);
     mem_free(m->folder);
     mem_free_aligned(m->table);
-    mem_free_aligned(m->score_table);
     mem_free_aligned(m->value);
     mem_free(m->params);
     json_decref(m->extra);
@@ -227,9 +228,17 @@ static stet_status fill_new(model *m, const stet_model_new_args *a)
     return a->word_scores || fc < 0 ? word_scores_add(m) : STET_OK;
 }
 
-stet_status stet_model_new(const stet_model_new_args *a, stet_model **out)
+void stet_model_new_args_init(stet_model_new_args *a, size_t size)
 {
+    const stet_model_new_args defaults = {0};
+    args_init(a, size, &defaults, sizeof defaults);
+}
+
+stet_status stet_model_new(const stet_model_new_args *given, stet_model **out)
+{
+    stet_model_new_args own = {0}, *a = &own;
     *out = NULL;
+    TRY(ARGS_TAKE(a, given));
     const model_desc *desc = model_find(a->name);
     if (!desc)
         return STET_EUSAGE;

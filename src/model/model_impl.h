@@ -8,6 +8,9 @@
 #ifndef MODEL_MODEL_IMPL_H
 #define MODEL_MODEL_IMPL_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "base/arena.h"
 #include "base/rng.h"
 #include "stet/model.h"
@@ -53,8 +56,12 @@ struct stet_model {
     struct rule *rule; /* how a defence answers (rule.h); NULL: the network's logits stand */
     int scores;        /* id of the word scores (word_scores.h); -1: none */
     real *score_table; /* (n_words, K): all that words add, once the model is compiled */
-    bool is_compiled;
+    atomic_bool is_compiled;
     void *compiled; /* desc->compile's, or NULL */
+    struct model_kept {
+        pthread_mutex_t lock;
+        struct prepared *list;
+    } *kept; /* see prepared.c */
     struct json_t
         *extra; /* config.json keys that are not ours: training settings, defence; kept on save */
 };
@@ -138,6 +145,16 @@ stet_view *full_view_new(void);
 stet_status full_view_open(stet_view *v);
 stet_status full_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
                             float *logits);
+
+/* prepared.c: what is computed from a model once and kept until it is freed. `key` says what it is;
+ * `fn` makes it where it is not there yet, `release` frees it. It may be used, not changed, from any
+ * thread. */
+typedef stet_status prepare_fn(const model *m, void **out);
+stet_status model_prepared(const model *m, const void *key, prepare_fn *fn,
+                           void (*release)(void *value), void **out);
+void model_forget(model *m); /* all of it and what is compiled: the weights have changed */
+stet_status model_kept_init(model *m);
+void model_kept_deinit(model *m);
 
 extern const model_desc *const model_descs[];   /* model_list.c, NULL at the end */
 const model_desc *model_find(const char *name); /* NULL: unknown, message set */

@@ -6,18 +6,6 @@
 #include "base/mem.h"
 #include "model/word_scores.h"
 
-stet_status stet_model_compile(stet_model *m)
-{
-    if (m->is_compiled)
-        return STET_OK;
-    if (has_word_scores(m) && !m->score_table)
-        TRY(word_scores_compile(m));
-    if (m->desc->compile)
-        TRY(m->desc->compile(m, &m->compiled));
-    m->is_compiled = true;
-    return STET_OK;
-}
-
 /* A rule sees whole texts. */
 static bool in_full(const model *m)
 {
@@ -28,8 +16,7 @@ stet_status stet_view_open(const stet_model *m, const stet_words *w, const uint3
                            stet_view **out)
 {
     *out = NULL;
-    if (m->desc->compile && !m->is_compiled)
-        return error_set(STET_EUSAGE, "stet_model_compile() comes before stet_view_open()");
+    TRY(stet_model_compile(m));
     stet_view *v = in_full(m) ? full_view_new() : m->desc->view_new();
     if (!v)
         return STET_ENOMEM;

@@ -2,6 +2,7 @@
  * them to a page. */
 #include <string.h>
 
+#include "base/args.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -83,18 +84,29 @@ static stet_status make(const stet_report_args *a, buf *b)
     return st == STET_OK ? buf_status(b) : st;
 }
 
-stet_status stet_report(const stet_report_args *a, char **out)
+void stet_report_args_init(stet_report_args *a, size_t size)
 {
+    const stet_report_args defaults = {0};
+    args_init(a, size, &defaults, sizeof defaults);
+}
+
+stet_status stet_report(const stet_report_args *given, char **out)
+{
+    stet_report_args own = {0}, *a = &own;
     buf b = {0};
+    *out = NULL;
+    TRY(ARGS_TAKE(a, given));
     const stet_status st = make(a, &b);
     *out = st == STET_OK ? buf_take(&b) : NULL;
     buf_deinit(&b);
     return st;
 }
 
-stet_status stet_report_write(const stet_report_args *a, const char *path)
+stet_status stet_report_write(const stet_report_args *given, const char *path)
 {
+    stet_report_args own = {0}, *a = &own;
     buf b = {0};
+    TRY(ARGS_TAKE(a, given));
     stet_status st = make(a, &b);
     if (st == STET_OK)
         st = file_write_all(path, b.data, b.n);

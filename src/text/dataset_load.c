@@ -1,6 +1,7 @@
 /* text/dataset_load.c - find out the format, run its reader. */
 #include <string.h>
 
+#include "base/args.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "text/outfile.h"
@@ -110,12 +111,18 @@ static void warn_of_heading(const stet_dataset *d, const data_builder *b)
              b->path, stet_dataset_class_name(d, (size_t)first), text.data);
 }
 
-stet_status stet_dataset_load(const char *path, const stet_data_options *how, stet_dataset **out)
+void stet_data_options_init(stet_data_options *a, size_t size)
 {
-    static const stet_data_options defaults = STET_DATA_DEFAULTS;
+    const stet_data_options defaults = STET_DATA_DEFAULTS;
+    args_init(a, size, &defaults, sizeof defaults);
+}
+
+stet_status stet_dataset_load(const char *path, const stet_data_options *given, stet_dataset **out)
+{
+    stet_data_options own = STET_DATA_DEFAULTS, *how = &own;
     *out = NULL;
-    if (!how)
-        how = &defaults;
+    if (given)
+        TRY(ARGS_TAKE(how, given));
     const bool folder = strcmp(path, "-") != 0 && dir_exists(path);
     if (folder && how->format != STET_DATA_AUTO && how->format != STET_DATA_ACLIMDB)
         return error_set(STET_EIO, "%s: a folder, where a file was expected", path);

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/args.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
@@ -244,11 +245,19 @@ static stet_status train_vectors(const stet_corpus *corpus, const stet_vocab *v,
     return STET_OK;
 }
 
-stet_status stet_embed_train(const stet_dataset *d, stet_tokenizer kind,
-                             const stet_embed_options *how, stet_vocab **v, stet_vectors *out)
+void stet_embed_options_init(stet_embed_options *a, size_t size)
 {
+    const stet_embed_options defaults = STET_EMBED_DEFAULTS;
+    args_init(a, size, &defaults, sizeof defaults);
+}
+
+stet_status stet_embed_train(const stet_dataset *d, stet_tokenizer kind,
+                             const stet_embed_options *given, stet_vocab **v, stet_vectors *out)
+{
+    stet_embed_options own = STET_EMBED_DEFAULTS, *how = &own;
     *v = NULL;
     *out = (stet_vectors){0};
+    TRY(ARGS_TAKE(how, given));
     TRY(check_options(how));
     TRY(build_vocab(d, kind, how->min_count, v));
     stet_corpus corpus;

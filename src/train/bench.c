@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/args.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -109,11 +110,12 @@ static stet_status bench_run(run_state *r, size_t steps, const char *dump, doubl
     return STET_OK;
 }
 
-stet_status stet_train_time(const stet_train_args *a, size_t steps, const char *dump, double *loss,
-                            size_t n_loss, stet_train_bench *out)
+stet_status stet_train_time(const stet_train_args *given, size_t steps, const char *dump,
+                            double *loss, size_t n_loss, stet_train_bench *out)
 {
+    stet_train_args own = STET_TRAIN_DEFAULTS, *a = &own;
     *out = (stet_train_bench){0};
-    interrupt_clear();
+    TRY(ARGS_TAKE(a, given));
     run_state r = {.a = a};
     const stet_status st = bench_run(&r, steps, dump, loss, n_loss, out);
     run_tear_down(&r);

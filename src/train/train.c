@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/args.h"
 #include "base/clock.h"
+#include "base/job.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -368,7 +370,7 @@ stet_status run_set_up(run_state *r)
 {
     const stet_train_args *a = r->a;
     /* before the long reading */
-    TRY(store_open(a->device, &r->store));
+    TRY(store_open(a->device ? a->device : job_device(), &r->store));
     TRY(choose_defenses(r));
     TRY(prepare(a, &r->defenses, &r->p));
     TRY(defense_list_start(&r->defenses, r->p.m, r->p.subst));
@@ -485,11 +487,18 @@ void run_tear_down(run_state *r)
     prepared_deinit(&r->p);
 }
 
-stet_status stet_train(const stet_train_args *a, stet_train_result *out)
+void stet_train_args_init(stet_train_args *a, size_t size)
 {
+    const stet_train_args defaults = STET_TRAIN_DEFAULTS;
+    args_init(a, size, &defaults, sizeof defaults);
+}
+
+stet_status stet_train(const stet_train_args *given, stet_train_result *out)
+{
+    stet_train_args own = STET_TRAIN_DEFAULTS, *a = &own;
     *out = (stet_train_result){0};
+    TRY(ARGS_TAKE(a, given));
     TRY(check_args(a));
-    interrupt_clear();
     run_state r = {.a = a};
     r.started = seconds_now();
     const stet_status st = run(&r);

@@ -6,6 +6,7 @@
  * anew. */
 #include <string.h>
 
+#include "base/args.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -186,13 +187,21 @@ static stet_status check_lines(checker *c, stream *s)
     return st;
 }
 
+void stet_verify_options_init(stet_verify_options *a, size_t size)
+{
+    const stet_verify_options defaults = {0};
+    args_init(a, size, &defaults, sizeof defaults);
+}
+
 stet_status stet_verify_file(const char *path, const char *model_dir,
                              const stet_verify_options *options, stet_verify_result *r)
 {
-    static const stet_verify_options plain = {0};
+    stet_verify_options own = {0};
     const double start = seconds_now();
     *r = (stet_verify_result){.least = INFINITY};
-    checker c = {.how = options ? options : &plain, .r = r};
+    if (options)
+        TRY(ARGS_TAKE(&own, options));
+    checker c = {.how = &own, .r = r};
     if (c.how->exact && !ver_exact_here())
         return error_set(STET_ENOTSUP, "this build has no GMP: nothing can be checked exactly");
     TRY(ver_model_load(model_dir, &c.model));

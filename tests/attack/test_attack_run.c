@@ -384,7 +384,7 @@ TEST(what_does_not_fit_together_is_told)
     CHECK_FAILS(stet_attack_run(&a, &r), STET_EUSAGE, "no setting 'ga-population'");
     a = args_of(&w, "pwws");
     a.command = "cat";
-    CHECK_FAILS(stet_attack_run(&a, &r), STET_EUSAGE, "either a model or a command");
+    CHECK_FAILS(stet_attack_run(&a, &r), STET_EUSAGE, "one of a model, a command and a function");
     a = args_of(&w, "pwws");
     a.stop = "/no/such/file";
     CHECK_FAILS(stet_attack_run(&a, &r), STET_EIO, "/no/such/file");

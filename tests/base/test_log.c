@@ -107,7 +107,7 @@ TEST(an_interrupt_is_seen_until_cleared)
     raise(SIGINT);
     CHECK(interrupted());
     CHECK_FAILS(interrupt_status(), STET_EINTR, "interrupted");
-    interrupt_clear();
+    stet_interrupt_clear();
     CHECK(!interrupted());
     CHECK_OK(interrupt_status());
 }

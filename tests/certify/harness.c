@@ -66,12 +66,7 @@ model *harness_scored(const char *kind, const char *const *settings, size_t dim,
 
 void harness_recompile(model *m)
 {
-    if (m->is_compiled)
-        m->desc->compiled_free(m->compiled);
-    mem_free_aligned(m->score_table);
-    m->score_table = NULL;
-    m->compiled = NULL;
-    m->is_compiled = false;
+    model_forget(m);
     CHECK_OK(stet_model_compile(m));
 }
 

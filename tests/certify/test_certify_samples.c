@@ -193,7 +193,6 @@ static void sampled_never_below(const char *kind)
     CHECK(informative > TEXTS / 2);
     stet_view_free(s.view);
     f->work_free(s.work);
-    cert_shared_deinit(&shared);
     stet_model_free(w.m);
     stet_dataset_free(w.data);
     stet_sets_free(&w.sets);

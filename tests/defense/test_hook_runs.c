@@ -142,6 +142,7 @@ TEST(a_run_with_every_hook_resumes_to_the_same_bytes)
     int left = 13;
     stet_set_progress(interrupt_after, &left);
     CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "--resume");
+    stet_interrupt_clear();
     stet_set_progress(NULL, NULL);
     a.resume = true;
     CHECK_OK(stet_train(&a, &r));

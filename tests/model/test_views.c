@@ -117,8 +117,6 @@ TEST(bad_edits_are_refused)
     model *m = small_model(0, 2, 7);
     const uint32_t ids[] = {2, 3, 4};
     stet_view *v;
-    CHECK_FAILS(stet_view_open(m, NULL, ids, 3, &v), STET_EUSAGE, "compile");
-    CHECK_OK(stet_model_compile(m));
     const uint32_t unknown[] = {9999};
     CHECK_FAILS(stet_view_open(m, NULL, unknown, 1, &v), STET_EUSAGE, "vocabulary");
     CHECK_OK(stet_view_open(m, NULL, ids, 3, &v));

@@ -405,7 +405,7 @@ TEST(reading_can_be_interrupted)
     const char *path = big_file();
     stet_interrupt();
     CHECK_FAILS(load_words(path, "w0|absent"), STET_EINTR, "");
-    interrupt_clear();
+    stet_interrupt_clear();
     CHECK_OK(load_words(path, "w0|absent"));
 }
 

@@ -95,10 +95,12 @@ TEST(an_interrupted_run_resumes_to_the_same_bytes)
         stet_set_progress(interrupt_after, &left);
         stet_set_threads(2);
         CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "--resume");
+        stet_interrupt_clear();
         a.resume = true;
         left = 29;
         stet_set_threads(3);
         CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "--resume");
+        stet_interrupt_clear();
         stet_set_progress(NULL, NULL);
         stet_set_threads(1);
         CHECK_OK(stet_train(&a, &r));
@@ -127,6 +129,7 @@ TEST(a_run_interrupted_while_it_validates_goes_on_from_there)
     int left = 2;
     stet_set_progress(interrupt_validation, &left);
     CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "--resume");
+    stet_interrupt_clear();
     left = 0; /* counts steps from here */
     stet_set_progress(interrupt_after, &left);
     a.resume = true;
@@ -176,6 +179,7 @@ TEST(a_certified_run_is_interrupted_resumed_and_kept_to_its_last_epoch)
         int left = 25;
         stet_set_progress(interrupt_after, &left);
         CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "--resume");
+        stet_interrupt_clear();
         stet_set_progress(NULL, NULL);
         a.resume = true;
         CHECK_OK(stet_train(&a, &r));
@@ -230,6 +234,7 @@ TEST(a_journal_holds_every_step_once_after_resuming)
     int left = 20;
     stet_set_progress(interrupt_after, &left);
     CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "step 20");
+    stet_interrupt_clear();
     stet_set_progress(NULL, NULL);
     a.resume = true;
     CHECK_OK(stet_train(&a, &r));
@@ -271,6 +276,7 @@ TEST(resuming_with_other_settings_is_refused)
     int left = 5;
     stet_set_progress(interrupt_after, &left);
     CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "");
+    stet_interrupt_clear();
     stet_set_progress(NULL, NULL);
     a.resume = true;
     for (int k = 0; k < 5; k++) {

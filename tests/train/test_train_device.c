@@ -32,9 +32,11 @@ TEST(a_run_on_a_device_resumes_there_and_elsewhere)
         int left = 7;
         stet_set_progress(interrupt_after, &left);
         CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "--resume");
+        stet_interrupt_clear();
         a.resume = true;
         left = 13;
         CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "--resume");
+        stet_interrupt_clear();
         stet_set_progress(NULL, NULL);
         a.device = NULL; /* begun on one device, ended on another */
         CHECK_OK(stet_train(&a, &r));
