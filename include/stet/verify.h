@@ -38,7 +38,8 @@ typedef struct stet_verify_options {
     stet_verify_failed *failed; /* NULL: only counted */
     void *user;
     const char *data_sha256, *sets_sha256; /* that the file must state; NULL: any */
-    /* Claims about CNNs in exact arithmetic as well: slow. STET_ENOTSUP in a build without GMP. */
+    /* Claims about CNNs and sum models in exact arithmetic as well: slow. Such a claim may not exceed
+     * what is derived at all. STET_ENOTSUP in a build without GMP. */
     bool exact;
 } stet_verify_options;
 STET_API void stet_verify_options_init(stet_verify_options *a, size_t size); /* sizeof(stet_verify_options) */

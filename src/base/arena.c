@@ -6,9 +6,10 @@
 
 #include <string.h>
 
+#include "base/buffer_size.h"
 #include "base/mem.h"
 
-enum { ALIGNMENT = 64, FIRST_BLOCK = 64 << 10, MAX_DOUBLINGS = 10 };
+enum { ALIGNMENT = 64, FIRST_BLOCK = BUFFER_SIZE(64 << 10, 1 << 10), MAX_DOUBLINGS = 10 };
 
 #ifdef ARENA_POISONS
 #include <sanitizer/asan_interface.h>

@@ -1,8 +1,8 @@
 /* base/codec.c - gzip, xz and zstd behind one shape.
  *
  * All three accept several compressed files in a row, as their own tools do, take their memory from
- * base/mem.h, and refuse data that asks for a lot of it (xz: MEMORY_LIMIT; zstd: windows above its
- * default of 128 MiB; gzip never does). */
+ * base/mem.h, and refuse data that asks for a lot of it (xz: MEMORY_LIMIT; zstd: windows above
+ * 128 MiB; gzip never does). */
 #define ZSTD_STATIC_LINKING_ONLY /* for the allocator argument */
 #include "base/codec.h"
 
@@ -12,9 +12,10 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "base/buffer_size.h"
 #include "base/mem.h"
 
-enum { MEMORY_LIMIT = 256 << 20 };
+enum { MEMORY_LIMIT = BUFFER_SIZE(256 << 20, 1 << 20), WINDOW_LOG = BUFFER_SIZE(27, 20) };
 
 typedef struct codec_io {
     const unsigned char *in;
@@ -175,7 +176,10 @@ static void zst_release(void *opaque, void *p)
 static stet_status zst_start(codec *c)
 {
     c->u.zst = ZSTD_createDStream_advanced((ZSTD_customMem){zst_alloc, zst_release, NULL});
-    return c->u.zst ? STET_OK : STET_ENOMEM;
+    if (!c->u.zst)
+        return STET_ENOMEM;
+    (void)ZSTD_DCtx_setParameter(c->u.zst, ZSTD_d_windowLogMax, WINDOW_LOG); /* in range */
+    return STET_OK;
 }
 
 static stet_status zst_step(codec *c, codec_io *io)

@@ -6,10 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buffer_size.h"
 #include "base/codec.h"
 #include "base/mem.h"
 
-enum { IN_SIZE = 256 << 10, OUT_SIZE = 512 << 10, LINE_CAP = 64 << 20 };
+enum {
+    IN_SIZE = BUFFER_SIZE(256 << 10, 64),
+    OUT_SIZE = BUFFER_SIZE(512 << 10, 128),
+    LINE_CAP = 64 << 20
+};
 
 struct stream {
     char *path;

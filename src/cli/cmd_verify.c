@@ -25,8 +25,8 @@ static const stet_opt opts[] = {
     STET_OPT_FLAG("skip-bad", verify_cfg, skip_bad,
                   "leave out bad lines of the data, as the certifier did"),
     STET_OPT_FLAG("exact", verify_cfg, exact,
-                  "derive claims about CNNs in exact arithmetic, without any rounding of our own: "
-                  "slow"),
+                  "derive claims about CNNs and sums of word scores in exact arithmetic, without any "
+                  "rounding of our own: slow"),
     STET_OPT_TOPIC("What is expected"),
     STET_OPT_INT("require", verify_cfg, require, "0", 0, 9e15, "N",
                  "exit with 4 if fewer than N texts are certified"),

@@ -4,11 +4,12 @@
 #ifndef REPORT_REPORT_IMPL_H
 #define REPORT_REPORT_IMPL_H
 
+#include "base/buffer_size.h"
 #include "base/json.h"
 #include "stet/bound.h"
 #include "stet/report.h"
 
-enum { MAX_RUNS = 256, MAX_COLUMNS = 24, NAME_MAX_LEN = 96 };
+enum { MAX_RUNS = BUFFER_SIZE(256, 4), MAX_COLUMNS = 24, NAME_MAX_LEN = 96 };
 
 /* ---- a run folder (run_folder.c) ---------------------------------------------------------- */
 

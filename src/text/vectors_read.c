@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/buffer_size.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
@@ -21,9 +22,9 @@
 #include "text/vectors.h"
 
 enum {
-    CHUNK = 8 << 20,       /* bytes looked at in one round */
-    STEP = 64 << 10,       /* free bytes that make a read worth while */
-    RECORD_CAP = 16 << 20, /* the longest line or binary vector */
+    CHUNK = BUFFER_SIZE(8 << 20, 512), /* bytes looked at in one round */
+    STEP = BUFFER_SIZE(64 << 10, 64),  /* free bytes that make a read worth while */
+    RECORD_CAP = 16 << 20,             /* the longest line or binary vector */
     MAX_DIM = 1 << 16,
     HITS_PER_PIECE = 32,
 };

@@ -3,7 +3,7 @@
 
 #include "verify/ver_line.h"
 
-/* Own bounds may lie this much below a claim: both are sums in double, of different order. */
+/* Own bounds in double may lie this much below a claim: both are sums, of different order. */
 static double tolerance(double claimed)
 {
     return 1e-6 * (1 + fabs(claimed));
@@ -160,7 +160,8 @@ static stet_status check_claim(ver_work *w, int label, const json_t *claim, bool
                   : w->m->kind->bound(w, label, (int)other, method, witness, &own);
     w->exact = false;
     TRY(st);
-    if (!(own > 0) || !(own >= bound - tolerance(bound)))
+    const double slack = w->is_exact ? 0 : tolerance(bound); /* exact: nothing is forgiven */
+    if (!(own > 0) || !(own >= bound - slack))
         return error_set(STET_EFORMAT, "class %d: claimed %.9g by %s, derived %.9g", (int)other,
                          bound, method, own);
     r->claims++;

@@ -29,12 +29,17 @@ static stet_status count(const ver_task *t, arena *a, double *out)
 static stet_status bound_text(ver_work *w, int label, int other, double enough, double *out)
 {
     const ver_kind *kind = w->m->kind;
+    w->is_exact = false;
     TRY(kind->bound(w, label, other, kind->value, NULL, out));
+    bool exact = w->is_exact;
     for (const char *const *m = kind->methods; *m && !(*out >= enough); m++) {
         double more;
+        w->is_exact = false;
         TRY(kind->bound(w, label, other, *m, NULL, &more));
+        exact = more > *out ? w->is_exact : exact;
         *out = more > *out ? more : *out;
     }
+    w->is_exact = exact;
     return STET_OK;
 }
 
@@ -72,6 +77,7 @@ stet_status ver_enumerate(ver_work *w, const ver_task *t, int label, int other, 
         start[p] = (uint32_t)p;
     const ver_task one = {t->n, start, word, VER_ANY, t->unpaid};
     *out = INFINITY;
+    bool exact = true; /* of all texts */
     do {
         for (size_t p = 0; p < t->n; p++)
             word[p] = t->word[t->start[p] + at[p]];
@@ -79,9 +85,11 @@ stet_status ver_enumerate(ver_work *w, const ver_task *t, int label, int other, 
         TRY(ver_open_task(w, &one));
         TRY(bound_text(w, label, other, enough, &own));
         *out = own < *out ? own : *out;
+        exact = exact && w->is_exact;
         n--;
     } while (advance(t, at, &spent));
     if (n != 0) /* what was counted is what was seen */
         return error_set(STET_EFORMAT, "claim: combinations were miscounted");
+    w->is_exact = exact;
     return ver_open_task(w, t);
 }

@@ -1,5 +1,6 @@
 /* verify/ver_sum.c - the sum model: scores of words and a bias, no network. Its least margin is the sum
  * of what the worst words add, and nothing is lost but rounding. */
+#include "verify/ver_exact.h"
 #include "verify/ver_scores.h"
 
 static stet_status open(ver_work *w)
@@ -20,7 +21,8 @@ static stet_status bound(ver_work *w, int label, int other, const char *method,
     ver_add(&sum, -(double)b[other], ver_gamma32(2) * fabs((double)b[other]));
     ver_add(&sum, ver_scores_worst(w, label, other, w->state), 0);
     *out = ver_lower(&sum);
-    return STET_OK;
+    w->is_exact = w->exact && *out > -INFINITY;
+    return w->is_exact ? ver_exact_sum(w, label, other, out) : STET_OK;
 }
 
 static double margin(const ver_work *w, int label, int other)

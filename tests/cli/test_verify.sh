@@ -37,7 +37,8 @@ for model in cnn bilstm sum sum-net cnn-scores bilstm-scores s4-scores s4; do
     grep -q '"certified"' cert.jsonl && output "certified text: at most 1" "$STET" verify cert.jsonl --model $model
     output '"budget":1,' "$STET" verify cert.jsonl --model $model --json
     if "$STET" verify cert.jsonl --model $model --exact >exact.txt 2>&1; then
-        grep -q "exact arithmetic: $([ $kind = cnn ] && echo '[0-9]' || echo '0 of')" exact.txt || fail "$model: --exact"
+        case $kind in cnn | sum) exact='\([0-9]*\) of \1$' ;; *) exact='0 of' ;; esac
+        grep -q "exact arithmetic: $exact" exact.txt || fail "$model: --exact: $(cat exact.txt)"
         output '"exact":' "$STET" verify cert.jsonl --model $model --exact --json
     else
         grep -q "no GMP" exact.txt || fail "$model: --exact: $(cat exact.txt)"

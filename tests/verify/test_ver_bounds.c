@@ -74,6 +74,11 @@ static void make_close(model *m, const cert_case *c, double noise, rng *r)
                     m->table[c->word[c->start[p]] * m->dim + d] + (float)(noise * rng_normal(r));
 }
 
+static bool has_exact(const pair *p)
+{
+    return ver_exact_here() && (p->v.kind == &ver_cnn || p->v.kind == &ver_sum_kind);
+}
+
 /* Own bounds of every method, of an open task with three classes, are at most the truth; how many
  * are positive. */
 static size_t check_bounds(pair *p, int label, const double *least)
@@ -85,7 +90,7 @@ static size_t check_bounds(pair *p, int label, const double *least)
             CHECK_OK(p->v.kind->bound(&p->w, label, other, *method, NULL, &own));
             CHECK_LE(own, least[other]);
             positive += own > 0;
-            if (p->v.kind != &ver_cnn || !ver_exact_here())
+            if (!has_exact(p))
                 continue;
             p->w.exact = true;
             CHECK_OK(p->v.kind->bound(&p->w, label, other, *method, NULL, &own));
@@ -282,7 +287,7 @@ static size_t follow(const cert_family *f, const char *skip, const char *kind,
                 double own;
                 CHECK_OK(
                     p.v.kind->bound(&p.w, c.task.label, other, f->methods[method], witness, &own));
-                if (f == &cert_cnn && ver_exact_here())
+                if (has_exact(&p))
                     check_exact(&p, c.task.label, other, f->methods[method], witness, own);
                 json_decref(witness);
                 if (isfinite(b.margin) && !(own >= b.margin - 1e-6 * (1 + fabs(b.margin))))
