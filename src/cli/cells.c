@@ -88,11 +88,15 @@ bool cell_done(const cli_cell *x)
     return x->at == x->n_stages;
 }
 
-const json_t *cell_record(const cli_cell *x, const char *name)
+const json_t *cell_record(const cli_cell *x, const char *name, const char *synonyms)
 {
-    for (size_t i = 0; i < x->n_stages; i++)
-        if (strcmp(x->stage[i].output ? x->stage[i].output : x->stage[i].result, name) == 0)
-            return x->stage[i].record;
+    for (size_t i = 0; i < x->n_stages; i++) {
+        const cli_stage *s = &x->stage[i];
+        const char *of = s->source.synonyms;
+        if (strcmp(s->output ? s->output : s->result, name) == 0 &&
+            (!synonyms || (of && strcmp(of, synonyms) == 0)))
+            return s->record;
+    }
     return NULL;
 }
 
@@ -226,7 +230,7 @@ static bool is_of_no_effect(const char *option)
 
 /* What a file was made with must be what is asked for now: the table would show numbers of other
  * settings. Options that the program of then did not know are passed over. */
-static stet_status same_settings(const cli_cell *x, json_t *now, json_t *then)
+static stet_status same_settings(const cli_cell *x, const char *made, json_t *now, json_t *then)
 {
     const char *key;
     json_t *v;
@@ -239,19 +243,20 @@ static stet_status same_settings(const cli_cell *x, json_t *now, json_t *then)
         char *is = json_dumps(v, as_printed),
              *was = json_dumps(json_object_get(then, key), as_printed);
         if (st == STET_OK && is && was && strcmp(is, was) != 0 && !is_of_no_effect(key))
-            st = cli_usage("%s: trained with --%s %s, not %s; choose another folder with -o",
-                           x->dir, key, was, is);
+            st = cli_usage("%s: %s with --%s %s, not %s; choose another folder with -o", x->dir,
+                           made, key, was, is);
         stet_free(is);
         stet_free(was);
     }
     return st;
 }
 
+/* The first object of a file. */
 static json_t *output_of(const cli_cell *x, const cli_stage *s)
 {
     char path[CELL_PATH];
     cell_path(x, s->output, path);
-    return json_load_file(path, 0, NULL);
+    return json_load_file(path, JSON_DISABLE_EOF_CHECK, NULL);
 }
 
 static stet_status check(cli_cells *c, const cli_cell *x, const cli_stage *s)
@@ -261,7 +266,8 @@ static stet_status check(cli_cells *c, const cli_cell *x, const cli_stage *s)
         return cli_usage("stet %s: %s", s->cmd->name, stet_last_error());
     json_t *o = s->output ? output_of(x, s) : NULL, *now = cli_json_start(s->cmd, cfg),
            *then = json_object_get(o, "config");
-    stet_status st = then ? same_settings(x, json_object_get(now, "config"), then) : STET_OK;
+    const char *made = strcmp(s->cmd->name, "train") == 0 ? "trained" : "made";
+    stet_status st = then ? same_settings(x, made, json_object_get(now, "config"), then) : STET_OK;
     json_decref(o);
     json_decref(now);
     free(cfg);

@@ -63,8 +63,9 @@ void cell_number(cli_stage *s, const char *name, int64_t value);
 void cell_source(cli_stage *s, const cli_source *from);
 
 bool cell_done(const cli_cell *x);
-/* The record of the stage that leaves this file or result; NULL: not done, or no such stage. */
-const json_t *cell_record(const cli_cell *x, const char *name);
+/* The record of the stage that leaves this file or result, with these sets (NULL: any); NULL: not
+ * done, or no such stage. */
+const json_t *cell_record(const cli_cell *x, const char *name, const char *synonyms);
 
 /* Every cell to its end. Every mistake in the arguments, and every folder that was filled with other
  * settings, is told before the first command starts. Cells that fail are marked, their last line is
