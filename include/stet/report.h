@@ -24,13 +24,24 @@ typedef enum stet_report_format {
     STET_REPORT_JSON /* one object on one line */
 } stet_report_format;
 
+/* A table of the caller's, shown before what the folders say: figures over several seeds, figures of
+ * others. Everything is plain text. */
+typedef struct stet_sheet {
+    const char *title;
+    const char *lead, *note; /* a paragraph before and after; NULL: none */
+    const char *const *cell; /* (rows, cols); the first row is the heading */
+    size_t rows, cols;
+} stet_sheet;
+
 typedef struct stet_report_args {
     size_t size; /* of this struct; 0 counts as what this header says */
-    const char *const *dirs; /* run folders, in the order in which they are shown; at most 32 */
+    const char *const *dirs; /* run folders, in the order in which they are shown; at most 256 */
     size_t n_dirs;
     const char *title; /* NULL: one is made */
     stet_report_format format;
     bool no_bounds; /* leave the growth bounds out */
+    const stet_sheet *sheets; /* with these, n_dirs may be 0 */
+    size_t n_sheets;
 } stet_report_args;
 STET_API void stet_report_args_init(stet_report_args *a, size_t size); /* sizeof(stet_report_args) */
 

@@ -175,6 +175,36 @@ static void print_text(const inspect_cfg *cfg, const stet_gbm *g, const char *co
     }
 }
 
+static int by_size(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* What half, nine tenths and 99 % of the entries that are not zero stay below. */
+static json_t *json_entries(const stet_gbm *g)
+{
+    static const struct {
+        const char *name;
+        double share;
+    } at[] = {{"median", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"largest", 1}};
+    json_t *o = json_object();
+    float *v = malloc((g->rows * g->cols + 1) * sizeof *v);
+    size_t n = 0;
+    if (!v)
+        cli_no_memory();
+    for (size_t k = 0; k < g->rows * g->cols; k++)
+        if (g->m[k] > 0 && isfinite(g->m[k]))
+            v[n++] = g->m[k];
+    qsort(v, n, sizeof *v, by_size);
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++)
+        json_object_set_new(o, at[i].name,
+                            n ? number((double)v[(size_t)(at[i].share * (double)(n - 1))])
+                              : json_null());
+    free(v);
+    return o;
+}
+
 /* The numbers of model i, for --json and for its run folder. */
 static json_t *numbers_of(const inspect_cfg *cfg, const stet_gbm *g, const char *dir)
 {
@@ -188,10 +218,10 @@ static json_t *numbers_of(const inspect_cfg *cfg, const stet_gbm *g, const char 
         json_pack("{s:o, s:o, s:o, s:o}", "inf_inf", number(g->lipschitz.inf_inf), "one_inf",
                   number(g->lipschitz.one_inf), "one_one", number(g->lipschitz.one_one), "two_two",
                   number(g->lipschitz.two_two));
-    return json_pack("{s:o, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "dir",
+    return json_pack("{s:o, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "dir",
                      cli_json_string(dir), "model", g->kind, "boxes", g->boxes, "rows",
                      (json_int_t)g->rows, "cols", (json_int_t)g->cols, "gbm_sum", number(g->sum),
-                     "gbm_by_part", parts, "gbm_logits", number(g->logit_sum), "lipschitz",
+                     "entries", json_entries(g), "gbm_by_part", parts, "gbm_logits", number(g->logit_sum), "lipschitz",
                      lipschitz, "contraction", contraction, "units",
                      json_top(cfg, g, g->row_sum, g->rows, stet_gbm_row_name), "inputs",
                      json_top(cfg, g, g->col_sum, g->cols, stet_gbm_col_name));

@@ -10,6 +10,7 @@ enum { DEMO_PATH = 512 };
 typedef struct demo_cfg {
     cli_common common;
     const char *out, *data, *test, *vectors, *synonyms;
+    const char *label, *text; /* columns of data and test; not options of the demonstration */
     int model;
     int64_t texts, limit, epochs;
 } demo_cfg;
@@ -19,8 +20,8 @@ typedef struct demo_files {
     char train[DEMO_PATH], test[DEMO_PATH], vectors[DEMO_PATH], synonyms[DEMO_PATH];
 } demo_files;
 
-/* Makes what is missing; every file appears whole or not at all. A folder with a demonstration of
- * other settings is STET_EUSAGE. */
+/* Makes what is missing; every file appears whole or not at all. A folder with files of other
+ * settings is STET_EUSAGE. */
 stet_status demo_files_make(const demo_cfg *cfg, demo_files *out);
 
 #endif

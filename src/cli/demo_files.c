@@ -23,6 +23,16 @@ static stet_status place(char *out, const demo_cfg *cfg, const char *given, cons
                          : cli_usage("%s: the path is too long", given ? given : cfg->out);
 }
 
+static stet_status load_texts(const demo_cfg *cfg, const char *path, stet_dataset **out)
+{
+    stet_data_options how = STET_DATA_DEFAULTS;
+    if (path == cfg->data || cfg->test) { /* else it is ours */
+        how.label = cfg->label;
+        how.text = cfg->text;
+    }
+    return stet_dataset_load(path, &how, out);
+}
+
 /* ---- texts -------------------------------------------------------------------------------- */
 
 static stet_status make_texts(const char *path, size_t n, uint64_t seed)
@@ -55,8 +65,7 @@ static stet_status split(const demo_cfg *cfg, const demo_files *f)
     if (there(f->train) && there(f->test))
         return STET_OK;
     stet_dataset *d;
-    const stet_data_options how = STET_DATA_DEFAULTS;
-    stet_status st = stet_dataset_load(cfg->data, &how, &d);
+    stet_status st = load_texts(cfg, cfg->data, &d);
     if (st != STET_OK)
         return st;
     const size_t n = stet_dataset_size(d), want = n / 5 < TEST_TEXTS ? n / 5 : TEST_TEXTS;
@@ -93,8 +102,7 @@ static stet_status make_sets(const demo_cfg *cfg, const demo_files *f)
         return STET_OK;
     stet_dataset *d = NULL;
     stet_subst *s = NULL;
-    const stet_data_options how = STET_DATA_DEFAULTS;
-    stet_status st = cfg->data ? stet_dataset_load(f->train, &how, &d) : stet_builtin_subst(&s);
+    stet_status st = cfg->data ? load_texts(cfg, f->train, &d) : stet_builtin_subst(&s);
     if (st == STET_OK && d)
         st = cli_ready_set(d, STET_TOK_WORD, &s);
     stet_dataset_free(d);
@@ -110,8 +118,7 @@ static stet_status make_vectors(const demo_cfg *cfg, const demo_files *f)
     if (there(f->vectors))
         return STET_OK;
     stet_dataset *d;
-    const stet_data_options how = STET_DATA_DEFAULTS;
-    stet_status st = stet_dataset_load(f->train, &how, &d);
+    stet_status st = load_texts(cfg, f->train, &d);
     if (st != STET_OK)
         return st;
     stet_embed_options embed = STET_EMBED_DEFAULTS;
@@ -155,7 +162,7 @@ static stet_status claim_folder(const demo_cfg *cfg)
         const char *is = json_string_value(json_object_get(o, "settings"));
         if (is && strcmp(is, json_string_value(settings)) != 0)
             st = cli_usage(
-                "%s holds a demonstration with other settings (%s); choose another folder with -o",
+                "%s holds files of other settings (%s); choose another folder with -o",
                 cfg->out, is);
         json_decref(o);
     }

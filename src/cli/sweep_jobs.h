@@ -1,14 +1,9 @@
-/* cli/sweep_jobs.h - the points of a sweep and the processes that compute them. A point is a run
- * folder; its stages are commands of this program. Training is done when its standard output,
- * train.json, is in the folder; what is measured afterwards is done when DIR/results holds it for
- * this very model, these texts, sets and settings (cli/measured.h). So a sweep that was stopped at
- * any moment goes on from there, and what was measured by hand counts. */
+/* cli/sweep_jobs.h - the points of a sweep: each is a run folder, filled by the stages below
+ * (cli/cells.h says when a stage is done). */
 #ifndef CLI_SWEEP_JOBS_H
 #define CLI_SWEEP_JOBS_H
 
-#include <sys/types.h>
-
-#include "cli/source.h"
+#include "cli/cells.h"
 
 /* What can be swept over. The seeds are last: points that differ only in them stand together. */
 enum { SWEEP_SMOOTH, SWEEP_KAPPA, SWEEP_BETA, SWEEP_SEED, SWEEP_AXES };
@@ -40,7 +35,6 @@ typedef struct sweep_point {
     char dir[1024];
     sweep_stage stage;
     json_t *record[SWEEP_DONE]; /* of stages that are done: config.json, then results; or NULL */
-    pid_t pid;                  /* 0: nothing runs */
     bool failed;
 } sweep_point;
 
@@ -56,9 +50,7 @@ typedef struct sweep {
     const char *const *train_args; /* (n_train_args) */
     size_t n_train_args;
     void (*done)(const struct sweep *s, const sweep_point *p); /* a point is complete */
-    /* Its own; zero before sweep_run. */
-    stet_dataset *data[2]; /* with the models' classes, and as the file has them */
-    stet_sets sets;
+    cli_cells cells; /* its own; zero before sweep_run */
 } sweep;
 
 bool sweep_wants(const sweep *s, sweep_stage stage); /* is it to be done at all? */

@@ -24,6 +24,7 @@ static void put_policy(const markup *css, markup *b)
 static void put_links(const char *body, markup *b)
 {
     static const char *const section[][2] = {
+        {"sheets", "Tables"},
         {"summary", "Summary"},     {"study", "Settings compared"},
         {"texts", "Flipped texts"}, {"proofs", "Proofs"},
         {"errors", "Errors"},       {"bounds", "Growth bounds"},
@@ -367,6 +368,7 @@ static void put_all_settings(const report *r, markup *b)
 
 static stet_status put_body(const report *r, markup *b)
 {
+    html_sheets(r, b);
     if (r->n_data)
         TRY(put_summaries(r, b));
     TRY(html_study(r, b));

@@ -143,9 +143,11 @@ stet_status report_markdown(const report *r, buf *out)
     put(b, "# %s\n\n", title_of(r));
     put_buf(b, &lead);
     put(b, "\n");
+    markdown_sheets(r, b);
     for (size_t k = 0; k < r->n_data; k++)
         put_table(b, r, &r->data[k]);
-    put_models(b, r);
+    if (r->n)
+        put_models(b, r);
     if (r->n_data)
         put(b, "\n## Flipped texts\n");
     for (size_t k = 0; k < r->n_data; k++)

@@ -63,7 +63,7 @@ static stet_status write_page(const report *r, buf *b)
 
 static stet_status make(const stet_report_args *a, buf *b)
 {
-    if (a->n_dirs == 0 || a->n_dirs > MAX_RUNS)
+    if ((a->n_dirs == 0 && a->n_sheets == 0) || a->n_dirs > MAX_RUNS)
         return error_set(STET_EUSAGE, "a report is about 1 to %d run folders, not %zu", MAX_RUNS,
                          a->n_dirs);
     report *r = mem_zalloc(1, sizeof *r);

@@ -105,6 +105,13 @@ stet_status report_html(const report *r, buf *out);
 stet_status report_markdown(const report *r, buf *out);
 stet_status report_json(const report *r, buf *out);
 
+/* ---- the caller's tables (sheets.c) ------------------------------------------------------- */
+
+typedef struct markup markup; /* base/markup.h */
+void html_sheets(const report *r, markup *b); /* a section, or nothing */
+void markdown_sheets(const report *r, markup *b);
+json_t *json_sheets(const report *r);
+
 /* ---- small things ------------------------------------------------------------------------- */
 
 const char *str_of(const json_t *o, const char *key); /* "" where there is no string */

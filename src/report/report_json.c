@@ -98,6 +98,8 @@ stet_status report_json(const report *r, buf *out)
                           tables, "models", models, "stale_results", (json_int_t)r->stale);
     if (!o)
         return error_set(STET_ENOMEM, "out of memory for the report");
+    if (r->a->n_sheets)
+        json_object_set_new(o, "tables", json_sheets(r));
     json_append_line(out, o);
     json_decref(o);
     return buf_status(out);

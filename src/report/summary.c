@@ -338,6 +338,8 @@ static void tell_proofs(const report *r, const summary *s, buf *out)
 
 void report_lead(const report *r, buf *out)
 {
+    if (r->n == 0)
+        return;
     if (r->n_data == 0) {
         buf_str(out, "Nothing has been measured yet. Run stet eval, stet attack and stet certify "
                      "on these folders first.");

@@ -313,6 +313,37 @@ TEST(nothing_in_a_file_can_become_markup)
     stet_free(page);
 }
 
+TEST(tables_of_the_caller_come_first_and_need_no_folders)
+{
+    static const char *const cell[] = {"defence", "clean", "<b>ibp|</b>", "81.7 ±2"};
+    const stet_sheet sheet = {
+        .title = "table <1>", .note = "so it is", .cell = cell, .rows = 2, .cols = 2};
+    stet_report_args a = {.sheets = &sheet, .n_sheets = 1, .format = STET_REPORT_HTML};
+    char *page;
+    CHECK_OK(stet_report(&a, &page));
+    HAS(page, "<a href=\"#sheets\">Tables</a>");
+    HAS(page, "<h3>table &lt;1&gt;</h3>");
+    HAS(page,
+        "<th scope=\"row\">&lt;b&gt;ibp|&lt;/b&gt;</th><td data-label=\"clean\">81.7 ±2</td>");
+    LACKS(page, "Nothing has been measured");
+    stet_free(page);
+    a.format = STET_REPORT_MARKDOWN;
+    CHECK_OK(stet_report(&a, &page));
+    HAS(page, "| defence | clean |\n| --- | --- |\n| ");
+    HAS(page, "ibp\\|");
+    HAS(page, " | 81.7 ±2 |\n\nso it is\n");
+    LACKS(page, "## Models");
+    stet_free(page);
+    a.format = STET_REPORT_JSON;
+    CHECK_OK(stet_report(&a, &page));
+    json_t *o = json_loads(page, 0, NULL),
+           *row = json_array_get(
+               json_object_get(json_array_get(json_object_get(o, "tables"), 0), "rows"), 1);
+    CHECK_STR(json_string_value(json_array_get(row, 1)), "81.7 ±2");
+    json_decref(o);
+    stet_free(page);
+}
+
 TEST(a_page_loads_nothing)
 {
     make_two();

@@ -1,0 +1,282 @@
+/* cli/reproduce_plan.c - files of a reproduction, and the commands that fill its folders. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/reproduce.h"
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+/* What the paper's code does: eight nearest words, the word itself counted, at a distance below 0.2 of
+ * counter-fitted vectors, which have length 1. */
+enum { PAPER_K = 7 };
+static const double PAPER_DISTANCE = 0.2;
+
+static void scale_to_one(stet_vectors *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        float *v = t->data + i * t->dim;
+        double sum = 0;
+        for (size_t k = 0; k < t->dim; k++)
+            sum += (double)v[k] * (double)v[k];
+        for (size_t k = 0; k < t->dim && sum > 0; k++)
+            v[k] = (float)((double)v[k] / sqrt(sum));
+    }
+}
+
+/* The words of the full sets: without counter-fitted vectors, the paper's sets are made among them. */
+static stet_status words_of_sets(const char *path, stet_vocab **out)
+{
+    stet_subst *s;
+    stet_status st = stet_subst_load(path, &s);
+    if (st != STET_OK)
+        return st;
+    const size_t n = stet_subst_words(s);
+    const char **word = malloc((n + 1) * sizeof *word);
+    if (!word)
+        cli_no_memory();
+    for (size_t i = 0; i < n; i++)
+        word[i] = stet_subst_word(s, (uint32_t)i);
+    st = stet_vocab_from_words(word, n, out);
+    free(word);
+    stet_subst_free(s);
+    return st;
+}
+
+static stet_status nearest_words(const reproduction *r, stet_subst_builder *b)
+{
+    const stet_strings *given = &r->cfg->nearest;
+    stet_vocab *words = NULL;
+    stet_vectors t = {0};
+    stet_status st = given->n ? stet_vectors_load_all(given->v, given->n, &words, &t)
+                              : words_of_sets(r->setting[REPRO_FULL].sets, &words);
+    if (st == STET_OK && given->n == 0) {
+        st = stet_vectors_load(r->vectors, r->n_vectors, words, &t);
+        if (st == STET_OK)
+            scale_to_one(&t);
+    }
+    if (st == STET_OK)
+        st = stet_subst_add_nearest(b, &t, words, PAPER_K, STET_L2, PAPER_DISTANCE, true);
+    stet_vectors_deinit(&t);
+    stet_vocab_free(words);
+    return st;
+}
+
+static stet_status make_paper_sets(const reproduction *r, const char *path)
+{
+    if (access(path, R_OK) == 0)
+        return STET_OK;
+    stet_subst_builder *b = NULL;
+    stet_subst *s = NULL;
+    stet_status st = stet_subst_builder_new(&b);
+    if (st == STET_OK)
+        st = nearest_words(r, b);
+    if (st == STET_OK)
+        st = stet_subst_drop_stop_words(b, "builtin");
+    if (st == STET_OK)
+        st = stet_subst_build(b, &s);
+    if (st == STET_OK)
+        st = stet_subst_save(s, path);
+    stet_subst_free(s);
+    stet_subst_builder_free(b);
+    return st;
+}
+
+stet_status repro_files(reproduction *r)
+{
+    const reproduce_cfg *cfg = r->cfg;
+    const demo_cfg want = {.common = cfg->common,
+                           .out = cfg->out,
+                           .data = cfg->data,
+                           .test = cfg->test,
+                           .vectors = cfg->vectors.n ? cfg->vectors.v[0] : NULL,
+                           .synonyms = cfg->synonyms,
+                           .label = cfg->label,
+                           .text = cfg->text,
+                           .texts = cfg->texts   ? cfg->texts
+                                    : cfg->quick ? 1200
+                                                 : 5000};
+    stet_status st = demo_files_make(&want, &r->f);
+    if (st != STET_OK)
+        return st;
+    static const char *own[1];
+    own[0] = r->f.vectors;
+    r->vectors = cfg->vectors.n ? cfg->vectors.v : own;
+    r->n_vectors = cfg->vectors.n ? cfg->vectors.n : 1;
+    const bool theirs = cfg->data && cfg->test; /* else the texts were written anew */
+    r->data = (cli_source){.data = r->f.train,
+                           .label = theirs ? cfg->label : NULL,
+                           .text = theirs ? cfg->text : NULL,
+                           .skip_bad = cfg->skip_bad};
+    r->test = r->data;
+    r->test.data = r->f.test;
+    snprintf(r->setting[REPRO_FULL].sets, REPRO_PATH, "%s", r->f.synonyms);
+    char *paper = r->setting[REPRO_PAPER].sets;
+    if (cfg->paper_synonyms)
+        snprintf(paper, REPRO_PATH, "%s", cfg->paper_synonyms);
+    else
+        snprintf(paper, REPRO_PATH, "%s/paper.subst", cfg->out);
+    return cfg->paper_synonyms ? STET_OK : make_paper_sets(r, paper);
+}
+
+/* ---- names -------------------------------------------------------------------------------- */
+
+void repro_run_dir(const reproduction *r, const char *model, const char *row, const char *beta,
+                   const char *seed, char out[REPRO_PATH])
+{
+    snprintf(out, REPRO_PATH, "%s/%s_%s%s%s_seed-%s", r->cfg->out, model, row, beta ? "-" : "",
+             beta ? beta : "", seed);
+}
+
+void repro_time_dir(const reproduction *r, const char *model, const char *row, const char *seed,
+                    char out[REPRO_PATH])
+{
+    snprintf(out, REPRO_PATH, "%s/time/%s_%s_seed-%s", r->cfg->out, model, row, seed);
+}
+
+void repro_figure_dir(const reproduction *r, const char *model, char out[REPRO_PATH])
+{
+    snprintf(out, REPRO_PATH, "%s/figures/%s", r->cfg->out, model);
+}
+
+const cli_cell *repro_find(const cli_cells *c, const char *dir)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (strcmp(c->v[i]->dir, dir) == 0)
+            return c->v[i];
+    return NULL;
+}
+
+/* ---- runs --------------------------------------------------------------------------------- */
+
+/* Every model knows the full sets, so that all are attacked with the same words. What the user gives
+ * after `--` comes last and counts. */
+static void training(const reproduction *r, const char *model, const char *row, const char *beta,
+                     const char *seed, cli_stage *s)
+{
+    cell_args(s, "--data", r->data.data, "--model", model, NULL);
+    cell_option(s, "--label", r->data.label);
+    cell_option(s, "--text", r->data.text);
+    if (r->data.skip_bad)
+        cell_args(s, "--skip-bad", NULL);
+    for (size_t i = 0; i < r->n_vectors; i++)
+        cell_args(s, "--vectors", r->vectors[i], NULL);
+    cell_args(s, "--synonyms", r->setting[REPRO_FULL].sets, NULL);
+    repro_row_args(repro_row_find(row), model, s);
+    cell_option(s, "--beta", beta);
+    if (r->epochs)
+        cell_number(s, "--epochs", r->epochs);
+    if (r->cfg->quick) /* a rate that learns something in a few steps */
+        cell_args(s, "--lr", "1e-3", NULL);
+    for (size_t i = 0; i < r->n_train_args; i++)
+        cell_args(s, r->train_args[i], NULL);
+    cell_args(s, "--seed", seed, NULL);
+    if (r->cfg->common.device)
+        cell_args(s, "--device", "cuda", NULL);
+}
+
+static bool has_stage(const cli_cell *x, const char *result, const char *synonyms)
+{
+    for (size_t i = 0; i < x->n_stages; i++) {
+        const char *of = x->stage[i].source.synonyms;
+        if (strcmp(x->stage[i].result, result) == 0 &&
+            (!synonyms || (of && strcmp(of, synonyms) == 0)))
+            return true;
+    }
+    return false;
+}
+
+cli_cell *repro_run(reproduction *r, const char *model, const char *row, const char *beta,
+                    const char *seed)
+{
+    char dir[REPRO_PATH];
+    repro_run_dir(r, model, row, beta, seed, dir);
+    cli_cell *x = (cli_cell *)repro_find(&r->runs, dir);
+    if (x)
+        return x;
+    x = cells_add(&r->runs, dir);
+    cli_stage *s = cell_add(x, &cmd_train);
+    s->output = "train.json";
+    training(r, model, row, beta, seed, s);
+    cell_args(s, "-o", dir, "--resume", NULL);
+    s = cell_add(x, &cmd_eval);
+    snprintf(s->result, sizeof s->result, "eval");
+    cell_args(s, dir, NULL);
+    cell_source(s, &r->test);
+    return x;
+}
+
+/* The sample of --limit is the same for every run: it is drawn by --seed of this command. */
+static cli_stage *measuring(reproduction *r, cli_cell *x, const cli_command *cmd,
+                            const repro_setting *by, const char *result)
+{
+    if (has_stage(x, result, by->sets))
+        return NULL;
+    cli_stage *s = cell_add(x, cmd);
+    cli_source from = r->test;
+    from.synonyms = by->sets;
+    from.limit = r->limit;
+    snprintf(s->result, sizeof s->result, "%s", result);
+    cell_args(s, x->dir, NULL);
+    cell_source(s, &from);
+    cell_number(s, "--seed", r->cfg->common.seed);
+    return s;
+}
+
+void repro_measure(reproduction *r, cli_cell *x, const repro_list *attacks, bool certify)
+{
+    for (size_t k = 0; k < REPRO_SETTINGS; k++) {
+        const repro_setting *by = &r->setting[k];
+        char result[96], log[REPRO_PATH + 128];
+        for (size_t i = 0; i < attacks->n; i++) {
+            snprintf(result, sizeof result, "attack-%s-%s", attacks->v[i], by->profile);
+            cli_stage *s = measuring(r, x, &cmd_attack, by, result);
+            snprintf(log, sizeof log, "%s/%s.jsonl", x->dir, result);
+            if (s) /* with the log, an attack that is stopped goes on from its last text */
+                cell_args(s, "--attack", attacks->v[i], "--profile", by->profile, "--log", log,
+                          NULL);
+        }
+        if (certify)
+            measuring(r, x, &cmd_certify, by, "certify-auto");
+    }
+}
+
+void repro_inspect(reproduction *r, const char *model)
+{
+    char dir[REPRO_PATH], run[2][REPRO_PATH];
+    static const char *const row[2] = {"standard", "gbm"};
+    cli_source from = r->test;
+    from.skip_bad = false; /* inspect has no such option */
+    for (size_t i = 0; i < 2; i++) {
+        cli_cell *x = repro_run(r, model, row[i], NULL, r->seeds.v[0]);
+        snprintf(run[i], REPRO_PATH, "%s", x->dir);
+        if (has_stage(x, "inspect", NULL))
+            continue;
+        cli_stage *s = cell_add(x, &cmd_inspect);
+        snprintf(s->result, sizeof s->result, "inspect");
+        s->plain_classes = true;
+        cell_args(s, x->dir, "--top", "0", NULL);
+        cell_source(s, &from);
+    }
+    repro_figure_dir(r, model, dir);
+    if (repro_find(&r->figures, dir))
+        return;
+    cli_stage *s = cell_add(cells_add(&r->figures, dir), &cmd_inspect);
+    s->output = "inspect.json";
+    cell_args(s, run[0], run[1], "-o", dir, "--top", "0", "--no-record", NULL);
+    cell_source(s, &from);
+}
+
+void repro_time(reproduction *r, const char *model, const char *row, const char *seed)
+{
+    char dir[REPRO_PATH];
+    repro_time_dir(r, model, row, seed, dir);
+    if (repro_find(&r->clock, dir))
+        return;
+    cli_stage *s = cell_add(cells_add(&r->clock, dir), &cmd_bench_train);
+    s->output = "time.json";
+    training(r, model, row, NULL, seed, s);
+    cell_number(s, "--steps", r->steps);
+}

@@ -1,0 +1,88 @@
+/* cli/reproduce_rows.c - how each row of the tables is trained: defences with the settings that their
+ * authors published, where those fit this program (docs/defences.md says what differs), and recipes
+ * of ours. Rates, epochs and batches that a row does not name are the model's own. */
+#include "cli/reproduce.h"
+
+#include <string.h>
+
+#include "stet/train.h"
+
+const char repro_paper_rows[] = "standard,ibp,atfl,sem,ascc,gbm";
+
+static const repro_row rows[] = {
+    {"standard", "Standard", "", {{NULL, NULL}}},
+    {"ibp",
+     "IBP",
+     "--defense certified --kappa 0.8 --ramp 0.65 --eps-ramp 0.65 --bound ibp --lr 1e-3 --clip "
+     "0.25 "
+     "--batch 32 --dropout 0.2 --epochs 60",
+     {{"bilstm", "--epochs 30"}, {"s4", "--epochs 30"}}},
+    {"atfl", "ATFL", "--defense atfl --lr 1e-3 --dropout 0 --epochs 10", {{NULL, NULL}}},
+    {"sem", "SEM", "--defense sem --lr 1e-3 --dropout 0.2", {{NULL, NULL}}},
+    {"ascc",
+     "ASCC",
+     "--defense ascc --lr 1e-3 --weight-decay 2e-4 --dropout 0.2 --tune-vectors 1e-3 --epochs 20",
+     {{NULL, NULL}}},
+    {"gbm",
+     "GBM",
+     "--defense gbm",
+     {{"cnn", "--beta 1e-4"}, {"bilstm", "--beta 3e-5"}, {"s4", "--beta 1e-5"}}},
+    {"pgd", "PGD-K", "--defense pgd", {{NULL, NULL}}},
+    {"freelb", "FreeLB", "--defense freelb", {{NULL, NULL}}},
+    {"freelb++", "FreeLB++", "--defense freelb++", {{NULL, NULL}}},
+    {"ranmask", "RanMASK", "--defense ranmask", {{NULL, NULL}}},
+    {"safer", "SAFER", "--defense safer", {{NULL, NULL}}},
+    {"smooth",
+     "stet: smoothed vectors, logit bound",
+     "--smooth 4 --defense gbm --gbm-of logits --beta 1e-3 --lr 1e-3 --dropout 0.2 --schedule "
+     "cosine "
+     "--epochs 8",
+     {{NULL, NULL}}},
+    {"certified",
+     "stet: worst case",
+     "--smooth 5.5 --smooth-frequency 0.5 --defense gbm,certified --kappa 0.45 --bound-share 0.5 "
+     "--gbm-of logits --beta 3e-4 --schedule cosine --lr 1e-3 --weight-decay 5e-4 --dropout 0.2 "
+     "--epochs 8",
+     {{"cnn", "--filters 256"},
+      {"bilstm",
+       "--lr 3e-3 --clip 1 --dropout 0 --smooth 7 --kappa 0.35 --bound-share 0.25 --eps-ramp 0.6"},
+      {"s4", "--lr 3e-3 --clip 1 --dropout 0 --smooth 14 --kappa 0.5 --bound-share 0.25 "
+             "--eps-ramp 0.6 --epochs 6"}}},
+    {"words",
+     "stet: words that learn",
+     "--word-scores --tune-vectors 1e-4 --smooth 2 --smooth-frequency 0.5 --defense certified "
+     "--kappa 0.7 --schedule cosine --lr 1e-3 --weight-decay 5e-4 --dropout 0.2 --epochs 4",
+     {{"cnn", "--filters 256"}}},
+};
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+const repro_row *repro_row_find(const char *name)
+{
+    for (size_t i = 0; i < N_ROWS; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+void repro_row_names(char *out, size_t size)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < N_ROWS && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s%s", i ? "," : "", rows[i].name);
+}
+
+static void add_words(cli_stage *out, const char *args)
+{
+    char text[512], *save;
+    snprintf(text, sizeof text, "%s", args);
+    for (char *w = strtok_r(text, " ", &save); w; w = strtok_r(NULL, " ", &save))
+        cell_args(out, w, NULL);
+}
+
+void repro_row_args(const repro_row *row, const char *model, cli_stage *out)
+{
+    add_words(out, row->args);
+    for (size_t k = 0; k < sizeof row->also / sizeof *row->also && row->also[k].model; k++)
+        if (strcmp(row->also[k].model, model) == 0)
+            add_words(out, row->also[k].args);
+}

@@ -1,0 +1,84 @@
+#!/bin/sh
+# The paper's tables on the built-in corpus, small and whole; what is there is not done again.
+. "$(dirname "$0")/cli_test.sh"
+cd "$TMP" || exit 1
+
+# Mistakes are told before anything starts.
+expect 2 "expected what to reproduce" "$STET" reproduce
+expect 2 "'table2': expected table1" "$STET" reproduce table2
+expect 2 "--defenses magic: expected one of standard,ibp" "$STET" reproduce table1 --defenses magic -o x
+expect 2 "--models rnn: no such kind" "$STET" reproduce table1 --models rnn -o x
+expect 2 "--seeds x: expected a number" "$STET" reproduce table1 --seeds x -o x
+expect 2 "attack" "$STET" reproduce table1 --attacks magic -o x
+expect 2 "need --data" "$STET" reproduce table1 --test t.tsv -o x
+[ ! -e x ] || fail "a folder was made for nothing"
+expect 2 "stet train: " "$STET" reproduce table1 -q --quick --models cnn --defenses standard -o y -- --lr nan
+[ -z "$(ls -d y/cnn* 2>/dev/null)" ] || fail "training began before the options were checked"
+
+# Everything.
+"$STET" reproduce all --quick --jobs 2 -o q >out 2>err || fail "reproduce all: $(cat err)"
+for t in "table1, cnn" "table1, bilstm" "s4, s4" "beta, cnn" "time, cnn" "time, bilstm" heatmap distribution; do
+    grep -q "^$t" out || fail "the terminal lacks $t"
+    grep -q "^## $t" q/reproduce.md || fail "reproduce.md lacks $t"
+    grep -q "<h3>$t" q/report.html || fail "report.html lacks $t"
+done
+grep -q "^## examples" q/reproduce.md || fail "reproduce.md lacks examples"
+for f in beta.svg figures/cnn/heat.svg figures/cnn/heat2.svg figures/bilstm/entries.svg; do
+    [ -s q/$f ] || fail "q/$f is missing"
+done
+grep -q " -> " out || fail "no flipped text"
+# The paper's figures stand under ours, both kinds of sets beside each other.
+grep -A2 "^IBP .*full .* x " out | grep -q "paper's .* x " || fail "the paper's sets"
+grep -A2 "^IBP .*full" out | grep -q "paper prints  *81.7  *75.9  *76.0  *75.9" || fail "what the paper prints"
+[ "$(grep -c '"what": "table1"' q/reproduce.json)" = 24 ] || fail "rows of table1"
+[ -z "$(find q -name '*.part')" ] || fail "something half-done stays behind"
+
+# Once is enough; one missing result is made again, and nothing else.
+find q -type f -exec touch -d '2001-01-01' {} +
+"$STET" reproduce all --quick --jobs 2 -o q >again 2>err || fail "again: $(cat err)"
+cmp -s out again || fail "the second time tells something else: $(diff out again | head -5)"
+[ "$(find q -type f -newermt 2002-01-01 | sort | tr '\n' ' ')" = "q/beta.svg q/report.html q/reproduce.json q/reproduce.md q/results/demo.json " ] ||
+    fail "done again: $(find q -type f -newermt 2002-01-01)"
+rm q/cnn_sem_seed-1/results/attack-pso-original.json
+"$STET" reproduce table1 --quick --no-run --models cnn --defenses sem -o q >out 2>err || fail "--no-run: $(cat err)"
+[ ! -e q/cnn_sem_seed-1/results/attack-pso-original.json ] || fail "--no-run ran something"
+grep -q "^SEM .* - " out || fail "a figure that is not there: $(cat out)"
+"$STET" reproduce table1 --quick --models cnn --defenses sem -o q >out 2>err || fail "one missing: $(cat err)"
+[ "$(find q/cnn_sem_seed-1 -name '*.json' -newermt 2002-01-01)" = q/cnn_sem_seed-1/results/attack-pso-original.json ] ||
+    fail "one missing result: $(find q/cnn_sem_seed-1 -newermt 2002-01-01)"
+
+# Medians over seeds; other rows; settings of training; other settings in the same folder are refused.
+some="--quick --models cnn --attacks pwws --no-certify -o q"
+"$STET" reproduce table1 $some --defenses standard --seeds 1,2,3 --json >lines 2>err || fail "seeds: $(cat err)"
+python3 - lines <<'P' || fail "the median: $(cat lines)"
+import json, sys
+rows = [json.loads(l) for l in open(sys.argv[1])]
+assert [r["sets"] for r in rows] == ["full", "paper"], rows
+for r in rows:
+    m = r["measures"]["pwws"]
+    assert len(m["values"]) == 3 and m["median"] == sorted(m["values"])[1] and m["lo"] <= m["median"] <= m["hi"], m
+    assert abs(m["printed"] - 0.006) < 1e-12
+P
+expect 2 "q/cnn_standard_seed-1: trained with --batch 64, not 32" "$STET" reproduce table1 -q $some --defenses standard -- --batch 32
+expect 2 "holds files of other settings" "$STET" reproduce table1 --quick --texts 900 -o q
+
+# A CSV of one's own, in several columns and of several classes.
+python3 -c '
+words = [["film", "movie"], ["goal", "match"], ["bank", "money"]]
+print("id,topic,title,body")
+for i in range(240):
+    c = i % 3
+    print(f"{i},{c+1},{words[c][i % 2]} {i % 7},\"the {words[c][0]} and, the {words[c][1]} of {i % 5}\"")' >own.csv
+printf '{"film": ["movie"], "goal": ["match"], "bank": ["money"]}' >own.json
+"$STET" reproduce table1 --data own.csv --label topic --text title,body --synonyms own.json --paper-synonyms own.json \
+    --paper yahoo --quick --models cnn --defenses standard,sem --attacks pwws -o own >out 2>err || fail "own CSV: $(cat err)"
+grep -q "paper prints  *72.6  *6.8" out || fail "Yahoo's figures: $(cat out)"
+grep -q "Yahoo! Answers" out || fail "whose figures: $(tail -5 out)"
+
+# A run that fails is named, the others stand.
+"$STET" reproduce table1 --data own.csv --label topic --text title,body --synonyms own.json --paper-synonyms own.json \
+    --quick --models cnn --defenses standard --attacks pwws -o bad -- --vectors none.txt >out 2>err
+[ $? = 1 ] || fail "a failed run should give status 1: $(cat err)"
+grep -q "bad/cnn_standard_seed-1: failed: stet: none.txt" err || fail "stderr: $(cat err)"
+grep -q "1 of 1 runs failed" err || fail "stderr: $(cat err)"
+exit $failed
