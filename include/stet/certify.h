@@ -86,8 +86,8 @@ STET_API stet_status stet_certifier_new(const stet_model *m, const stet_certify_
                                         stet_certifier **out);
 STET_API void stet_certifier_free(stet_certifier *c);
 /* The text as it was read (stet_words_read) and what may stand at its positions; without positions,
- * an empty text. On failure *out holds nothing. STET_EFORMAT where the model gives
- * numbers that are not finite. */
+ * an empty text. On failure *out holds nothing. A text whose numbers are not finite is undecided,
+ * with the reason; where the model has no answer to it at all, `answer` is -1. */
 STET_API stet_status stet_certify_text(stet_certifier *c, const uint32_t *ids,
                                        const stet_choices *choices, int label,
                                        stet_certificate *out);
@@ -108,7 +108,10 @@ typedef struct stet_certify_args {
     const stet_sets *sets; /* of words, or of texts: then only those texts can be certified */
     stet_certify_how how;
     bool harm;              /* find the words that do most harm, too: costs a bound more */
-    const char *file;       /* certificates, one JSON line a text (docs/formats.md); NULL: none */
+    /* Certificates, one JSON line a text (docs/formats.md); NULL: none. Until it is finished it is
+     * FILE.part, to which every text is added; a run that was stopped or killed goes on from there
+     * and ends in the same bytes. STET_EFORMAT if that is of another run. */
+    const char *file;
     /* Folder for the question of every text that is answered right, as ONNX and VNN-LIB for other
      * verifiers (docs/certificates.md); NULL: none. CNNs only. */
     const char *export_dir;
@@ -145,6 +148,9 @@ typedef struct stet_certify_result {
     size_t *index;           /* (n) the texts, and */
     stet_verdict *verdict;   /* (n) what became of them */
     char *method;            /* how the proofs were made: "ibp 312, joint 401" */
+    size_t unbounded;        /* of the undecided: could not be bounded at all */
+    char *reason;            /* of the first of them; NULL: there is none */
+    size_t resumed;          /* taken from FILE.part */
 } stet_certify_result;
 STET_API stet_status stet_certify_run(const stet_certify_args *a, stet_certify_result *out);
 STET_API void stet_certify_result_deinit(stet_certify_result *r);

@@ -57,6 +57,9 @@ STET_API void stet_sets_sha256(const stet_sets *s, char out[65]);
  * of `d` that are among them, each once. Ascending. `index` holds stet_dataset_size(d) entries. */
 STET_API stet_status stet_sets_sample(const stet_sets *s, const stet_dataset *d, size_t limit,
                                       uint64_t seed, size_t *index, size_t *n);
+/* Part `shard` (from 1) of `shards` of n texts: those from *from up to, not including, *to, which are
+ * n (shard - 1) / shards and n shard / shards. 0 of 0: all. STET_EUSAGE if there is no such part. */
+STET_API stet_status stet_shard(size_t n, size_t shard, size_t shards, size_t *from, size_t *to);
 /* Looked up anew: may `word` stand for token i? */
 STET_API stet_status stet_sets_allow(const stet_sets *s, const char *text, size_t len,
                                      const stet_tokens *tokens, size_t i, const char *word,

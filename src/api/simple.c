@@ -217,11 +217,7 @@ static stet_status prove(proof *p, const stet_sets *sets, const stet_certify_how
     thorough.largest = thorough.complete = true;
     TRY(question_choices(&p->q, sets, &p->bound, &p->choices));
     TRY(stet_certifier_new(p->q.m, how ? how : &thorough, &p->certifier));
-    const stet_status st =
-        stet_certify_text(p->certifier, p->q.reading.ids, &p->choices, p->q.label, &p->c);
-    if (st != STET_OK)
-        TRY(cert_undecided(st, p->q.label, &p->c));
-    return STET_OK;
+    return stet_certify_text(p->certifier, p->q.reading.ids, &p->choices, p->q.label, &p->c);
 }
 
 static stet_status copy_swap(result *r, const proof *p, uint32_t pos, uint32_t word, double drop,

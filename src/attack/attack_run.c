@@ -1,4 +1,4 @@
-/* attack/attack_run.c - all texts of a data set: on all threads, in blocks, with a log and a
+/* attack/attack_run.c - an attack on all texts of a data set, in the frame of run/, with a log and a
  * summary. */
 #include <string.h>
 
@@ -6,13 +6,11 @@
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "base/log.h"
 #include "base/mem.h"
-#include "base/pool.h"
 #include "lexicon/function_words.h"
 #include "lexicon/sets.h"
 
-enum { BLOCK_PER_THREAD = 16, MAX_ERRORS_IN_A_ROW = 8 };
+enum { MAX_ERRORS_IN_A_ROW = 8 };
 
 /* ---- setting up --------------------------------------------------------------------------- */
 
@@ -57,27 +55,17 @@ static stet_status set_up(attack_job *j)
                          "similarity 'mean' needs the word vectors of a model; a program has none");
     TRY(take_texts(j));
     j->n_workers = (size_t)stet_threads();
-    j->todo = mem_alloc(j->n + 1, sizeof *j->todo);
-    j->status = mem_zalloc(j->n + 1, sizeof *j->status);
-    j->message = mem_zalloc(j->n + 1, sizeof *j->message);
     j->worker = mem_zalloc(j->n_workers, sizeof *j->worker);
-    if (!j->todo || !j->status || !j->message || !j->worker)
-        return STET_ENOMEM;
-    return STET_OK;
+    return j->worker ? STET_OK : STET_ENOMEM;
 }
 
 static void tear_down(attack_job *j)
 {
-    for (size_t i = 0; j->record && j->message && i < j->n; i++) {
+    for (size_t i = 0; j->record && i < j->n; i++)
         mem_free(j->record[i].line);
-        mem_free(j->message[i]);
-    }
     for (size_t w = 0; j->worker && w < j->n_workers; w++)
         subject_worker_free(&j->worker[w]);
     mem_free(j->record);
-    mem_free(j->todo);
-    mem_free(j->status);
-    mem_free(j->message);
     mem_free(j->worker);
     strmap_deinit(&j->stop);
     stet_bound_free(j->bound);
@@ -121,14 +109,58 @@ static stet_status make_header(const attack_job *j, char **out)
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-static void piece(void *ctx, size_t i, int worker)
+static stet_status attack_one(void *ctx, size_t k, size_t worker, buf *line)
 {
     attack_job *j = ctx;
-    const size_t k = j->todo[j->from + i];
-    j->status[k] = subject_attack(j, &j->worker[worker], &j->record[k]);
-    if (j->status[k] != STET_OK)
-        j->message[k] = mem_strdup(stet_last_error());
+    TRY(subject_attack(j, &j->worker[worker], &j->record[k], line));
+    j->record[k].done = true;
+    return STET_OK;
 }
+
+/* A program that fails on the very first text would fail on all of them. */
+static stet_status no_answer(const attack_job *j, size_t k, const char *line)
+{
+    json_t *o = NULL;
+    const char *error = NULL;
+    if (json_read_text("record", line, strlen(line), &o) == STET_OK)
+        error = json_string_value(json_object_get(o, "error"));
+    const stet_status st =
+        k == 0 ? error_set(STET_EIO, "no answer to the first text: %s", error ? error : "")
+               : error_set(STET_EIO, "no answer to %zu texts in a row, the last: %s",
+                           j->errors_in_a_row, error ? error : "");
+    json_decref(o);
+    return st;
+}
+
+static stet_status text_done(void *ctx, size_t k, const char *line)
+{
+    attack_job *j = ctx;
+    record *r = &j->record[k];
+    const bool error = r->outcome == OUTCOME_ERROR;
+    j->errors_in_a_row = error ? j->errors_in_a_row + 1 : 0;
+    j->counted += !error && r->outcome != OUTCOME_TIMEOUT;
+    j->correct += !error && r->outcome != OUTCOME_TIMEOUT && r->outcome != OUTCOME_WRONG;
+    j->succeeded += r->outcome == OUTCOME_SUCCESS;
+    if (j->a->html && !(r->line = mem_strdup(line)))
+        return STET_ENOMEM;
+    if ((error && k == 0) || j->errors_in_a_row >= MAX_ERRORS_IN_A_ROW)
+        return no_answer(j, k, line);
+    if (j->a->each)
+        j->a->each(j->a->each_user, line);
+    return STET_OK;
+}
+
+static void tell_accuracy(const void *ctx, char *out, size_t size)
+{
+    const attack_job *j = ctx;
+    snprintf(out, size, "accuracy under attack %.3f",
+             j->counted ? (double)(j->correct - j->succeeded) / (double)j->counted : 0);
+}
+
+static const frame_hooks hooks = {
+    .what = "attack", .one = attack_one, .done = text_done, .note = tell_accuracy};
+
+/* ---- the summary -------------------------------------------------------------------------- */
 
 static void summarise(const attack_job *j, stet_attack_result *out)
 {
@@ -137,7 +169,7 @@ static void summarise(const attack_job *j, stet_attack_result *out)
     *out = (stet_attack_result){.resumed = out->resumed};
     for (size_t i = 0; i < j->n; i++) {
         const record *r = &j->record[i];
-        if (!r->line)
+        if (!r->done)
             continue;
         if (r->outcome == OUTCOME_ERROR || r->outcome == OUTCOME_TIMEOUT) {
             out->errors += r->outcome == OUTCOME_ERROR;
@@ -175,77 +207,6 @@ static void summarise(const attack_job *j, stet_attack_result *out)
     out->attackable_mean = with_words ? attackable / (double)with_words : 0;
 }
 
-/* The lines of a finished block go to the log in the order of the texts. */
-static stet_status write_block(const attack_job *j, size_t n, attack_log *log)
-{
-    buf b = {0};
-    for (size_t i = 0; i < n; i++)
-        buf_str(&b, j->record[j->todo[j->from + i]].line);
-    stet_status st = buf_status(&b);
-    if (st == STET_OK && log->fd >= 0)
-        st = attack_log_append(log, b.data, b.n);
-    buf_deinit(&b);
-    return st;
-}
-
-static stet_status finish_block(attack_job *j, size_t n, attack_log *log, size_t *errors_in_a_row)
-{
-    for (size_t i = 0; i < n; i++) {
-        const size_t k = j->todo[j->from + i];
-        if (j->status[k] != STET_OK)
-            return error_set(j->status[k], "%s",
-                             j->message[k] ? j->message[k] : stet_status_text(j->status[k]));
-        *errors_in_a_row = j->record[k].outcome == OUTCOME_ERROR ? *errors_in_a_row + 1 : 0;
-    }
-    TRY(write_block(j, n, log));
-    /* A program that fails on the very first text would fail on all of them. */
-    const bool first = j->from == 0 && j->record[j->todo[0]].outcome == OUTCOME_ERROR;
-    if (!first && *errors_in_a_row < MAX_ERRORS_IN_A_ROW)
-        return STET_OK;
-    json_t *o = NULL;
-    const char *line = j->record[j->todo[first ? 0 : j->from + n - 1]].line, *error = "";
-    if (json_read_text("record", line, strlen(line), &o) == STET_OK)
-        error = json_string_value(json_object_get(o, "error"));
-    const stet_status st =
-        first ? error_set(STET_EIO, "no answer to the first text: %s", error ? error : "")
-              : error_set(STET_EIO, "no answer to %zu texts in a row, the last: %s",
-                          *errors_in_a_row, error ? error : "");
-    json_decref(o);
-    return st;
-}
-
-/* Lines that are there, up to the first text that is not done. */
-static void hand_out(attack_job *j)
-{
-    for (; j->handed_out < j->n && j->record[j->handed_out].line; j->handed_out++)
-        if (j->a->each)
-            j->a->each(j->a->each_user, j->record[j->handed_out].line);
-}
-
-static stet_status attack_all(attack_job *j, attack_log *log, stet_attack_result *out)
-{
-    size_t errors_in_a_row = 0;
-    for (size_t i = 0; i < j->n; i++)
-        if (!j->record[i].line)
-            j->todo[j->n_todo++] = i;
-    const size_t block = BLOCK_PER_THREAD * j->n_workers;
-    progress(j->d->name, j->n - j->n_todo, j->n, NULL);
-    hand_out(j);
-    for (j->from = 0; j->from < j->n_todo; j->from += block) {
-        TRY(interrupt_status());
-        const size_t n = j->n_todo - j->from < block ? j->n_todo - j->from : block;
-        pool_run(n, piece, j);
-        TRY(finish_block(j, n, log, &errors_in_a_row));
-        hand_out(j);
-        summarise(j, out);
-        char note[64];
-        snprintf(note, sizeof note, "accuracy under attack %.3f", out->aua);
-        progress(j->d->name, j->n - j->n_todo + j->from + n, j->n, note);
-    }
-    summarise(j, out);
-    return STET_OK;
-}
-
 static stet_status write_page(const attack_job *j, const stet_attack_result *r)
 {
     char title[128], summary[512];
@@ -275,21 +236,26 @@ stet_status stet_attack_run(const stet_attack_args *given, stet_attack_result *o
     if (!j.d)
         return STET_EUSAGE;
     const double start = seconds_now();
-    attack_log log = {.fd = -1};
+    frame f = {0};
     char *header = NULL;
     stet_status st = attack_settings_make(j.d, a->profile, a->settings, &j.set);
     if (st == STET_OK)
         st = set_up(&j);
+    if (st == STET_OK)
+        st = frame_init(&f, &hooks, &j, j.n);
+    f.what = j.d->name;
     if (st == STET_OK && a->log)
         st = make_header(&j, &header);
     if (st == STET_OK && a->log)
-        st = attack_log_open(&log, a->log, a->attack, header, j.record, j.n, &out->resumed);
+        st = attack_log_open(&f, a->log, a->attack, header, j.record, &out->resumed);
     if (st == STET_OK)
-        st = attack_all(&j, &log, out);
+        st = frame_run(&f);
+    if (j.record)
+        summarise(&j, out);
     if (st == STET_OK && a->html)
         st = write_page(&j, out);
     out->seconds = seconds_now() - start;
-    attack_log_close(&log);
+    frame_deinit(&f);
     mem_free(header);
     tear_down(&j);
     return st;

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "base/buf.h"
+#include "run/frame.h"
 
 typedef enum outcome {
     OUTCOME_WRONG, /* the victim was wrong before: not attacked */
@@ -24,22 +25,16 @@ typedef struct record {
     uint64_t queries, evaluations;
     size_t words, attackable, candidates, changed;
     bool complete; /* every variant was seen */
-    char *line;    /* JSON, with its line end; NULL: not yet attacked */
+    bool done;
+    char *line; /* JSON, with its line end; kept for the page alone */
 } record;
 
-/* An append-only file of JSON lines; whole lines survive a crash. */
-typedef struct attack_log {
-    int fd;
-    const char *path;
-} attack_log;
-/* Take the finished texts of `attack` from the file, if it exists (one that is not a log is STET_EFORMAT and stays as
- * it is): those of `r` (n, ascending
- * index) get their line. A run with another `header` (one JSON line) is STET_EFORMAT. Then the file
- * is ready for more. *resumed counts. */
-stet_status attack_log_open(attack_log *j, const char *path, const char *attack, const char *header,
-                            record *r, size_t n, size_t *resumed);
-stet_status attack_log_append(attack_log *j, const char *lines, size_t size);
-void attack_log_close(attack_log *j);
+/* Open the log of an attack for the frame: finished texts of `attack` that are in it, if it exists, are
+ * the frame's (one that is not a log is STET_EFORMAT and stays as it is): those of `r` (n, ascending
+ * index) are filled in. A run with another `header` (one JSON line) is STET_EFORMAT. Then the file is
+ * ready for more. *resumed counts. */
+stet_status attack_log_open(frame *f, const char *path, const char *attack, const char *header,
+                            record *r, size_t *resumed);
 
 stet_status record_parse(json_t *o, record *r); /* the numbers, not the line */
 stet_status page_write(const char *path, const char *title, const char *summary, const record *r,

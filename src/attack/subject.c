@@ -233,44 +233,40 @@ static void put_changes(buf *b, const attack_worker *w, const adversarial *v)
 }
 
 static stet_status write_line(const attack_job *j, const attack_worker *w, const adversarial *v,
-                              const char *error, record *r)
+                              const char *error, const record *r, buf *b)
 {
     const stet_dataset *d = j->a->data;
     const stet_str text = stet_dataset_text(d, r->index);
-    buf b = {0};
-    buf_printf(&b, "{\"attack\":\"%s\",\"index\":%zu,\"outcome\":\"%s\"", j->d->name, r->index,
+    buf_printf(b, "{\"attack\":\"%s\",\"index\":%zu,\"outcome\":\"%s\"", j->d->name, r->index,
                outcome_names[r->outcome]);
     const char *label = stet_dataset_class_name(d, (size_t)stet_dataset_label(d, r->index));
-    put_string(&b, "label", label, strlen(label));
+    put_string(b, "label", label, strlen(label));
     if (error) {
-        put_string(&b, "error", error, strlen(error));
+        put_string(b, "error", error, strlen(error));
     } else {
         const char *answer = stet_dataset_class_name(d, (size_t)v->answer);
-        put_string(&b, "answer", answer, strlen(answer));
-        key(&b, "before");
-        buf_real(&b, search_p(&w->s, 0));
-        key(&b, "after");
-        buf_real(&b, v->p);
+        put_string(b, "answer", answer, strlen(answer));
+        key(b, "before");
+        buf_real(b, search_p(&w->s, 0));
+        key(b, "after");
+        buf_real(b, v->p);
     }
-    buf_printf(&b,
+    buf_printf(b,
                ",\"queries\":%llu,\"evaluations\":%llu,\"words\":%zu,\"attackable\":%zu,"
                "\"candidates\":%zu,\"changed\":%zu",
                (unsigned long long)r->queries, (unsigned long long)r->evaluations, r->words,
                r->attackable, r->candidates, r->changed);
     if (r->complete)
-        buf_str(&b, ",\"complete\":true");
+        buf_str(b, ",\"complete\":true");
     if (!error && v->text && !v->reread)
-        buf_str(&b, ",\"reread\":false");
+        buf_str(b, ",\"reread\":false");
     if (v->text) {
-        put_changes(&b, w, v);
-        put_string(&b, "adversarial", v->text, strlen(v->text));
+        put_changes(b, w, v);
+        put_string(b, "adversarial", v->text, strlen(v->text));
     }
-    put_string(&b, "text", text.data, text.len);
-    buf_str(&b, "}\n");
-    const stet_status st = buf_status(&b);
-    r->line = st == STET_OK ? buf_take(&b) : NULL;
-    buf_deinit(&b);
-    return st;
+    put_string(b, "text", text.data, text.len);
+    buf_str(b, "}\n");
+    return buf_status(b);
 }
 
 /* ---- one text ----------------------------------------------------------------------------- */
@@ -310,7 +306,7 @@ static stet_status search_one(const attack_job *j, attack_worker *w, record *r, 
     return STET_OK;
 }
 
-stet_status subject_attack(attack_job *j, attack_worker *w, record *r)
+stet_status subject_attack(attack_job *j, attack_worker *w, record *r, buf *line)
 {
     const arena_mark start = arena_save(&w->mem);
     w->chance = (rng_chance){.c = {.next = next_number},
@@ -339,7 +335,7 @@ stet_status subject_attack(attack_job *j, attack_worker *w, record *r)
         st = STET_OK;
     }
     if (st == STET_OK)
-        st = write_line(j, w, &v, error, r);
+        st = write_line(j, w, &v, error, r, line);
     stet_free(v.text);
     arena_restore(&w->mem, start);
     return st;

@@ -20,11 +20,10 @@ typedef struct attack_job {
     struct attack_worker *worker; /* (n_workers) */
     size_t n_workers;
     record *record; /* (n), ascending index */
-    size_t n, handed_out; /* texts; those that args.each has seen */
-    size_t *todo;        /* (n_todo) records without a line */
-    size_t n_todo, from; /* the block in work starts at todo[from] */
-    stet_status *status; /* (n) */
-    char **message;      /* (n) of those that failed */
+    size_t n;
+    /* of the texts that are done */
+    size_t counted, correct, succeeded; /* with a result; right before; flipped */
+    size_t errors_in_a_row;
 } attack_job;
 
 typedef struct rng_chance {
@@ -47,7 +46,8 @@ typedef struct attack_worker {
 } attack_worker;
 
 
-stet_status subject_attack(attack_job *j, attack_worker *w, record *r);
+/* Fills in the record and appends its line. */
+stet_status subject_attack(attack_job *j, attack_worker *w, record *r, buf *line);
 void subject_worker_free(attack_worker *w);
 
 /* The built-in similarity: the cosine of the mean vectors of two lists of words. `user` is the

@@ -181,7 +181,7 @@ stet_status atomic_printf(atomic_file *f, const char *fmt, ...)
 
 /* A rename lasts once the folder is on disk. Some file systems cannot sync a folder; then there is
  * nothing more we can do. */
-static stet_status sync_folder_of(const char *path)
+stet_status file_sync_folder(const char *path)
 {
     char *folder = folder_of(path);
     if (!folder)
@@ -209,7 +209,7 @@ static stet_status finish(atomic_file *f)
         return fail(f->path, errno);
     mem_free(f->temp); /* nothing to remove any more */
     f->temp = NULL;
-    return sync_folder_of(f->target);
+    return file_sync_folder(f->target);
 }
 
 stet_status atomic_commit(atomic_file *f)

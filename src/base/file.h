@@ -51,6 +51,7 @@ void file_map_close(file_map *m);
 stet_status dir_make(const char *path); /* with parents; fine if it exists */
 bool file_exists(const char *path);
 bool dir_exists(const char *path);
+stet_status file_sync_folder(const char *path); /* a rename to `path` lasts */
 char *path_join(const char *dir, const char *name); /* new string, NULL: out of memory */
 /* Where the last part of a path begins, *n bytes long, slashes at the end left out: folders of one machine mean
  * nothing on another. */

@@ -1,6 +1,7 @@
 /* certify/cert_file.c - certificates as JSON lines (docs/formats.md). Each line ends with the
  * SHA-256 of what stands before it, so that an edit by hand is noticed. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
 static void put_real(buf *b, double x)
 {
     char text[40];
-    snprintf(text, sizeof text, "%.17g", x);
+    snprintf(text, sizeof text, isfinite(x) ? "%.17g" : "null", x);
     for (char *p = text; *p; p++)
         if (*p == ',')
             *p = '.'; /* whatever the host's locale */
@@ -191,9 +192,12 @@ stet_status cert_file_header(const stet_certify_args *a, size_t texts, buf *b)
     put_budget(b, a->how.budget);
     buf_printf(b, ",\"texts\":%zu,\"note\":{\"model\":", texts);
     buf_json_string(b, name, len);
-    buf_printf(b, ",\"method\":\"%s\",\"complete\":%s,\"refine\":%zu}",
+    buf_printf(b, ",\"method\":\"%s\",\"complete\":%s,\"refine\":%zu,\"largest\":%s",
                a->how.method ? a->how.method : "auto", a->how.complete ? "true" : "false",
-               a->how.refine);
+               a->how.refine, a->how.largest ? "true" : "false");
+    buf_str(b, ",\"time_limit\":");
+    put_real(b, a->how.time_limit);
+    buf_char(b, '}');
     put_sum(b, from);
     return buf_status(b);
 }
@@ -214,12 +218,33 @@ static void put_edits(buf *b, const stet_certifier *c, const stet_tokens *tokens
     buf_printf(b, "],\"after\":%d", c->after);
 }
 
+/* What the summary of a run needs beside the claims; nobody checks it. */
+static void put_note(buf *b, const stet_certificate *r)
+{
+    buf_str(b, ",\"note\":{\"margin\":");
+    put_real(b, r->margin);
+    buf_str(b, ",\"slack\":");
+    put_real(b, r->slack);
+    buf_printf(b, ",\"method\":\"%s\"", r->method);
+    if (r->branches)
+        buf_printf(b, ",\"branches\":%zu", r->branches);
+    if (r->reason) {
+        buf_str(b, ",\"reason\":");
+        put_string(b, r->reason);
+    }
+    buf_char(b, '}');
+}
+
 stet_status cert_file_line(const stet_certifier *c, size_t index, const stet_tokens *tokens,
                            const stet_choices *choices, const stet_certificate *r, buf *b)
 {
     const size_t from = b->n;
-    buf_printf(b, "{\"text\":%zu,\"label\":%d,\"answer\":%d,\"verdict\":\"%s\"", index, r->label,
-               r->answer, stet_verdict_name(r->verdict));
+    buf_printf(b, "{\"text\":%zu,\"label\":%d,\"answer\":", index, r->label);
+    if (r->answer < 0)
+        buf_str(b, "null");
+    else
+        buf_printf(b, "%d", r->answer);
+    buf_printf(b, ",\"verdict\":\"%s\"", stet_verdict_name(r->verdict));
     put_budget(b, r->budget);
     buf_str(b, ",\"clean\":");
     put_real(b, r->clean);
@@ -233,6 +258,7 @@ stet_status cert_file_line(const stet_certifier *c, size_t index, const stet_tok
     }
     if (r->verdict == STET_BROKEN)
         put_edits(b, c, tokens, choices, r);
+    put_note(b, r);
     put_sum(b, from);
     return buf_status(b);
 }

@@ -101,12 +101,10 @@ struct stet_certifier {
 bool cert_out_of_time(const stet_certifier *c); /* of the text in work */
 
 stet_status certifier_new(const cert_shared *s, const stet_certify_how *how, stet_certifier **out);
-/* stet_certify_text without the list of harms. */
+/* stet_certify_text without the list of harms. A text whose numbers overflow is undecided, with the
+ * reason. */
 stet_status certifier_text(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
                            int label, stet_certificate *out);
-/* After a failure: a text that the bounds cannot take, because its numbers overflow, is undecided with
- * the reason; any other failure is handed back. */
-stet_status cert_undecided(stet_status st, int label, stet_certificate *out);
 /* stet_certify_run with another family than the model's kind has. */
 stet_status certify_run_with(const stet_certify_args *a, const cert_family *f,
                              stet_certify_result *out);
@@ -164,6 +162,15 @@ stet_status cert_claims_text(const stet_certifier *c, const cert_proof *p, char 
 stet_status cert_file_header(const stet_certify_args *a, size_t texts, buf *b);
 stet_status cert_file_line(const stet_certifier *c, size_t index, const stet_tokens *words,
                            const stet_choices *choices, const stet_certificate *r, buf *b);
+
+/* ---- cert_resume.c ------------------------------------------------------------------------ */
+
+/* What a line of an unfinished file says of text `index`, but for edits. STET_EFORMAT: damaged, or of
+ * another text. */
+stet_status cert_resume_line(const cert_family *f, const char *line, size_t len, size_t index,
+                             stet_certificate *out);
+/* The counter-example, in words of the run. */
+stet_status cert_resume_edits(const char *line, const stet_choices *choices, stet_certificate *out);
 
 /* ---- cert_export.c ------------------------------------------------------------------------ */
 

@@ -296,6 +296,25 @@ static stet_status judge_by_rule(stet_certifier *c, const stet_choices *choices,
                : STET_OK;
 }
 
+/* A text that cannot be bounded because its numbers overflow: that is known of it, and no more. Other
+ * failures are handed back. */
+static stet_status undecided(stet_status st, stet_certificate *out)
+{
+    if (st != STET_EFORMAT && st != STET_ENOTSUP)
+        return st;
+    const stet_certificate was = *out;
+    char *reason = mem_strdup(stet_last_error());
+    stet_certificate_deinit(out);
+    *out = (stet_certificate){.verdict = STET_UNDECIDED,
+                              .label = was.label,
+                              .answer = was.answer,
+                              .clean = was.clean,
+                              .margin = -INFINITY,
+                              .method = "none",
+                              .reason = reason};
+    return reason ? STET_OK : STET_ENOMEM;
+}
+
 static stet_status certify(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
                            int label, stet_certificate *out)
 {
@@ -303,18 +322,25 @@ static stet_status certify(stet_certifier *c, const uint32_t *ids, const stet_ch
     uint32_t *choice = arena_znew(&c->mem, uint32_t, c->text.n);
     if (!choice)
         return STET_ENOMEM;
-    TRY(cert_margin_at(c, choice, &out->clean));
+    stet_status st = cert_margin_at(c, choice, &out->clean);
+    if (st != STET_OK)
+        return undecided(st, out);
     out->answer = stet_argmax(stet_view_logits(c->view), c->shared->m->n_classes);
     if (out->answer != label)
         return STET_OK;
-    return c->shared->m->rule ? judge_by_rule(c, choices, out) : judge(c, choice, out);
+    st = c->shared->m->rule ? judge_by_rule(c, choices, out) : judge(c, choice, out);
+    return st == STET_OK ? st : undecided(st, out);
 }
 
 stet_status certifier_text(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
                            int label, stet_certificate *out)
 {
-    *out = (stet_certificate){
-        .verdict = STET_WRONG, .label = label, .margin = -INFINITY, .method = "none"};
+    *out = (stet_certificate){.verdict = STET_WRONG,
+                              .label = label,
+                              .answer = -1,
+                              .clean = -INFINITY,
+                              .margin = -INFINITY,
+                              .method = "none"};
     forget_last(c);
     c->started = seconds_now();
     const stet_status st = certify(c, ids, choices, label, out);
@@ -322,20 +348,6 @@ stet_status certifier_text(stet_certifier *c, const uint32_t *ids, const stet_ch
     if (st != STET_OK)
         stet_certificate_deinit(out);
     return st;
-}
-
-stet_status cert_undecided(stet_status st, int label, stet_certificate *out)
-{
-    if (st != STET_EFORMAT && st != STET_ENOTSUP)
-        return st;
-    *out = (stet_certificate){.verdict = STET_UNDECIDED,
-                              .label = label,
-                              .answer = -1,
-                              .clean = -INFINITY,
-                              .margin = -INFINITY,
-                              .method = "none",
-                              .reason = mem_strdup(stet_last_error())};
-    return out->reason ? STET_OK : STET_ENOMEM;
 }
 
 /* ---- the words that do most harm ---------------------------------------------------------- */
@@ -392,7 +404,8 @@ stet_status stet_certify_text(stet_certifier *c, const uint32_t *ids, const stet
 {
     TRY(certifier_text(c, ids, choices, label, out));
     const stet_status st =
-        out->verdict == STET_WRONG || c->shared->m->rule ? STET_OK : take_harm(c, out);
+        out->verdict == STET_WRONG || out->reason || c->shared->m->rule ? STET_OK
+                                                                        : take_harm(c, out);
     if (st != STET_OK)
         stet_certificate_deinit(out);
     return st;

@@ -1,19 +1,16 @@
-/* certify/certify_run.c - all texts of a data set: on all threads, in blocks, with a file of
- * certificates and a summary. */
+/* certify/certify_run.c - certificates for all texts of a data set, in the frame of run/, with a file
+ * and a summary. */
 #include <math.h>
 #include <string.h>
 
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "base/mem.h"
-#include "base/pool.h"
 #include "certify/cert_json.h"
 #include "certify/certifier.h"
 #include "lexicon/sets.h"
-
-enum { BLOCK_PER_THREAD = 16 };
+#include "run/frame.h"
 
 /* What a thread keeps from text to text. */
 typedef struct run_worker {
@@ -27,12 +24,10 @@ typedef struct run_record {
     size_t index;
     stet_certificate r;
     size_t changeable, candidates;
-    buf line, json; /* of the file; for args.line */
-    stet_reading reading; /* these two for args.each, until the block is done */
+    buf json;             /* for args.line */
+    stet_reading reading; /* these two for args.each, until it has been told */
     stet_choices choices;
-    bool done;
-    stet_status status;
-    char *message;
+    bool done, resumed;
 } run_record;
 
 typedef struct run_job {
@@ -40,10 +35,13 @@ typedef struct run_job {
     cert_shared shared;
     stet_words *words; /* of the run: the model's vocabulary, then those of the sets */
     stet_bound *bound;
-    run_worker *worker; /* (n_workers) */
+    run_worker *worker; /* (n_workers), and one for texts that are resumed */
     size_t n_workers;
     run_record *record; /* (n), ascending index */
-    size_t n, from;     /* the block in work starts at `from` */
+    size_t n;
+    size_t told, right, certified; /* texts that are done; of them */
+    frame f;
+    buf head; /* the first line of the file */
 } run_job;
 
 /* ---- setting up --------------------------------------------------------------------------- */
@@ -87,13 +85,15 @@ static stet_status set_up(run_job *j, const cert_family *f)
     TRY(stet_sets_bind(a->sets, j->words, &j->bound));
     TRY(cert_shared_init(&j->shared, a->model, f));
     j->n_workers = (size_t)stet_threads();
-    j->worker = mem_zalloc(j->n_workers, sizeof *j->worker);
+    j->worker = mem_zalloc(j->n_workers + 1, sizeof *j->worker);
     if (!j->worker)
         return STET_ENOMEM;
-    for (size_t w = 0; w < j->n_workers; w++) {
+    for (size_t w = 0; w <= j->n_workers; w++) {
+        TRY(stet_words_fork(j->words, &j->worker[w].words));
+        if (w == j->n_workers)
+            break;
         TRY(certifier_new(&j->shared, &a->how, &j->worker[w].c));
         j->worker[w].c->keep = a->file != NULL;
-        TRY(stet_words_fork(j->words, &j->worker[w].words));
     }
     return STET_OK;
 }
@@ -102,13 +102,13 @@ static void tear_down(run_job *j)
 {
     for (size_t i = 0; j->record && i < j->n; i++) {
         stet_certificate_deinit(&j->record[i].r);
-        buf_deinit(&j->record[i].line);
         buf_deinit(&j->record[i].json);
         stet_reading_deinit(&j->record[i].reading);
         stet_choices_deinit(&j->record[i].choices);
-        mem_free(j->record[i].message);
     }
-    for (size_t w = 0; j->worker && w < j->n_workers; w++) {
+    frame_deinit(&j->f);
+    buf_deinit(&j->head);
+    for (size_t w = 0; j->worker && w <= j->n_workers; w++) {
         stet_certifier_free(j->worker[w].c);
         stet_reading_deinit(&j->worker[w].reading);
         stet_choices_deinit(&j->worker[w].choices);
@@ -134,41 +134,88 @@ static stet_status write_json(const run_job *j, run_record *r, const stet_certif
     return buf_status(b);
 }
 
-static stet_status certify_record(const run_job *j, run_worker *w, run_record *r)
+/* The text and what may stand in it, read by a worker. */
+static stet_status read_text(const run_job *j, run_worker *w, run_record *r, stet_reading *reading,
+                             stet_choices *choices)
 {
-    const stet_certify_args *a = j->a;
-    const stet_str text = stet_dataset_text(a->data, r->index);
-    stet_reading *reading = a->each ? &r->reading : &w->reading;
-    stet_choices *choices = a->each ? &r->choices : &w->choices;
+    const stet_str text = stet_dataset_text(j->a->data, r->index);
     stet_words_forget(w->words);
     TRY(stet_words_read(w->words, text.data, text.len, reading));
     TRY(stet_bound_choices(j->bound, w->words, reading, choices));
+    r->changeable = 0;
     for (size_t p = 0; p < choices->n; p++)
         r->changeable += choices->start[p + 1] > choices->start[p];
     r->candidates = choices->start[choices->n];
+    return STET_OK;
+}
+
+static stet_status certify_record(const run_job *j, run_worker *w, run_record *r, buf *line)
+{
+    const stet_certify_args *a = j->a;
+    stet_reading *reading = a->each ? &r->reading : &w->reading;
+    stet_choices *choices = a->each ? &r->choices : &w->choices;
     const int label = stet_dataset_label(a->data, r->index);
-    const stet_status st =
-        a->harm ? stet_certify_text(w->c, reading->ids, choices, label, &r->r)
-                : certifier_text(w->c, reading->ids, choices, label, &r->r);
-    if (st != STET_OK)
-        TRY(a->file ? st : cert_undecided(st, label, &r->r));
+    TRY(read_text(j, w, r, reading, choices));
+    TRY(a->harm ? stet_certify_text(w->c, reading->ids, choices, label, &r->r)
+                : certifier_text(w->c, reading->ids, choices, label, &r->r));
     if (a->line)
         TRY(write_json(j, r, &(stet_certified_text){reading, choices}));
-    if (a->export_dir && r->r.verdict != STET_WRONG)
+    if (a->export_dir && r->r.verdict != STET_WRONG && !r->r.reason)
         TRY(cert_export(w->c, r->index, &reading->tokens, choices, a->export_dir));
-    return a->file ? cert_file_line(w->c, r->index, &reading->tokens, choices, &r->r, &r->line)
+    return a->file ? cert_file_line(w->c, r->index, &reading->tokens, choices, &r->r, line)
                    : STET_OK;
 }
 
-static void piece(void *ctx, size_t i, int worker)
+static stet_status certify_one(void *ctx, size_t k, size_t worker, buf *line)
 {
     run_job *j = ctx;
-    run_record *r = &j->record[j->from + i];
-    r->status = certify_record(j, &j->worker[worker], r);
-    r->done = r->status == STET_OK;
-    if (!r->done)
-        r->message = mem_strdup(stet_last_error());
+    run_record *r = &j->record[k];
+    const stet_status st = certify_record(j, &j->worker[worker], r, line);
+    r->done = st == STET_OK;
+    return st == STET_OK || st == STET_EINTR ? st : error_prefix(st, "text %zu", r->index);
 }
+
+/* A text of an earlier run: its line has the certificate, reading it again gives the rest. */
+static stet_status reread(run_job *j, run_record *r, const char *line)
+{
+    run_worker *w = &j->worker[j->n_workers];
+    TRY(read_text(j, w, r, &r->reading, &r->choices));
+    if (r->r.verdict == STET_BROKEN)
+        TRY(cert_resume_edits(line, &r->choices, &r->r));
+    return j->a->line ? write_json(j, r, &(stet_certified_text){&r->reading, &r->choices})
+                      : STET_OK;
+}
+
+static stet_status text_done(void *ctx, size_t k, const char *line)
+{
+    run_job *j = ctx;
+    run_record *r = &j->record[k];
+    if (r->resumed)
+        TRY(reread(j, r, line));
+    if (j->a->line)
+        j->a->line(j->a->line_user, r->json.data);
+    if (j->a->each)
+        j->a->each(j->a->each_user, r->index, &(stet_certified_text){&r->reading, &r->choices},
+                   &r->r);
+    buf_deinit(&r->json);
+    stet_reading_deinit(&r->reading);
+    stet_choices_deinit(&r->choices);
+    j->told++;
+    j->right += r->r.verdict != STET_WRONG;
+    j->certified += r->r.verdict == STET_CERTIFIED;
+    return STET_OK;
+}
+
+static void tell_certified(const void *ctx, char *out, size_t size)
+{
+    const run_job *j = ctx;
+    const double done = j->told ? (double)j->told : 1;
+    snprintf(out, size, "certified %.3f of %.3f", (double)j->certified / done,
+             (double)j->right / done);
+}
+
+static const frame_hooks hooks = {
+    .what = "certify", .one = certify_one, .done = text_done, .note = tell_certified};
 
 /* ---- the summary -------------------------------------------------------------------------- */
 
@@ -272,9 +319,22 @@ static void count_verdicts(const run_job *j, stet_certify_result *out)
     out->attackable_mean = changeable / all;
 }
 
+static stet_status count_unbounded(const run_job *j, stet_certify_result *out)
+{
+    for (size_t i = 0; i < j->n; i++) {
+        const run_record *r = &j->record[i];
+        out->resumed += r->resumed;
+        out->unbounded += r->r.reason != NULL;
+        if (r->r.reason && !out->reason && !(out->reason = mem_strdup(r->r.reason)))
+            return STET_ENOMEM;
+    }
+    return STET_OK;
+}
+
 static stet_status summarise(const run_job *j, stet_certify_result *out)
 {
     count_verdicts(j, out);
+    TRY(count_unbounded(j, out));
     count_margins(j, out);
     TRY(count_budgets(j, out));
     TRY(count_methods(j, out));
@@ -295,76 +355,58 @@ void stet_certify_result_deinit(stet_certify_result *r)
     mem_free(r->index);
     mem_free(r->verdict);
     mem_free(r->method);
+    mem_free(r->reason);
     *r = (stet_certify_result){0};
 }
 
-/* ---- running ------------------------------------------------------------------------------ */
+/* ---- the file ----------------------------------------------------------------------------- */
 
-static stet_status finish_block(run_job *j, size_t n, atomic_file *file)
+static stet_status other_run(void)
 {
-    for (size_t i = 0; i < n; i++) {
-        run_record *r = &j->record[j->from + i];
-        if (r->status == STET_EINTR)
-            return interrupt_status();
-        if (r->status != STET_OK)
-            return error_set(r->status, "text %zu: %s", r->index,
-                             r->message ? r->message : stet_status_text(r->status));
-        if (file)
-            TRY(atomic_write(file, r->line.data, r->line.n));
-        buf_deinit(&r->line);
-        if (j->a->line)
-            j->a->line(j->a->line_user, r->json.data);
-        buf_deinit(&r->json);
-        if (j->a->each)
-            j->a->each(j->a->each_user, r->index,
-                       &(stet_certified_text){&r->reading, &r->choices}, &r->r);
-        stet_reading_deinit(&r->reading);
-        stet_choices_deinit(&r->choices);
-    }
-    return STET_OK;
+    return error_set(STET_EFORMAT, "an unfinished run with another model, data or settings: remove it, "
+                                   "or give another file");
 }
 
-static stet_status certify_all(run_job *j, atomic_file *file, stet_certify_result *out)
+static stet_status take_line(void *ctx, size_t number, const char *line, size_t len)
 {
-    const size_t block = BLOCK_PER_THREAD * j->n_workers;
-    size_t right = 0, certified = 0;
-    progress("certify", 0, j->n, NULL);
-    for (j->from = 0; j->from < j->n; j->from += block) {
-        TRY(interrupt_status());
-        const size_t n = j->n - j->from < block ? j->n - j->from : block;
-        pool_run(n, piece, j);
-        TRY(finish_block(j, n, file));
-        for (size_t i = j->from; i < j->from + n; i++) {
-            right += j->record[i].r.verdict != STET_WRONG;
-            certified += j->record[i].r.verdict == STET_CERTIFIED;
-        }
-        const double done = (double)(j->from + n);
-        char note[64];
-        snprintf(note, sizeof note, "certified %.3f of %.3f", (double)certified / done,
-                 (double)right / done);
-        progress("certify", j->from + n, j->n, note);
-    }
-    return summarise(j, out);
+    run_job *j = ctx;
+    if (number == 1)
+        return len + 1 == j->head.n && memcmp(line, j->head.data, len) == 0 ? STET_OK
+                                                                           : other_run();
+    const size_t k = number - 2;
+    if (k >= j->n)
+        return other_run();
+    run_record *r = &j->record[k];
+    TRY(cert_resume_line(j->shared.family, line, len, r->index, &r->r));
+    r->done = r->resumed = true;
+    return frame_have(&j->f, k, line, len);
 }
 
-/* The file appears when all of it is there. */
-static stet_status certify_to_file(run_job *j, stet_certify_result *out)
+/* A kill can leave the beginning of our first line, or of any line behind it. */
+static stet_status check_rest(void *ctx, size_t lines, const char *rest, size_t len)
 {
-    atomic_file file;
-    buf head = {0};
-    stet_status st = cert_file_header(j->a, j->n, &head);
+    const run_job *j = ctx;
+    return lines || (len < j->head.n && memcmp(rest, j->head.data, len) == 0) ? STET_OK
+                                                                              : other_run();
+}
+
+/* FILE.part is the log; it becomes FILE when all texts are in it. */
+static stet_status certify_to_file(run_job *j)
+{
+    TRY(cert_file_header(j->a, j->n, &j->head));
+    TRY(run_log_open(&j->f.log, j->a->file, true, take_line, check_rest, j));
+    stet_status st = STET_OK;
+    if (!(j->n && j->record[0].resumed)) {
+        st = run_log_restart(&j->f.log);
+        if (st == STET_OK)
+            st = run_log_append(&j->f.log, j->head.data, j->head.n);
+    }
     if (st == STET_OK)
-        st = atomic_open(&file, j->a->file);
-    if (st == STET_OK) {
-        st = atomic_write(&file, head.data, head.n);
-        if (st == STET_OK)
-            st = certify_all(j, &file, out);
-        if (st == STET_OK)
-            st = atomic_commit(&file);
-        else
-            atomic_abort(&file);
-    }
-    buf_deinit(&head);
+        st = frame_run(&j->f);
+    if (st == STET_OK)
+        return run_log_finish(&j->f.log);
+    if (j->f.logged == 0) /* nothing to go on with */
+        run_log_discard(&j->f.log);
     return st;
 }
 
@@ -377,7 +419,11 @@ stet_status certify_run_with(const stet_certify_args *a, const cert_family *f,
     const double start = seconds_now();
     stet_status st = set_up(&j, f);
     if (st == STET_OK)
-        st = a->file ? certify_to_file(&j, out) : certify_all(&j, NULL, out);
+        st = frame_init(&j.f, &hooks, &j, j.n);
+    if (st == STET_OK)
+        st = a->file ? certify_to_file(&j) : frame_run(&j.f);
+    if (st == STET_OK)
+        st = summarise(&j, out);
     out->seconds = seconds_now() - start;
     tear_down(&j);
     if (st != STET_OK)

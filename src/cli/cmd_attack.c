@@ -25,6 +25,7 @@ typedef struct attack_cfg {
 
 static const stet_opt own_opts[] = {
     CLI_SOURCE_OPTS(attack_cfg),
+    CLI_SHARD_OPT(attack_cfg),
     STET_OPT_TOPIC("Attack"),
     STET_OPT_STR("attack", attack_cfg, attack, "pwws,ga,pso,textfooler,greedy", "NAME,...",
                  "the attacks to run"),

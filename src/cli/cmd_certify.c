@@ -17,10 +17,12 @@ typedef struct certify_cfg {
 
 static const stet_opt opts[] = {
     CLI_SOURCE_OPTS(certify_cfg),
+    CLI_SHARD_OPT(certify_cfg),
     CLI_PROVE_OPTS(certify_cfg),
     STET_OPT_TOPIC("Output"),
     STET_OPT_OUT(certify_cfg, out, NULL,
-                 "certificates for `stet verify`, one JSON line a text (docs/formats.md)"),
+                 "certificates for `stet verify`, one JSON line a text (docs/formats.md); until all "
+                 "are there PATH.part, from which the same command goes on"),
     STET_OPT_STR("export", certify_cfg, export_dir, NULL, "DIR",
                  "write the question of each text for other verifiers, as ONNX and VNN-LIB (cnn)"),
     STET_OPT_REAL("require", certify_cfg, require, "0", 0, 1, "SHARE",
@@ -111,6 +113,9 @@ static stet_status report(const certify_cfg *cfg, const char *dir, const cli_tex
     json_decref(numbers);
     if (r->n > 0 && r->candidates_mean == 0)
         cli_note_no_swaps(&cfg->source);
+    if (r->unbounded)
+        cli_note("warning: %zu texts could not be bounded and count as undecided; the first: %s",
+                 r->unbounded, r->reason);
     if (r->certified < cfg->require)
         cli_require_failed("the certified share is %.4f, below the required %.4f", r->certified,
                            cfg->require);

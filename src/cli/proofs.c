@@ -67,7 +67,8 @@ static json_t *example_of(const cli_proofs *p, size_t index, const stet_certifie
     return json_pack("{s:I, s:s, s:s, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:s%}", "index",
                      (json_int_t)index, "verdict", stet_verdict_name(c->verdict), "label",
                      stet_model_class_name(p->model, (size_t)c->label), "answer",
-                     stet_model_class_name(p->model, (size_t)c->answer), "clean", number(c->clean),
+                     c->answer < 0 ? "none" : stet_model_class_name(p->model, (size_t)c->answer),
+                     "clean", number(c->clean),
                      "margin", number(c->margin), "method", c->method ? c->method : "none",
                      "variants_log10", number(variants(t->choices)), "changes", changes, "harm",
                      harm, "text", text.data, (int)text.len);

@@ -2,6 +2,7 @@
 #include "cli/source.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* An empty set with the model's classes: a test set may lack one, or have them in another order. */
@@ -46,6 +47,23 @@ static stet_status choose_texts(const cli_source *s, uint64_t seed, cli_texts *o
     return st;
 }
 
+/* "2/4": the second quarter of the sample. */
+static stet_status take_shard(const char *shard, cli_texts *t)
+{
+    unsigned i = 0, n = 0;
+    char rest = 0;
+    size_t from, to;
+    if (sscanf(shard, "%u/%u%c", &i, &n, &rest) != 2 || i < 1 || i > n)
+        return cli_usage("--shard %s: expected I/N, a part and how many there are, such as 1/4",
+                         shard);
+    const stet_status st = stet_shard(t->n_index, i, n, &from, &to);
+    if (st == STET_OK) {
+        memmove(t->index, t->index + from, (to - from) * sizeof *t->index);
+        t->n_index = to - from;
+    }
+    return st;
+}
+
 stet_status cli_texts_load(const cli_source *s, const char *dir, uint64_t seed, cli_texts *out)
 {
     if (!s->data || !s->synonyms)
@@ -57,6 +75,8 @@ stet_status cli_texts_load(const cli_source *s, const char *dir, uint64_t seed, 
         st = stet_sets_load(s->synonyms, &out->sets);
     if (st == STET_OK)
         st = choose_texts(s, seed, out);
+    if (st == STET_OK && s->shard)
+        st = take_shard(s->shard, out);
     return st;
 }
 

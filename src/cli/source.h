@@ -15,7 +15,7 @@
 #include "stet/model.h"
 
 typedef struct cli_source {
-    const char *data, *label, *text, *synonyms;
+    const char *data, *label, *text, *synonyms, *shard;
     int64_t limit;
     bool skip_bad;
 } cli_source;
@@ -31,6 +31,11 @@ typedef struct cli_source {
         STET_OPT_INT("limit", T, source.limit, "0", 0, 1e12, "N",                                  \
                      "a seeded random sample of N texts; 0: all"),                                 \
         STET_OPT_STR("synonyms", T, source.synonyms, NULL, "SET", CLI_SYNONYMS_HELP)
+
+/* For commands that may share the texts with other processes. */
+#define CLI_SHARD_OPT(T)                                                                           \
+    STET_OPT_STR("shard", T, source.shard, NULL, "I/N",                                            \
+                 "only part I of N of these texts, so that N processes can share them")
 
 typedef struct cli_texts {
     stet_model *model; /* NULL without a folder */

@@ -170,13 +170,23 @@ static size_t boundary(size_t n, size_t k, size_t shards)
     return n / shards * k + n % shards * k / shards;
 }
 
+stet_status stet_shard(size_t n, size_t shard, size_t shards, size_t *from, size_t *to)
+{
+    *from = 0, *to = n;
+    if (!shard != !shards || shard > shards || shards > UINT32_MAX)
+        return error_set(STET_EUSAGE, "there is no part %zu of %zu of the texts", shard, shards);
+    if (shards) {
+        *from = boundary(n, shard - 1, shards);
+        *to = boundary(n, shard, shards);
+    }
+    return STET_OK;
+}
+
 stet_status sets_take_texts(const stet_sets *s, const stet_dataset *d, const size_t *index,
                             size_t n_index, size_t shard, size_t shards, size_t **out, size_t *n)
 {
-    *out = NULL;
+    size_t from, to;
     *n = n_index;
-    if (!shard != !shards || shard > shards)
-        return error_set(STET_EUSAGE, "there is no part %zu of %zu of the texts", shard, shards);
     *out = mem_alloc((index ? n_index : stet_dataset_size(d)) + 1, sizeof **out);
     if (!*out)
         return STET_ENOMEM;
@@ -187,15 +197,16 @@ stet_status sets_take_texts(const stet_sets *s, const stet_dataset *d, const siz
         st = stet_sets_sample(s, d, 0, 0, *out, n);
     if (st == STET_OK)
         st = check_texts(s, d, *out, *n);
+    if (st == STET_OK)
+        st = stet_shard(*n, shard, shards, &from, &to);
     if (st != STET_OK) {
         mem_free(*out);
         *out = NULL;
-    } else if (shards) {
-        const size_t from = boundary(*n, shard - 1, shards);
-        *n = boundary(*n, shard, shards) - from;
-        memmove(*out, *out + from, *n * sizeof **out);
+        return st;
     }
-    return st;
+    memmove(*out, *out + from, (to - from) * sizeof **out);
+    *n = to - from;
+    return STET_OK;
 }
 
 /* ---- a second look ------------------------------------------------------------------------ */

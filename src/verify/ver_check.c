@@ -332,7 +332,8 @@ static stet_status check_budget(const ver_line *l, size_t needed)
 stet_status ver_line_check(ver_work *w, const ver_line *l, size_t needed, arena *a,
                            stet_verify_result *r)
 {
-    TRY(check_clean(w, l, a));
+    if (!l->unread)
+        TRY(check_clean(w, l, a));
     TRY(check_budget(l, needed));
     if (l->claims || l->tree)
         TRY(check_proof(w, l, a, r));

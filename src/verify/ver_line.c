@@ -172,18 +172,24 @@ stet_status ver_line_read(const ver_model *m, const json_t *o, arena *a, ver_lin
 {
     static const char *const keys[] = {"text",  "label", "answer", "verdict", "budget",
                                        "clean", "words", "sets",   "claims",  "tree",
-                                       "edits", "after", "sum",    NULL};
+                                       "edits", "after", "note",   "sum",    NULL};
     *out = (ver_line){0};
     int64_t index, label, answer;
     TRY(json_get_int(o, "line", "text", 0, INT64_MAX, &index));
     TRY(ver_only_keys(o, "line", keys));
     TRY(json_get_int(o, "line", "label", 0, (int64_t)m->classes - 1, &label));
-    TRY(json_get_int(o, "line", "answer", 0, (int64_t)m->classes - 1, &answer));
-    TRY(json_get_real(o, "line", "clean", &out->clean));
+    out->unread = json_is_null(json_object_get(o, "answer"));
+    answer = -1;
+    if (!out->unread) {
+        TRY(json_get_int(o, "line", "answer", 0, (int64_t)m->classes - 1, &answer));
+        TRY(json_get_real(o, "line", "clean", &out->clean));
+    }
     out->text.index = (size_t)index;
     out->text.label = (int)label;
     out->answer = (int)answer;
     TRY(read_verdict(o, out));
+    if (out->unread && out->verdict != VER_UNDECIDED)
+        return error_set(STET_EFORMAT, "a verdict on a text without an answer");
     TRY(read_words(m, o, a, out));
     TRY(read_sets(m, o, a, out));
     TRY(ver_budget_read(o, &out->task.budget));

@@ -11,6 +11,7 @@ typedef struct ver_line {
     ver_task task; /* the text's own word first in every set */
     ver_verdict verdict;
     int answer;
+    bool unread; /* the model's numbers overflow: no answer, nothing is claimed */
     double clean;
     const json_t *claims, *tree, *edits; /* borrowed, NULL: absent */
     int after;                           /* class that the edits give */

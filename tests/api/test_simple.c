@@ -241,6 +241,7 @@ typedef struct host {
     const stet_model *m;
     size_t calls, texts, fail_at;
     stet_status with;
+    bool always; /* from there on */
 } host;
 
 static stet_status ask_model(void *user, const char *const *texts, size_t n, size_t k, double *prob)
@@ -248,7 +249,7 @@ static stet_status ask_model(void *user, const char *const *texts, size_t n, siz
     host *h = user;
     h->calls++;
     h->texts += n;
-    if (h->calls == h->fail_at) {
+    if (h->calls == h->fail_at || (h->always && h->calls > h->fail_at)) {
         stet_set_error("the host had enough");
         return h->with;
     }
@@ -299,7 +300,7 @@ TEST(a_function_that_fails_costs_one_text_unless_it_ends_the_run)
     CHECK_EQ(r.n, TEXTS - 1);
     h = (host){.m = w.m, .fail_at = 30, .with = STET_EINTR};
     CHECK_FAILS(stet_attack_run(&a, &r), STET_EINTR, "the host had enough");
-    h = (host){.m = w.m, .fail_at = 1, .with = STET_EIO};
+    h = (host){.m = w.m, .fail_at = 1, .with = STET_EIO, .always = true};
     CHECK_FAILS(stet_attack_run(&a, &r), STET_EIO, "the host had enough");
     a.model = w.m;
     CHECK_FAILS(stet_attack_run(&a, &r), STET_EUSAGE, "one of a model, a command and a function");

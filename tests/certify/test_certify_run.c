@@ -10,6 +10,7 @@
 #include "exact.h"
 #include "model/small_world.h"
 #include "stet/attack.h"
+#include "stet/verify.h"
 
 static stet_certify_args args_of(const world *w, const char *file)
 {
@@ -169,6 +170,153 @@ static size_t files_in(const char *dir)
     return n;
 }
 
+/* ---- going on ----------------------------------------------------------------------------- */
+
+static void check_same_result(const stet_certify_result *x, const stet_certify_result *y)
+{
+    CHECK_EQ(x->n, y->n);
+    CHECK(memcmp(x->verdicts, y->verdicts, sizeof x->verdicts) == 0);
+    CHECK(memcmp(x->margin_bins, y->margin_bins, sizeof x->margin_bins) == 0);
+    CHECK_NEAR(x->margin_lo, y->margin_lo, 0);
+    CHECK_NEAR(x->margin_hi, y->margin_hi, 0);
+    CHECK_NEAR(x->slack_mean, y->slack_mean, 0);
+    CHECK_NEAR(x->candidates_mean, y->candidates_mean, 0);
+    CHECK_NEAR(x->attackable_mean, y->attackable_mean, 0);
+    CHECK_STR(x->method, y->method);
+    CHECK_EQ(x->n_budget, y->n_budget);
+    CHECK(memcmp(x->budget_at_least, y->budget_at_least, x->n_budget * sizeof *x->budget_at_least) ==
+          0);
+    CHECK(memcmp(x->verdict, y->verdict, x->n * sizeof *x->verdict) == 0);
+}
+
+/* The lines for the caller, but for their times. */
+static void collect(void *user, const char *line)
+{
+    const char *seconds = strstr(line, "\"seconds\":");
+    buf_bytes(user, line, (size_t)(seconds - line));
+    buf_str(user, strchr(seconds, ','));
+}
+
+TEST(a_file_cut_anywhere_is_continued_to_the_same_bytes)
+{
+    world w;
+    make(&w, 0, 8, 3);
+    const char *file = path_of("c.jsonl"), *part = path_of("c.jsonl.part");
+    stet_certify_args a = args_of(&w, file);
+    a.how.complete = a.how.largest = true;
+    buf lines = {0}, again = {0};
+    a.line = collect, a.line_user = &lines;
+    stet_certify_result whole, r;
+    CHECK_OK(stet_certify_run(&a, &whole));
+    CHECK_EQ(whole.resumed, 0);
+    char *all = read_all(file);
+    const size_t size = strlen(all);
+    a.line_user = &again;
+    rng s = rng_stream(5, STREAM_TEST, 0);
+    for (int turn = 0; turn < 60; turn++) {
+        size_t cut = rng_below(&s, size + 1);
+        for (; turn % 3 == 0 && cut < size && all[cut] != '\n'; cut++)
+            ; /* right before the end of a line, or behind all */
+        CHECK_EQ(unlink(file), 0);
+        CHECK_OK(file_write_all(part, all, cut));
+        buf_clear(&again);
+        CHECK_OK(stet_certify_run(&a, &r));
+        CHECK(r.resumed <= TEXTS);
+        CHECK(!file_exists(part));
+        char *now = read_all(file);
+        CHECK_STR(now, all);
+        CHECK_STR(again.data, lines.data);
+        check_same_result(&whole, &r);
+        mem_free(now);
+        stet_certify_result_deinit(&r);
+    }
+    buf_deinit(&lines);
+    buf_deinit(&again);
+    mem_free(all);
+    stet_certify_result_deinit(&whole);
+    unmake(&w);
+}
+
+static void stop_at_twenty(void *user, size_t index, const stet_certified_text *t,
+                           const stet_certificate *c)
+{
+    (void)user, (void)t, (void)c;
+    if (index == 20)
+        stet_interrupt();
+}
+
+TEST(a_run_that_is_stopped_goes_on)
+{
+    world w;
+    make(&w, 0, 8, 2);
+    const char *file = path_of("c.jsonl"), *part = path_of("c.jsonl.part");
+    stet_certify_args a = args_of(&w, path_of("whole.jsonl"));
+    stet_certify_result r;
+    CHECK_OK(stet_certify_run(&a, &r));
+    stet_certify_result_deinit(&r);
+    char *all = read_all(a.file);
+    a.file = file;
+    a.each = stop_at_twenty;
+    CHECK_FAILS(stet_certify_run(&a, &r), STET_EINTR, "goes on from there");
+    stet_interrupt_clear();
+    CHECK(file_exists(part) && !file_exists(file));
+    a.each = NULL;
+    a.how.refine++; /* another run may not */
+    CHECK_FAILS(stet_certify_run(&a, &r), STET_EFORMAT, "c.jsonl.part:1: an unfinished run with another");
+    a.how.refine--;
+    CHECK_OK(stet_certify_run(&a, &r));
+    CHECK_LE(20, r.resumed);
+    char *now = read_all(file);
+    CHECK_STR(now, all);
+    stet_certify_result_deinit(&r);
+    now[strcspn(now, "\n") + 30] ^= 1; /* in the second line */
+    CHECK_OK(file_write_all(part, now, strlen(now)));
+    CHECK_FAILS(stet_certify_run(&a, &r), STET_EFORMAT, "c.jsonl.part:2: damaged");
+    mem_free(now);
+    mem_free(all);
+    unmake(&w);
+}
+
+/* One word whose vector overflows everything. */
+TEST(a_text_that_cannot_be_bounded_is_undecided_with_its_reason)
+{
+    world w;
+    make(&w, 2, 8, 2);
+    const char *file = path_of("c.jsonl");
+    stet_certify_args a = args_of(&w, file);
+    const uint32_t id = stet_vocab_id(stet_model_vocab(w.m), "w7", 2);
+    for (size_t d = 0; d < w.m->dim; d++)
+        w.m->table[id * w.m->dim + d] = 1e25f;
+    model_forget(w.m);
+    CHECK_OK(stet_model_save(w.m, path_of("model")));
+    stet_certify_result r;
+    CHECK_OK(stet_certify_run(&a, &r));
+    CHECK(r.unbounded > 0 && r.unbounded < TEXTS && r.reason);
+    CHECK(r.verdicts[STET_CERTIFIED] > 0);
+    CHECK_LE(r.unbounded, r.verdicts[STET_UNDECIDED]);
+    char *all = read_all(file);
+    CHECK(strstr(all, "\"reason\":"));
+    const size_t unbounded = r.unbounded;
+    stet_certify_result_deinit(&r);
+    char *end = all; /* and the same from the file */
+    for (int i = 0; i < 40; i++)
+        end = strchr(end, '\n') + 1;
+    CHECK_OK(file_write_all(path_of("c.jsonl.part"), all, (size_t)(end - all)));
+    CHECK_OK(stet_certify_run(&a, &r));
+    CHECK_EQ(r.resumed, 39);
+    CHECK_EQ(r.unbounded, unbounded);
+    char *now = read_all(file);
+    CHECK_STR(now, all);
+    stet_verify_result v;
+    CHECK_OK(stet_verify_file(file, path_of("model"), NULL, &v));
+    CHECK_EQ(v.failed, 0);
+    CHECK_EQ(v.undecided, r.verdicts[STET_UNDECIDED]);
+    mem_free(now);
+    mem_free(all);
+    stet_certify_result_deinit(&r);
+    unmake(&w);
+}
+
 TEST(an_interrupted_run_leaves_no_file)
 {
     world w;
@@ -254,6 +402,7 @@ static stet_status one_run(void *world_)
     a.how.complete = a.how.largest = true;
     a.how.refine = 3;
     stet_certify_result r;
+    unlink(path_of("c.jsonl.part"));
     const stet_status st = stet_certify_run(&a, &r);
     if (st == STET_OK)
         stet_certify_result_deinit(&r);

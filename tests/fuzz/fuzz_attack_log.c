@@ -11,23 +11,24 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char header[] = "{\"attack\":\"pwws\",\"version\":1,\"settings\":{}}";
+    static const frame_hooks none = {.what = "fuzz"};
     record r[3] = {{.index = 0}, {.index = 2}, {.index = 7}};
-    attack_log log;
+    frame f;
     size_t resumed;
     fuzz_put("log", data, size);
     char path[256];
     snprintf(path, sizeof path, "%s/log", fuzz_folder());
-    const stet_status st = attack_log_open(&log, path, "pwws", header, r, 3, &resumed);
-    attack_log_close(&log);
+    if (frame_init(&f, &none, NULL, 3) != STET_OK)
+        abort();
+    const stet_status st = attack_log_open(&f, path, "pwws", header, r, &resumed);
     if (st == STET_EFORMAT) {
         char *now = malloc(size + 1);
-        FILE *f = fopen(path, "r");
-        if (!now || !f || fread(now, 1, size + 1, f) != size || memcmp(now, data, size) != 0)
+        FILE *file = fopen(path, "r");
+        if (!now || !file || fread(now, 1, size + 1, file) != size || memcmp(now, data, size) != 0)
             abort();
-        fclose(f);
+        fclose(file);
         free(now);
     }
-    for (int i = 0; i < 3; i++)
-        mem_free(r[i].line);
+    frame_deinit(&f);
     return 0;
 }

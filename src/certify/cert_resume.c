@@ -1,0 +1,116 @@
+/* certify/cert_resume.c - what an unfinished file of certificates says of a text: enough to go on as if
+ * it had just been computed. */
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/sha256.h"
+#include "certify/certifier.h"
+
+/* A torn or edited line does not have the sum that it ends with. */
+static stet_status check_sum(const char *line, size_t len)
+{
+    static const char key[] = ",\"sum\":\"";
+    enum { TAIL = sizeof key - 1 + SHA256_HEX - 1 + 2 }; /* key, digits, "} */
+    char hex[SHA256_HEX];
+    sha256 h;
+    if (len > TAIL && memcmp(line + len - TAIL, key, sizeof key - 1) == 0) {
+        sha256_init(&h);
+        sha256_add(&h, line, len - TAIL);
+        sha256_hex(&h, hex);
+        if (memcmp(line + len - TAIL + sizeof key - 1, hex, SHA256_HEX - 1) == 0)
+            return STET_OK;
+    }
+    return error_set(STET_EFORMAT, "damaged: remove the file, or its lines from here on");
+}
+
+/* The family's own string, so that methods are compared by address. */
+static const char *own_name(const cert_family *f, const char *name)
+{
+    for (size_t m = 0; f->methods[m]; m++)
+        if (strcmp(f->methods[m], name) == 0)
+            return f->methods[m];
+    return strcmp(name, cert_enumerate_name) == 0 ? cert_enumerate_name : "none";
+}
+
+static double real_or(const json_t *v, double otherwise)
+{
+    return json_is_number(v) ? json_number_value(v) : otherwise;
+}
+
+static stet_status read_line(const cert_family *f, const json_t *o, size_t index,
+                             stet_certificate *out)
+{
+    const json_t *note = json_object_get(o, "note"), *budget = json_object_get(o, "budget"),
+                 *reason = json_object_get(note, "reason"), *answer = json_object_get(o, "answer");
+    int64_t text, label;
+    const char *verdict, *method;
+    TRY(json_get_int(o, "line", "text", 0, INT64_MAX, &text));
+    TRY(json_get_int(o, "line", "label", 0, INT32_MAX, &label));
+    TRY(json_get_str(o, "line", "verdict", &verdict));
+    TRY(json_get_str(note, "note", "method", &method));
+    if ((size_t)text != index)
+        return error_set(STET_EFORMAT, "text %lld where text %zu was expected", (long long)text,
+                         index);
+    int v = 0;
+    while (v < STET_VERDICTS && strcmp(stet_verdict_name((stet_verdict)v), verdict) != 0)
+        v++;
+    if (v == STET_VERDICTS)
+        return error_set(STET_EFORMAT, "unknown verdict \"%.40s\"", verdict);
+    *out = (stet_certificate){
+        .verdict = (stet_verdict)v,
+        .label = (int)label,
+        .answer = json_is_integer(answer) ? (int)json_integer_value(answer) : -1,
+        .clean = real_or(json_object_get(o, "clean"), -INFINITY),
+        .margin = real_or(json_object_get(note, "margin"), -INFINITY),
+        .slack = real_or(json_object_get(note, "slack"), 0),
+        .method = own_name(f, method),
+        .budget = json_is_null(budget) ? STET_ANY : (size_t)json_integer_value(budget),
+        .branches = (size_t)json_integer_value(json_object_get(note, "branches"))};
+    if (reason && !(out->reason = mem_strdup(json_string_value(reason))))
+        return STET_ENOMEM;
+    return STET_OK;
+}
+
+stet_status cert_resume_line(const cert_family *f, const char *line, size_t len, size_t index,
+                             stet_certificate *out)
+{
+    json_t *o = NULL;
+    TRY(check_sum(line, len));
+    TRY(json_read_text("line", line, len, &o));
+    const stet_status st = read_line(f, o, index, out);
+    json_decref(o);
+    return st;
+}
+
+/* The substitute `word` at a position, as a word of the run; UINT32_MAX: it is not in the set. */
+static uint32_t id_of(const stet_choices *c, size_t pos, const char *word)
+{
+    for (uint32_t k = pos < c->n ? c->start[pos] : 0; pos < c->n && k < c->start[pos + 1]; k++)
+        if (strcmp(c->text[k], word) == 0)
+            return c->word[k];
+    return UINT32_MAX;
+}
+
+stet_status cert_resume_edits(const char *line, const stet_choices *choices, stet_certificate *out)
+{
+    json_t *o = NULL, *edits;
+    TRY(json_read_text("line", line, strlen(line), &o));
+    edits = json_object_get(o, "edits");
+    const size_t n = json_array_size(edits);
+    out->edits = mem_alloc(n + 1, sizeof *out->edits);
+    stet_status st = out->edits ? STET_OK : STET_ENOMEM;
+    for (size_t i = 0; st == STET_OK && i < n; i++) {
+        const json_t *e = json_array_get(edits, i);
+        const char *word = json_string_value(json_array_get(e, 1));
+        const size_t pos = (size_t)json_integer_value(json_array_get(e, 0));
+        const uint32_t id = word ? id_of(choices, pos, word) : UINT32_MAX;
+        if (id == UINT32_MAX)
+            st = error_set(STET_EFORMAT, "\"edits\": a word that no set has");
+        else
+            out->edits[out->n_edits++] = (stet_edit){(uint32_t)pos, id};
+    }
+    json_decref(o);
+    return st;
+}
