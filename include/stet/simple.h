@@ -93,6 +93,7 @@ typedef struct stet_certified {
     size_t n_harm;
     const stet_swap *harm; /* (n_harm) each word's worst substitute by the bound, worst first */
     double seconds;
+    double confidence; /* of STET_LIKELY: the share of such verdicts that are right, at least */
 } stet_certified;
 /* `how` NULL: every method and every combination, then a search for a counter-example and splits of
  * the text for 10 seconds, then the largest budget that can be proved. */

@@ -280,7 +280,7 @@ static stet_status copy_proof(result *r, const proof *p)
     out->probability = (double)p->q.prob[p->q.answer];
     out->clean = c->clean, out->margin = c->margin, out->budget = c->budget;
     out->method = arena_strndup(&r->mem, c->method, strlen(c->method));
-    out->seconds = c->seconds;
+    out->seconds = c->seconds, out->confidence = c->confidence;
     if (c->reason && !(out->reason = arena_strndup(&r->mem, c->reason, strlen(c->reason))))
         return STET_ENOMEM;
     for (size_t i = 0; i < p->choices.n; i++)

@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/prove.h"
+#include "stet/simple.h"
 
 enum { MOST_HARMFUL = 5 };
 
@@ -35,98 +36,64 @@ static const stet_opt opts[] = {
 typedef struct predictor {
     const predict_cfg *cfg;
     stet_model *model;
-    float *prob; /* (K) */
-    stet_words *words; /* of the run, and a fork for those of the text in work */
-    stet_words *own;
-    stet_reading reading;
-    /* with --certify */
-    stet_sets sets;
-    stet_bound *bound;
-    stet_certifier *certifier;
-    stet_choices choices;
+    stet_sets sets; /* with --certify */
+    stet_certify_how how;
 } predictor;
 
-/* ---- certificates ------------------------------------------------------------------------- */
+/* What the calls of the library say of one text; `c` with --certify. */
+typedef struct answer {
+    const char *text;
+    stet_predicted *p;
+    stet_certified *c;
+} answer;
 
-static stet_status certify(predictor *p, int label, stet_certificate *out)
+static stet_status ask(const predictor *p, const char *text, size_t len, answer *out)
 {
-    const stet_str text = p->reading.text;
-    size_t which = 0;
-    stet_status st = STET_OK;
-    if (p->sets.texts)
-        st = stet_subst_texts_find(p->sets.texts, text.data, text.len, &which);
-    if (st == STET_OK && which == SIZE_MAX)
-        return cli_usage("--synonyms %s says nothing about the text '%.40s%s'", p->cfg->synonyms,
-                         text.data, text.len > 40 ? "..." : "");
-    if (st == STET_OK)
-        st = stet_bound_choices(p->bound, p->own, &p->reading, &p->choices);
-    return st == STET_OK
-               ? stet_certify_text(p->certifier, p->reading.ids, &p->choices, label, out)
-               : st;
+    *out = (answer){.text = text};
+    if (memchr(text, '\0', len))
+        return cli_fail(STET_EFORMAT, "'%.40s...': a text with a NUL byte in it", text);
+    return p->cfg->certify ? stet_text_certify(p->model, &p->sets, text, -1, &p->how, &out->c)
+                           : stet_text_predict(p->model, text, &out->p);
 }
 
-static const char *word_at(const predictor *p, uint32_t pos)
+static void drop(answer *a)
 {
-    return stet_token_word(&p->reading.tokens, pos);
+    stet_result_free(a->p);
+    stet_result_free(a->c);
 }
 
-static json_t *swap_json(const predictor *p, uint32_t pos, uint32_t word)
+static stet_status print_json(const answer *a)
 {
-    return json_pack("{s:i, s:s, s:s}", "position", (int)pos, "word",
-                     word_at(p, pos), "substitute", stet_words_word(p->own, word));
+    puts(a->c ? a->c->json : a->p->json);
+    return cli_printed();
 }
 
-static void add_certificate(const predictor *p, const stet_certificate *c, json_t *o)
-{
-    json_t *harm = json_array(), *edits = json_array();
-    for (size_t k = 0; k < c->n_harm && k < MOST_HARMFUL; k++) {
-        json_t *one = swap_json(p, c->harm[k].pos, c->harm[k].word);
-        json_object_set_new(one, "drop", json_real(c->harm[k].drop));
-        json_array_append_new(harm, one);
-    }
-    for (size_t k = 0; k < c->n_edits; k++)
-        json_array_append_new(edits, swap_json(p, c->edits[k].pos, c->edits[k].word));
-    json_t *margin = json_real(c->margin); /* NULL if nothing was proved */
-    json_object_update_new(
-        o, json_pack("{s:b, s:s, s:o, s:f, s:o, s:s, s:I, s:f, s:o, s:o}", "certified",
-                     c->verdict == STET_CERTIFIED, "verdict", stet_verdict_name(c->verdict),
-                     "largest_budget",
-                     c->budget == STET_ANY ? json_null() : json_integer((json_int_t)c->budget),
-                     "clean_margin", c->clean, "margin", margin ? margin : json_null(), "method",
-                     c->method, "branches", (json_int_t)c->branches, "seconds", c->seconds, "harm",
-                     harm, "counter_example", edits));
-    if (c->verdict == STET_LIKELY)
-        json_object_set_new(o, "confidence", json_real(c->confidence));
-}
+/* ---- for people --------------------------------------------------------------------------- */
 
-static void print_swaps(const predictor *p, const stet_certificate *c)
+static void print_swaps(const stet_certified *c)
 {
-    if (c->n_edits) {
+    if (c->n_swaps) {
         fputs("    flipped by:", stdout);
-        for (size_t k = 0; k < c->n_edits; k++)
-            printf("%s %s -> %s", k ? "," : "", word_at(p, c->edits[k].pos),
-                   stet_words_word(p->own, c->edits[k].word));
+        for (size_t k = 0; k < c->n_swaps; k++)
+            printf("%s %s -> %s", k ? "," : "", c->swaps[k].from, c->swaps[k].to);
         putchar('\n');
     }
     if (c->n_harm) {
         fputs("    most harmful:", stdout);
         for (size_t k = 0; k < c->n_harm && k < MOST_HARMFUL; k++)
-            printf("%s %s -> %s (%.3f)", k ? "," : "", word_at(p, c->harm[k].pos),
-                   stet_words_word(p->own, c->harm[k].word), c->harm[k].drop);
+            printf("%s %s -> %s (%.3f)", k ? "," : "", c->harm[k].from, c->harm[k].to,
+                   c->harm[k].drop);
         putchar('\n');
     }
 }
 
-static void print_certificate(const predictor *p, const stet_certificate *c)
+static void print_certificate(const stet_certified *c)
 {
     const char *reset = cli_style("reset");
-    size_t words = 0;
-    for (size_t i = 0; i < p->choices.n; i++)
-        words += p->choices.start[i + 1] > p->choices.start[i];
-    printf("    margin %.3f; words that can change: %zu, substitutes: %u\n", c->clean, words,
-           p->choices.n ? p->choices.start[p->choices.n] : 0);
+    printf("    margin %.3f; words that can change: %zu, substitutes: %zu\n", c->clean,
+           c->changeable, c->substitutes);
     if (c->verdict == STET_CERTIFIED) {
-        const char *how_many = words == 0 ? "nothing"
+        const char *how_many = c->changeable == 0 ? "nothing"
                                : c->budget == STET_ANY
                                    ? "no combination of them"
                                    : cli_fmt("no %zu of them or fewer", c->budget);
@@ -135,65 +102,39 @@ static void print_certificate(const predictor *p, const stet_certificate *c)
     } else if (c->verdict == STET_LIKELY) {
         printf("    %slikely%s, no proof: the answer holds with a confidence of %g (%s)\n",
                cli_style("yellow"), reset, c->confidence, c->method);
+    } else if (c->reason) {
+        printf("    %sundecided%s: %s\n", cli_style("yellow"), reset, c->reason);
     } else if (c->budget > 0) {
         printf("    %s%s%s; proved: no %zu of them or fewer change the answer\n",
-               cli_style("yellow"), stet_verdict_name(c->verdict), reset, c->budget);
+               cli_style("yellow"), c->verdict_name, reset, c->budget);
     } else {
         printf("    %s%s%s; not even one substitution is proved to leave the answer\n",
-               cli_style("yellow"), stet_verdict_name(c->verdict), reset);
+               cli_style("yellow"), c->verdict_name, reset);
     }
-    print_swaps(p, c);
+    print_swaps(c);
 }
 
-/* ---- predictions -------------------------------------------------------------------------- */
-
-static stet_status print_json(const predictor *p, const char *text, int label,
-                              const stet_certificate *c)
-{
-    const stet_model *m = p->model;
-    json_t *prob = json_object();
-    for (size_t k = 0; k < stet_model_classes(m); k++)
-        json_object_set_new(prob, stet_model_class_name(m, k), json_real(p->prob[k]));
-    json_t *line = cli_json_string(text);
-    json_t *o =
-        json_pack("{s:s, s:i, s:f, s:o, s:o}", "label", stet_model_class_name(m, (size_t)label),
-                  "class", label, "probability", (double)p->prob[label], "probabilities", prob,
-                  "text", line ? line : json_null());
-    if (p->certifier)
-        add_certificate(p, c, o);
-    return cli_json_print(o);
-}
-
-static stet_status print_text(const predictor *p, const char *text, size_t len, int label,
-                              const stet_certificate *c)
+static stet_status print_text(const answer *a, size_t len)
 {
     int shown = len > 70 ? 67 : (int)len;
-    while (shown < (int)len && shown > 0 && ((unsigned char)text[shown] & 0xc0) == 0x80)
+    while (shown < (int)len && shown > 0 && ((unsigned char)a->text[shown] & 0xc0) == 0x80)
         shown--; /* not in the middle of a character */
-    printf("%s%-12s%s %.4f  %.*s%s\n", cli_style("bold"),
-           stet_model_class_name(p->model, (size_t)label), cli_style("reset"),
-           (double)p->prob[label], shown, text, len > 70 ? "..." : "");
-    if (p->certifier)
-        print_certificate(p, c);
+    printf("%s%-12s%s %.4f  %.*s%s\n", cli_style("bold"), a->c ? a->c->name : a->p->name,
+           cli_style("reset"), a->c ? a->c->probability : a->p->probability, shown, a->text,
+           len > 70 ? "..." : "");
+    if (a->c)
+        print_certificate(a->c);
     return cli_printed();
 }
 
 static stet_status predict(void *user, const char *text, size_t len)
 {
-    predictor *p = user;
-    int label = 0;
-    stet_certificate c = {0};
-    stet_words_forget(p->own);
-    stet_status st = stet_words_read(p->own, text, len, &p->reading);
+    const predictor *p = user;
+    answer a;
+    stet_status st = ask(p, text, len, &a);
     if (st == STET_OK)
-        st = stet_model_answer(p->model, p->own, p->reading.ids, p->reading.n, p->prob, &label);
-    if (st == STET_OK && p->certifier)
-        st = certify(p, label, &c);
-    if (st == STET_OK && p->cfg->common.json)
-        st = print_json(p, text, label, &c);
-    else if (st == STET_OK)
-        st = print_text(p, text, len, label, &c);
-    stet_certificate_deinit(&c);
+        st = p->cfg->common.json ? print_json(&a) : print_text(&a, len);
+    drop(&a);
     return st;
 }
 
@@ -215,6 +156,19 @@ static stet_status predict_file(predictor *p)
     return st;
 }
 
+/* Words of the sets that the model cannot read are told once, not for every text. */
+static stet_status tell_left_out(const predictor *p)
+{
+    stet_words *words = NULL;
+    stet_bound *bound = NULL;
+    stet_status st = stet_model_words(p->model, &words);
+    if (st == STET_OK)
+        st = stet_sets_bind(&p->sets, words, &bound);
+    stet_bound_free(bound);
+    stet_words_free(words);
+    return st;
+}
+
 static stet_status open_predictor(predictor *p, const char *dir)
 {
     const predict_cfg *cfg = p->cfg;
@@ -223,35 +177,18 @@ static stet_status open_predictor(predictor *p, const char *dir)
     if (!cfg->certify && (cfg->prove.budget || cfg->prove.largest || cfg->prove.complete ||
                           strcmp(cfg->prove.method, "auto") != 0))
         return cli_usage("--method, --budget, --largest and --complete go with --certify");
+    p->how = cli_prove_how(&cfg->prove);
+    p->how.largest = true;
     stet_status st = stet_model_load(dir, &p->model);
-    if (st == STET_OK && !(p->prob = malloc(stet_model_classes(p->model) * sizeof *p->prob)))
-        st = cli_fail(STET_ENOMEM, "out of memory");
-    if (st == STET_OK)
-        st = stet_model_words(p->model, &p->words);
     if (st == STET_OK && cfg->certify)
         st = stet_sets_load(cfg->synonyms, &p->sets);
-    if (st == STET_OK && cfg->certify)
-        st = stet_sets_bind(&p->sets, p->words, &p->bound);
-    if (st == STET_OK)
-        st = stet_words_fork(p->words, &p->own);
-    if (st != STET_OK || !cfg->certify)
-        return st;
-    stet_certify_how how = cli_prove_how(&cfg->prove);
-    how.largest = true;
-    return stet_certifier_new(p->model, &how, &p->certifier);
+    return st == STET_OK && cfg->certify ? tell_left_out(p) : st;
 }
 
 static void close_predictor(predictor *p)
 {
-    stet_certifier_free(p->certifier);
-    stet_reading_deinit(&p->reading);
-    stet_choices_deinit(&p->choices);
-    stet_bound_free(p->bound);
-    stet_words_free(p->own);
-    stet_words_free(p->words);
     stet_sets_free(&p->sets);
     stet_model_free(p->model);
-    free(p->prob);
 }
 
 static stet_status run(void *config, const stet_rest *rest)
@@ -300,83 +237,56 @@ static const stet_opt try_opts[] = {
     STET_OPT_END,
 };
 
-/* The text with the swaps of the counter-example made, and what the model says to that. */
-static stet_status print_flipped(predictor *p, const char *text, size_t len,
-                                 const stet_certificate *c)
+/* The flipped text, and what the model says to that. */
+static stet_status print_flipped(const predictor *p, const stet_certified *c)
 {
-    size_t *at = malloc((c->n_edits + 1) * sizeof *at);
-    const char **with = malloc((c->n_edits + 1) * sizeof *with);
-    char *changed = NULL;
-    int label = 0;
-    stet_status st = at && with ? STET_OK : cli_fail(STET_ENOMEM, "out of memory");
-    for (size_t k = 0; st == STET_OK && k < c->n_edits; k++) {
-        at[k] = c->edits[k].pos;
-        with[k] = stet_words_word(p->own, c->edits[k].word);
-    }
-    if (st == STET_OK)
-        st = stet_text_rebuild(text, len, &p->reading.tokens, at, with, c->n_edits, &changed);
-    if (st == STET_OK)
-        st = stet_model_predict(p->model, changed, strlen(changed), p->prob, &label);
+    stet_predicted *now;
+    const stet_status st = stet_text_predict(p->model, c->text, &now);
     if (st == STET_OK)
         printf("  %sflipped%s by %zu swap%s: \"%s\" is %s%s%s (%.1f %%)\n", cli_style("red"),
-               cli_style("reset"), c->n_edits, c->n_edits == 1 ? "" : "s", changed,
-               cli_style("bold"), stet_model_class_name(p->model, (size_t)label),
-               cli_style("reset"), 100 * (double)p->prob[label]);
-    stet_free(changed);
-    free(with);
-    free(at);
+               cli_style("reset"), c->n_swaps, c->n_swaps == 1 ? "" : "s", c->text,
+               cli_style("bold"), now->name, cli_style("reset"), 100 * now->probability);
+    stet_result_free(now);
     return st;
 }
 
-static void print_verdict(const predictor *p, const stet_certificate *c)
+static void print_verdict(const stet_certified *c)
 {
-    size_t words = 0;
-    for (size_t i = 0; i < p->choices.n; i++)
-        words += p->choices.start[i + 1] > p->choices.start[i];
-    if (words == 0)
+    if (c->changeable == 0)
         puts("  no word of it has a substitute in the set");
     else if (c->verdict == STET_CERTIFIED)
-        printf("  %sproved%s: no combination of its %u substitutes changes the answer\n",
-               cli_style("green"), cli_style("reset"), p->choices.start[p->choices.n]);
+        printf("  %sproved%s: no combination of its %zu substitutes changes the answer\n",
+               cli_style("green"), cli_style("reset"), c->substitutes);
     else if (c->verdict != STET_BROKEN)
         printf("  %sopen%s: no flip found, no proof either; proved for up to %zu swaps\n",
                cli_style("yellow"), cli_style("reset"), c->budget);
 }
 
+static stet_status print_tried(const predictor *p, const stet_certified *c)
+{
+    printf("%s%s%s, %.1f %% sure\n", cli_style("bold"), c->name, cli_style("reset"),
+           100 * c->probability);
+    print_verdict(c);
+    const stet_status st = c->text ? print_flipped(p, c) : STET_OK;
+    size_t shown = 0;
+    for (size_t k = 0; k < c->n_harm && k < MOST_HARMFUL && c->harm[k].drop >= 0.005; k++, shown++)
+        printf("%s %s -> %s %.2f", k ? "," : cli_fmt("  most harmful, of a margin of %.2f:", c->clean),
+               c->harm[k].from, c->harm[k].to, c->harm[k].drop);
+    if (shown)
+        putchar('\n');
+    return st == STET_OK ? cli_printed() : st;
+}
+
 static stet_status try_line(void *user, const char *text, size_t len)
 {
-    predictor *p = user;
-    int label = 0;
-    stet_certificate c = {0};
+    const predictor *p = user;
+    answer a;
     if (len == 0)
         return STET_OK;
-    stet_words_forget(p->own);
-    stet_status st = stet_words_read(p->own, text, len, &p->reading);
+    stet_status st = ask(p, text, len, &a);
     if (st == STET_OK)
-        st = stet_model_answer(p->model, p->own, p->reading.ids, p->reading.n, p->prob, &label);
-    if (st == STET_OK)
-        st = certify(p, label, &c);
-    if (st == STET_OK && p->cfg->common.json) {
-        st = print_json(p, text, label, &c);
-    } else if (st == STET_OK) {
-        printf("%s%s%s, %.1f %% sure\n", cli_style("bold"),
-               stet_model_class_name(p->model, (size_t)label), cli_style("reset"),
-               100 * (double)p->prob[label]);
-        print_verdict(p, &c);
-        if (c.n_edits)
-            st = print_flipped(p, text, len, &c);
-        size_t shown = 0;
-        for (size_t k = 0; k < c.n_harm && k < MOST_HARMFUL && c.harm[k].drop >= 0.005; k++, shown++)
-            printf("%s %s -> %s %.2f",
-                   k ? "," : cli_fmt("  most harmful, of a margin of %.2f:", c.clean),
-                   word_at(p, c.harm[k].pos),
-                   stet_words_word(p->own, c.harm[k].word), c.harm[k].drop);
-        if (shown)
-            putchar('\n');
-        if (st == STET_OK)
-            st = cli_printed();
-    }
-    stet_certificate_deinit(&c);
+        st = p->cfg->common.json ? print_json(&a) : print_tried(p, a.c);
+    drop(&a);
     return st;
 }
 

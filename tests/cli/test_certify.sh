@@ -37,7 +37,7 @@ sed -n 's/.*"index":\([0-9]*\),.*/\1/p' few.log >b
 # Sets of texts: only those texts, each with its own.
 echo '{"this film is good and fine number0": {"3": ["awful"]}, "this film is bad and poor number1": {"1": ["great"], "5": []}}' >texts.json
 output '"n":2,' "$STET" certify cnn --data data.tsv --synonyms texts.json --no-record --json -q
-expect 2 "says nothing about" "$STET" predict cnn --certify --synonyms texts.json "another text"
+expect 2 "say nothing about" "$STET" predict cnn --certify --synonyms texts.json "another text"
 
 # In the run folder for stet report.
 output "certified" "$STET" certify cnn --data data.tsv --synonyms sets.json -q
