@@ -159,6 +159,12 @@ void model_kept_deinit(model *m);
 extern const model_desc *const model_descs[];   /* model_list.c, NULL at the end */
 const model_desc *model_find(const char *name); /* NULL: unknown, message set */
 
+/* Options as JSON. */
+stet_status settings_json(const stet_opt *opts, const void *cfg, struct json_t **out);
+/* The model's own: what config.json and the digest have. A choice that is the first of its list is
+ * left out, so that models from before there was a choice keep their files and digests. */
+stet_status model_settings(const model *m, struct json_t **out);
+
 /* layout: add a parameter; ids are handed out 0, 1, 2, ... */
 stet_status model_param(model *m, const char *name, shape s, param_kind kind);
 /* A parameter beside the network's, behind its last layer; zeros where there are values already. Its

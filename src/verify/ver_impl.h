@@ -92,6 +92,7 @@ typedef struct ver_model {
     size_t kernels, filters, k[VER_CNN_KERNELS];
     const float *conv_w[VER_CNN_KERNELS], *conv_b[VER_CNN_KERNELS]; /* (filters, dim, k) */
     size_t hidden;
+    enum { VER_LAST, VER_LARGEST, VER_MEAN } pool; /* what the last layer sees of a state */
     ver_lstm lstm[2];
     size_t channels, states, layers; /* states: stored ones, half the state size */
     const float *enc_w, *enc_b;

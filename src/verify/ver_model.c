@@ -143,6 +143,21 @@ static size_t setting(reader *r, const json_t *settings, const char *key)
     return (size_t)v;
 }
 
+/* A choice from names[0 .. n), the first where the key is missing. */
+static size_t choice(reader *r, const json_t *settings, const char *key, const char *const *names,
+                     size_t n)
+{
+    const json_t *v = json_object_get(settings, key);
+    const char *name = v ? json_string_value(v) : names[0];
+    size_t i = 0;
+    while (i < n && (!name || strcmp(names[i], name) != 0))
+        i++;
+    if (i == n && r->status == STET_OK)
+        r->status = error_set(STET_EFORMAT, "config.json: cannot check a model whose '%s' is '%s'",
+                              key, name ? name : "no string");
+    return i < n ? i : 0;
+}
+
 static void read_cnn(reader *r, const json_t *settings)
 {
     ver_model *m = r->m;
@@ -179,6 +194,8 @@ static void read_bilstm(reader *r, const json_t *settings)
         m->lstm[d].b_ih = TENSOR(r, 4 * h, 0, 0, "lstm.bias_ih_l0%s", end);
         m->lstm[d].b_hh = TENSOR(r, 4 * h, 0, 0, "lstm.bias_hh_l0%s", end);
     }
+    static const char *const pools[] = {"last", "max", "mean"};
+    m->pool = choice(r, settings, "pool", pools, 3);
     m->features = 2 * h;
 }
 
@@ -224,13 +241,30 @@ static void read_sum(reader *r, const json_t *settings)
     m->word_w2 = TENSOR(r, m->classes, h, 0, "word.1.weight");
 }
 
+/* `settings` are all that a kind has, NULL at the end: what is not known here may change answers. */
 static const struct {
     const ver_kind *kind;
     void (*read)(reader *r, const json_t *settings);
-} kinds[] = {{&ver_sum_kind, read_sum},
-             {&ver_cnn, read_cnn},
-             {&ver_bilstm, read_bilstm},
-             {&ver_s4_kind, read_s4}};
+    const char *settings[8];
+} kinds[] = {{&ver_sum_kind, read_sum, {"score-hidden"}},
+             {&ver_cnn, read_cnn, {"filters", "kernels"}},
+             {&ver_bilstm, read_bilstm, {"hidden", "pool"}},
+             {&ver_s4_kind, read_s4, {"channels", "state", "layers"}}};
+
+static void know_settings(reader *r, const json_t *settings, const char *const *known)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)settings, key, v)
+    {
+        const char *const *k = known;
+        while (*k && strcmp(*k, key) != 0)
+            k++;
+        if (!*k && r->status == STET_OK)
+            r->status =
+                error_set(STET_EFORMAT, "config.json: cannot check a model with a setting '%s'", key);
+    }
+}
 
 static stet_status read_weights(reader *r, const json_t *config, const char *name)
 {
@@ -238,6 +272,7 @@ static stet_status read_weights(reader *r, const json_t *config, const char *nam
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kinds[i].kind->name, name) == 0) {
             m->kind = kinds[i].kind;
+            know_settings(r, json_object_get(config, "settings"), kinds[i].settings);
             kinds[i].read(r, json_object_get(config, "settings"));
         }
     if (!m->kind)

@@ -23,7 +23,9 @@ static const struct {
              {5, false, "bilstm with scores"},
              {6, false, "s4 with scores"},
              {7, false, "sum"},
-             {8, false, "sum with a network"}};
+             {8, false, "sum with a network"},
+             {9, false, "bilstm, largest states"},
+             {10, false, "bilstm with scores, mean states"}};
 enum { CASES = sizeof cases / sizeof *cases };
 
 static bool is_kind(int which, const char *name)

@@ -57,7 +57,9 @@ static const struct {
              {"+sum", {"score-hidden=4"}},
              {"+cnn", {"filters=4", "kernels=1,2,3"}},
              {"+bilstm", {"hidden=4"}},
-             {"+s4", {"channels=4", "state=4", "layers=1"}}};
+             {"+s4", {"channels=4", "state=4", "layers=1"}},
+             {"bilstm", {"hidden=4", "pool=max"}},
+             {"+bilstm", {"hidden=4", "pool=mean"}}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 typedef enum craft { PLAIN, CLOSE, UNEVEN, INTEGERS, CANCEL, SMALL, HUGE_NUMBERS, CRAFTS } craft;

@@ -13,6 +13,10 @@
 static const char *const s4[] = {"channels=5", "state=4", "layers=1", NULL};
 static const char *const s4_deep[] = {"channels=4", "state=4", "layers=2", NULL};
 static const char *const bilstm[] = {"hidden=4", NULL};
+static const char *const bilstm_max[] = {"hidden=4", "pool=max", NULL};
+static const char *const bilstm_mean[] = {"hidden=4", "pool=mean", NULL};
+static const char *const *const bilstm_pools[] = {bilstm, bilstm_max, bilstm_mean};
+enum { POOLS = 3 };
 static const char *const cnn[] = {"filters=5", "kernels=1,2,4", NULL};
 static const char *const sum_alone[] = {NULL}, *const sum_net[] = {"score-hidden=5", NULL};
 
@@ -132,8 +136,10 @@ TEST(cnn_bounds_never_exceed_the_truth)
 
 TEST(bilstm_bounds_never_exceed_the_truth)
 {
-    CHECK_LE(20, compare_with_truth("bilstm", bilstm, 5, 60, 0.1));
-    compare_with_truth("bilstm", bilstm, 5, 60, 1);
+    for (size_t k = 0; k < POOLS; k++) {
+        CHECK_LE(20, compare_with_truth("bilstm", bilstm_pools[k], 5, 60, 0.1));
+        compare_with_truth("bilstm", bilstm_pools[k], 5, 60, 1);
+    }
 }
 
 TEST(s4_bounds_never_exceed_the_truth)
@@ -175,7 +181,8 @@ TEST(a_cnn_without_choices_is_evaluated)
 
 TEST(a_bilstm_without_choices_is_evaluated)
 {
-    compare_values("bilstm", bilstm, 1e-4);
+    for (size_t k = 0; k < POOLS; k++)
+        compare_values("bilstm", bilstm_pools[k], 1e-4);
 }
 
 TEST(an_s4_without_choices_is_evaluated)
@@ -316,9 +323,11 @@ TEST(the_cnn_certifier_can_be_followed)
 TEST(the_bilstm_certifier_can_be_followed)
 {
     static const double noise[] = {0.03, 0.1, 0.3, 1};
-    CHECK_LE(20, follow(&cert_bilstm, NULL, "bilstm", bilstm, 12, 100, 0.1));
-    for (size_t k = 0; k < 4; k++) /* long enough for decisions that a little rounding might turn */
-        follow(&cert_bilstm, NULL, "bilstm", bilstm, 20, 120, noise[k]);
+    for (size_t pool = 0; pool < POOLS; pool++) {
+        CHECK_LE(20, follow(&cert_bilstm, NULL, "bilstm", bilstm_pools[pool], 12, 100, 0.1));
+        for (size_t k = 0; k < 4; k++) /* long enough for decisions that a little rounding might turn */
+            follow(&cert_bilstm, NULL, "bilstm", bilstm_pools[pool], 20, 120, noise[k]);
+    }
 }
 
 TEST(the_s4_certifier_can_be_followed)
@@ -339,7 +348,8 @@ static const struct {
               {"sum", sum_net, &cert_sum, 1e-4},
               {"cnn", cnn, &cert_cnn, 4e-5},
               {"bilstm", bilstm, &cert_bilstm, 1e-4},
-              {"s4", s4, &cert_s4, 1e-3}};
+              {"s4", s4, &cert_s4, 1e-3},
+              {"bilstm", bilstm_max, &cert_bilstm, 1e-4}};
 enum { SCORED = sizeof scored / sizeof *scored };
 
 TEST(bounds_with_scores_never_exceed_the_truth)
