@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "certify/cert_activation.h"
 #include "certify/cert_lstm.h"
 
 stet_status lstm_pair_open(lstm_pair *x, const lstm_cell64 cell[2], lstm_rounding rounding,
@@ -108,26 +109,6 @@ lstm_margin lstm_box_margin(const lstm_pair *x, tube_level level, const lstm_hea
     return (lstm_margin){least - slack - (double)(2 * x->H + 8) * ival_step * size, slack};
 }
 
-/* Slope of the ReLU between the clean state and any state of the box. */
-static ival relu_slope(double clean, ival h)
-{
-    if (h.lo >= 0)
-        return (ival){1, 1};
-    if (h.hi <= 0)
-        return (ival){0, 0};
-    ival s = {1, 0};
-    const double ends[2] = {h.lo, h.hi};
-    for (int k = 0; k < 2; k++) {
-        const double gap = ends[k] - clean;
-        if (fabs(gap) < 1e-9)
-            return (ival){0, 1};
-        const double secant = (greater(ends[k], 0) - greater(clean, 0)) / gap,
-                     error = 8 * ival_step / fabs(gap);
-        s = ival_hull(s, (ival){secant - error, secant + error});
-    }
-    return ival_cap(s, (ival){0, 1});
-}
-
 /* A unit in the margin: om y >= value + lam Dh, for the deviation of state `at`. */
 typedef struct felt {
     double value;
@@ -141,7 +122,7 @@ static felt feel_last(const lstm_pair *x, tube_level level, const lstm_head *hea
     if (!head->relu)
         return (felt){om * h, {om, om}, x->n};
     return (felt){om * greater(h, 0),
-                  ival_scale(om, relu_slope(h, box_state(x, level, k, x->n))), x->n};
+                  ival_scale(om, relu_slopes(h, box_state(x, level, k, x->n))), x->n};
 }
 
 static felt feel_largest(const lstm_pair *x, tube_level level, const lstm_head *head, size_t k)

@@ -116,6 +116,7 @@ struct model_desc {
     node *(*word_scores)(const model *m, const pass *p, node *rows);
 
     /* fixed weights; all of these, or none: then views evaluate whole texts (full_view.c) */
+    bool (*whole)(const model *m); /* a model of these settings has no views after all; or NULL */
     stet_status (*compile)(const model *m, void **out);
     void (*compiled_free)(void *compiled);
     stet_view *(*view_new)(void);           /* a zeroed view of the kind's own; NULL: no memory */

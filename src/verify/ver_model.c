@@ -207,6 +207,10 @@ static void read_s4(reader *r, const json_t *settings)
     m->layers = setting(r, settings, "layers");
     if (r->status == STET_OK && (n == 0 || m->layers > VER_S4_LAYERS))
         r->status = error_set(STET_EFORMAT, "config.json: bad size of state or number of layers");
+    static const char *const blocks[] = {"glu", "relu"}, *const pools[] = {"mean", "max"};
+    m->relu = choice(r, settings, "s4-block", blocks, 2) == 1;
+    m->pool = choice(r, settings, "s4-pool", pools, 2) == 1 ? VER_LARGEST : VER_MEAN;
+    const size_t mixed = m->relu ? h : 2 * h;
     m->enc_w = TENSOR(r, h, m->dim, 0, "encoder.weight");
     m->enc_b = TENSOR(r, h, 0, 0, "encoder.bias");
     for (size_t l = 0; r->status == STET_OK && l < m->layers; l++) {
@@ -218,8 +222,10 @@ static void read_s4(reader *r, const json_t *settings)
         s->c = TENSOR(r, h, n, 2, "layers.%zu.s4.c", l);
         s->log_dt = TENSOR(r, h, 0, 0, "layers.%zu.s4.log_dt", l);
         s->d = TENSOR(r, h, 0, 0, "layers.%zu.s4.d", l);
-        s->mix_w = TENSOR(r, 2 * h, h, 0, "layers.%zu.mix.weight", l);
-        s->mix_b = TENSOR(r, 2 * h, 0, 0, "layers.%zu.mix.bias", l);
+        s->mix_w = TENSOR(r, mixed, h, 0, "layers.%zu.mix.weight", l);
+        s->mix_b = TENSOR(r, mixed, 0, 0, "layers.%zu.mix.bias", l);
+        if (m->relu)
+            continue;
         s->norm_w = TENSOR(r, h, 0, 0, "layers.%zu.norm.weight", l);
         s->norm_b = TENSOR(r, h, 0, 0, "layers.%zu.norm.bias", l);
     }
@@ -249,7 +255,7 @@ static const struct {
 } kinds[] = {{&ver_sum_kind, read_sum, {"score-hidden"}},
              {&ver_cnn, read_cnn, {"filters", "kernels"}},
              {&ver_bilstm, read_bilstm, {"hidden", "pool"}},
-             {&ver_s4_kind, read_s4, {"channels", "state", "layers"}}};
+             {&ver_s4_kind, read_s4, {"channels", "state", "layers", "s4-block", "s4-pool"}}};
 
 static void know_settings(reader *r, const json_t *settings, const char *const *known)
 {

@@ -19,10 +19,10 @@ forge() { # FILE LINE SED-EXPRESSION
 }
 
 # KIND, or KIND-and-something: a sum with a small network, kinds with word scores, with the largest states.
-for model in cnn bilstm bilstm-max sum sum-net cnn-scores bilstm-scores s4-scores s4; do
+for model in cnn bilstm bilstm-max sum sum-net cnn-scores bilstm-scores s4-scores s4-relu s4; do
     kind=${model%%-*}
     small=$(case $kind in cnn) echo --filters 8 ;; bilstm) echo --hidden 6 ;; s4) echo --channels 8 --state 4 ;; esac)
-    small="$small $(case $model in *-net) echo --score-hidden 4 ;; *-scores) echo --word-scores ;; *-max) echo --pool max ;; esac)"
+    small="$small $(case $model in *-net) echo --score-hidden 4 ;; *-scores) echo --word-scores ;; *-max) echo --pool max ;; *-relu) echo --s4-block relu --s4-pool max ;; esac)"
     "$STET" train -q --data train.tsv --vectors vectors.txt --model $kind $small --lr 0.02 --batch 8 --epochs 5 -o $model >/dev/null ||
         fail "train $model"
     for how in "near" "near --budget 1" "near --largest" "far --complete" "far --budget 1 --complete"; do

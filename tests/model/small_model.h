@@ -15,6 +15,11 @@ static const char *const small_bilstm_max[] = {"hidden=7", "pool=max", NULL};
 static const char *const small_bilstm_mean[] = {"hidden=7", "pool=mean", NULL};
 static const char *const small_s4[] = {"channels=8", "state=6", NULL};
 static const char *const small_s4_deep[] = {"channels=8", "state=6", "layers=2", NULL};
+static const char *const small_s4_relu[] = {"channels=8", "state=6", "s4-block=relu",
+                                            "s4-pool=max", NULL};
+static const char *const small_s4_relu_deep[] = {"channels=8", "state=6", "layers=2",
+                                                 "s4-block=relu", NULL};
+static const char *const small_s4_max[] = {"channels=8", "state=6", "s4-pool=max", NULL};
 static const char *const small_sum[] = {NULL};
 static const char *const small_sum_net[] = {"score-hidden=6", NULL};
 static const struct {
@@ -31,7 +36,10 @@ static const struct {
                    {"sum", small_sum, true},
                    {"sum", small_sum_net, true},
                    {"bilstm", small_bilstm_max, false},
-                   {"bilstm", small_bilstm_mean, true}};
+                   {"bilstm", small_bilstm_mean, true},
+                   {"s4", small_s4_relu, false},
+                   {"s4", small_s4_relu_deep, true},
+                   {"s4", small_s4_max, false}};
 enum { SMALL_KINDS = sizeof small_kinds / sizeof *small_kinds };
 
 static inline model *small_model(int kind, size_t n_classes, uint64_t seed)

@@ -12,6 +12,13 @@
 
 static const char *const s4[] = {"channels=5", "state=4", "layers=1", NULL};
 static const char *const s4_deep[] = {"channels=4", "state=4", "layers=2", NULL};
+static const char *const s4_relu[] = {"channels=5", "state=4", "s4-block=relu", NULL};
+static const char *const s4_max[] = {"channels=5", "state=4", "s4-pool=max", NULL};
+static const char *const s4_both[] = {"channels=5", "state=4", "s4-block=relu", "s4-pool=max", NULL};
+static const char *const s4_both_deep[] = {"channels=4",    "state=4",     "layers=2",
+                                           "s4-block=relu", "s4-pool=max", NULL};
+static const char *const *const s4_variants[] = {s4_relu, s4_max, s4_both, s4_both_deep};
+enum { S4_VARIANTS = 4 };
 static const char *const bilstm[] = {"hidden=4", NULL};
 static const char *const bilstm_max[] = {"hidden=4", "pool=max", NULL};
 static const char *const bilstm_mean[] = {"hidden=4", "pool=mean", NULL};
@@ -147,6 +154,10 @@ TEST(s4_bounds_never_exceed_the_truth)
     CHECK_LE(20, compare_with_truth("s4", s4, 5, 60, 0.05));
     compare_with_truth("s4", s4, 5, 60, 1);
     compare_with_truth("s4", s4_deep, 5, 60, 0.05);
+    for (size_t k = 0; k < S4_VARIANTS; k++) {
+        CHECK_LE(10, compare_with_truth("s4", s4_variants[k], 5, 60, 0.05));
+        compare_with_truth("s4", s4_variants[k], 5, 60, 1);
+    }
 }
 
 /* A task without choices: the bound is the margin but for rounding. */
@@ -189,6 +200,8 @@ TEST(an_s4_without_choices_is_evaluated)
 {
     compare_values("s4", s4, 1e-3);
     compare_values("s4", s4_deep, 1e-2);
+    for (size_t k = 0; k < S4_VARIANTS; k++)
+        compare_values("s4", s4_variants[k], 1e-2);
 }
 
 /* The line of a text w0 w1 ... of n words: word `other` at position 0 gives the class `after`. */
@@ -335,6 +348,10 @@ TEST(the_s4_certifier_can_be_followed)
     CHECK_LE(20, follow(&cert_s4, NULL, "s4", s4, 12, 100, 0.05));
     follow(&cert_s4, NULL, "s4", s4, 12, 60, 1);
     follow(&cert_s4, NULL, "s4", s4_deep, 12, 60, 0.05);
+    for (size_t k = 0; k < S4_VARIANTS; k++) {
+        CHECK_LE(10, follow(&cert_s4, NULL, "s4", s4_variants[k], 12, 100, 0.05));
+        follow(&cert_s4, NULL, "s4", s4_variants[k], 12, 60, 1);
+    }
 }
 
 /* ---- scores of words ---------------------------------------------------------------------- */
@@ -349,7 +366,8 @@ static const struct {
               {"cnn", cnn, &cert_cnn, 4e-5},
               {"bilstm", bilstm, &cert_bilstm, 1e-4},
               {"s4", s4, &cert_s4, 1e-3},
-              {"bilstm", bilstm_max, &cert_bilstm, 1e-4}};
+              {"bilstm", bilstm_max, &cert_bilstm, 1e-4},
+              {"s4", s4_both, &cert_s4, 1e-3}};
 enum { SCORED = sizeof scored / sizeof *scored };
 
 TEST(bounds_with_scores_never_exceed_the_truth)
