@@ -5,7 +5,8 @@
  * unit, and its weights serve two products, U with the state's centre and |U| with its radius. Kept
  * for backward by token: the gates' ends, the state's centre and radius and the cell's ends before
  * it, and the ends of tanh of the cell after it. */
-#include "bound/bound_ops.h"
+#include <string.h>
+
 #include "bound/cuda/set_ranges.cuh"
 #include "bound/interval.h"
 #include "tensor/cuda/lstm.cuh"
@@ -30,7 +31,7 @@ static lstm_ranges ranges_of(const node *n)
 {
     const set_ranges_args *a = (const set_ranges_args *)n->args;
     lstm_ranges s = {};
-    s.every = n->op == &bilstm_states_ranges_op;
+    s.every = strcmp(n->op->name, "bilstm_states_ranges") == 0;
     s.start = a->s->at->start;
     s.row = a->s->at->row;
     s.B = a->s->at->n_texts;
