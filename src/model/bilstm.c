@@ -55,6 +55,12 @@ static node *features(const model *m, pass *p)
     return (pool == POOL_MAX ? op_seq_max : op_seq_mean)(p->t, states, p->seq);
 }
 
+static const char *const robust[] = {
+    RECIPE_ROBUST, "--pool", "max",  "--word-scores", "--tune-vectors", "1e-4",     "--smooth", "2",
+    "--kappa",     "0.7",    "--lr", "3e-3",          "--clip",         "1",        "--dropout", "0",
+    "--eps-ramp",  "0.6",    "--epochs", "6",         NULL};
+static const model_recipe recipes[] = {{"robust", robust}, {NULL, NULL}};
+
 const model_desc model_bilstm = {
     .name = "bilstm",
     .summary = "bidirectional LSTM: last states of both directions, or pooled over the text",
@@ -62,6 +68,7 @@ const model_desc model_bilstm = {
     .cfg_size = sizeof(bilstm_cfg),
     .train = {.rate = {1e-3, 1e-3}, .decay = {1e-4, 0}, .dropout = 0.5},
     .slow_edits = true,
+    .recipes = recipes,
     .layout = layout,
     .init = init,
     .features = features,

@@ -90,6 +90,16 @@ typedef struct pass {
     rng *stream;
 } pass;
 
+/* Settings of `stet train` under one name, as its arguments, NULL at the end: "robust" is what was
+ * found to prove most texts on IMDB (docs/results.md); others are rivals with published settings. */
+typedef struct model_recipe {
+    const char *name;
+    const char *const *args;
+} model_recipe;
+#define RECIPE_ROBUST                                                                              \
+    "--defense", "certified", "--smooth-frequency", "0.5", "--schedule", "cosine", "--max-len",    \
+        "1000"
+
 struct model_desc {
     const char *name, *summary;
     const stet_opt *opts;
@@ -99,6 +109,7 @@ struct model_desc {
         bool decoupled; /* AdamW */
         double rate[PARAM_KINDS], decay[PARAM_KINDS], dropout;
     } train;
+    const model_recipe *recipes; /* name NULL at the end; NULL: none */
     /* A model that does not read one row of a vocabulary a word says here how it does, and needs neither
      * vocabulary nor vectors: fills m->reader (rows, most_rows, perhaps cut), m->dim and m->n_words from
      * its settings. `table` fills the vectors (n_words, D) of a new one. Both or none. */

@@ -144,6 +144,13 @@ static bool deep(const model *m)
     return ((const s4_cfg *)m->cfg)->layers > 1;
 }
 
+static const char *const robust[] = {
+    RECIPE_ROBUST, "--s4-block", "relu", "--s4-pool", "max",            "--channels", "128",
+    "--word-scores", "--tune-vectors", "1e-4",        "--smooth",       "2",          "--kappa",
+    "0.7",         "--lr",       "3e-3", "--clip",    "1",              "--dropout",  "0.1",
+    "--epochs",    "6",          NULL};
+static const model_recipe recipes[] = {{"robust", robust}, {NULL, NULL}};
+
 const model_desc model_s4 = {
     .name = "s4",
     .summary = "S4: structured state space, mean or maximum over the text",
@@ -151,6 +158,7 @@ const model_desc model_s4 = {
     .cfg_size = sizeof(s4_cfg),
     .train = {.decoupled = true, .rate = {5e-4, 5e-3}, .decay = {1e-2, 0}, .dropout = 0.2},
     .slow_edits = true,
+    .recipes = recipes,
     .layout = layout,
     .init = init,
     .features = features,
