@@ -223,6 +223,7 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
 const cert_family cert_bilstm = {
     .methods = methods,
     .n_auto = GBM, /* adjoint and linear are better than what follows */
+    .dear = LINEAR,
     .prepare = prepare,
     .shared_free = shared_free,
     .work_new = work_new,
