@@ -30,13 +30,13 @@ static stet_status projected_init(const cnn_work *w, projected *x, arena *a)
     const cnn_compiled *c = w->s->c;
     const model *m = w->s->m;
     const size_t D = m->dim;
-    x->weight = arena_new(a, double, D *c->width);
-    x->abs = arena_new(a, double, D *c->width);
+    x->weight = arena_new(a, double, D * c->width);
+    x->abs = arena_new(a, double, D * c->width);
     x->gamma = arena_new(a, double, c->width);
     x->vector = arena_new(a, double, AT_ONCE *D);
     x->sizes = arena_new(a, double, AT_ONCE *D);
-    x->product = arena_new(a, double, AT_ONCE *c->width);
-    x->errors = arena_new(a, double, AT_ONCE *c->width);
+    x->product = arena_new(a, double, AT_ONCE * c->width);
+    x->errors = arena_new(a, double, AT_ONCE * c->width);
     if (!x->weight || !x->abs || !x->gamma || !x->vector || !x->sizes || !x->product || !x->errors)
         return STET_ENOMEM;
     for (size_t i = 0; i < c->n_kernels; i++) {

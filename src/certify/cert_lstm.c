@@ -136,9 +136,8 @@ static lstm_head head_of(work *w, int label, int other)
         w->size[k] = fabs((double)a[k]) + fabs((double)b[k]);
     }
     const double bias_a = bias[label], bias_b = bias[other];
-    return (lstm_head){w->om,   bias_a - bias_b,
-                       false,   w->size,
-                       fabs(bias_a) + fabs(bias_b), bilstm_pool_of(m)};
+    return (lstm_head){
+        w->om, bias_a - bias_b, false, w->size, fabs(bias_a) + fabs(bias_b), bilstm_pool_of(m)};
 }
 
 static void by_box(work *w, tube_level level, const lstm_head *head, cert_bound *out)

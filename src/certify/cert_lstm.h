@@ -175,7 +175,7 @@ stet_status lstm_pair_build(lstm_pair *x, tube_level level); /* once */
 typedef struct lstm_head {
     const double *om; /* (2H) */
     double bias;
-    bool relu; /* of the last states */
+    bool relu;          /* of the last states */
     const double *size; /* (2H) |weights| of both classes, whose rounding counts: NULL for none */
     double bias_size;
     bilstm_pool pool;

@@ -121,8 +121,8 @@ static felt feel_last(const lstm_pair *x, tube_level level, const lstm_head *hea
     const double om = head->om[k], h = clean_state(x, k, x->n);
     if (!head->relu)
         return (felt){om * h, {om, om}, x->n};
-    return (felt){om * greater(h, 0),
-                  ival_scale(om, relu_slopes(h, box_state(x, level, k, x->n))), x->n};
+    return (felt){om * greater(h, 0), ival_scale(om, relu_slopes(h, box_state(x, level, k, x->n))),
+                  x->n};
 }
 
 static felt feel_largest(const lstm_pair *x, tube_level level, const lstm_head *head, size_t k)

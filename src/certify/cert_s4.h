@@ -38,7 +38,7 @@ typedef struct s4_layer64 {
 
 typedef struct s4_net64 {
     size_t D, H, layers, max_len;
-    bool relu, max; /* the plain block; the largest over the text */
+    bool relu, max;                  /* the plain block; the largest over the text */
     double *enc_t, *enc_b, *enc_row; /* (D, H), (H), (H) lengths of the encoder's rows */
     s4_layer64 *layer;
     double eps;

@@ -242,8 +242,8 @@ static void feel_largest(const s4_text *t, const double *om, double *loss)
         const double slope =
             chord ? (box.hi - others) / (box.hi - box.lo) * (1 + 16 * ival_step) : 1;
         const double value = chord ? others + slope * (t->u[at] - box.lo) : t->u[at];
-        const double size = fabs(others > -INFINITY ? others : 0) + fabs(box.lo) + fabs(box.hi) +
-                            fabs(most);
+        const double size =
+            fabs(others > -INFINITY ? others : 0) + fabs(box.lo) + fabs(box.hi) + fabs(most);
         t->lam.mid[at] = om[h] * slope;
         t->lam.rad[at] = S4_OUTWARD * fabs(t->lam.mid[at]);
         *loss += om[h] * (most - value) + own(8) * fabs(om[h]) * size;

@@ -36,9 +36,9 @@ static stet_status finish_layer(const s4_net64 *net, s4_layer64 *l, arena *a)
     const size_t H = net->H, R = s4_mixed(net);
     l->K_norm = arena_new(a, double, net->max_len *H);
     l->K_off = arena_znew(a, double, net->max_len *H);
-    l->mix_t = arena_new(a, double, R * H);
-    l->abs = arena_new(a, double, R * H);
-    l->abs_t = arena_new(a, double, R * H);
+    l->mix_t = arena_new(a, double, R *H);
+    l->abs = arena_new(a, double, R *H);
+    l->abs_t = arena_new(a, double, R *H);
     l->row = arena_new(a, double, R);
     l->col = arena_new(a, double, H);
     if (!l->K_norm || !l->K_off || !l->mix_t || !l->abs || !l->abs_t || !l->row || !l->col)

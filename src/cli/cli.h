@@ -63,7 +63,6 @@ typedef struct cli_command {
 stet_status cli_parse(const cli_command *cmd, int argc, char *const *argv, void *cfg,
                       stet_rest *rest);
 
-
 extern const cli_command *const cli_commands[]; /* commands.c, NULL at the end */
 
 enum { CLI_CPU, CLI_CUDA, CLI_AUTO };

@@ -51,9 +51,10 @@ static const stet_opt own_opts[] = {
     STET_OPT_INT("min-count", train_cfg, min_count, "1", 1, 1e9, "N", "rarer words are unknown"),
     STET_OPT_TOPIC("Model"),
     STET_OPT_CHOICE("model", train_cfg, model, "cnn", cli_model_choices, "kind of classifier"),
-    STET_OPT_STR("recipe", train_cfg, recipe, NULL, "NAME",
-                 "settings for the kind of model, all at once; options given beside it win. robust: "
-                 "what proves most texts, recommended, needs --synonyms; eibc: a rival (cnn)"),
+    STET_OPT_STR(
+        "recipe", train_cfg, recipe, NULL, "NAME",
+        "settings for the kind of model, all at once; options given beside it win. robust: "
+        "what proves most texts, recommended, needs --synonyms; eibc: a rival (cnn)"),
     STET_OPT_FLAG("word-scores", train_cfg, word_scores,
                   "beside the network, train a score for every word and class"),
     STET_OPT_REAL("tune-vectors", train_cfg, vector_rate, "0", 0, 100, "RATE",
@@ -327,8 +328,7 @@ const cli_command cmd_train = {
     .name = "train",
     .args = "",
     .summary = "train a classifier into a run folder",
-    .details =
-        "The folder holds config.json, model.safetensors, vocab.txt, train.jsonl and a "
+    .details = "The folder holds config.json, model.safetensors, vocab.txt, train.jsonl and a "
                "model card. Ctrl-C leaves a checkpoint; --resume continues from it and ends "
                "in the same bytes as an undisturbed run. Without --resume an older run in the "
                "folder is replaced, but files that no run wrote are kept.",

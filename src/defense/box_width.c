@@ -199,10 +199,10 @@ static node *box_loss(const box_state *s, const step_view *v, const step_words *
     pass own = *v->p;
     own.learn = v->w ? v->w->learn : NULL; /* the step's own may learn nothing: --box-alone */
     node *rows = pass_rows(&own, w->word, w->n), *ones = constant(t, shape2(v->m->dim, 1), 1);
-    node *near = op_matmul(t, op_seq_max(t, apart(t, rows, &w->near), &w->near.with), false, ones,
-                           false);
-    node *far = op_clamp(t, op_matmul(t, apart(t, rows, &w->far), false, ones, false), 0,
-                         s->cfg.alpha);
+    node *near =
+        op_matmul(t, op_seq_max(t, apart(t, rows, &w->near), &w->near.with), false, ones, false);
+    node *far =
+        op_clamp(t, op_matmul(t, apart(t, rows, &w->far), false, ones, false), 0, s->cfg.alpha);
     node *gap = op_sub(t, near, op_seq_mean(t, far, &w->far.with));
     const size_t n = w->near.with.n_texts;
     node *above = op_relu(t, op_add(t, gap, constant(t, shape2(n, 1), s->cfg.alpha)));

@@ -56,9 +56,9 @@ static node *features(const model *m, pass *p)
 }
 
 static const char *const robust[] = {
-    RECIPE_ROBUST, "--pool", "max",  "--word-scores", "--tune-vectors", "1e-4",     "--smooth", "2",
-    "--kappa",     "0.7",    "--lr", "3e-3",          "--clip",         "1",        "--dropout", "0",
-    "--eps-ramp",  "0.6",    "--epochs", "6",         NULL};
+    RECIPE_ROBUST, "--pool",  "max",        "--word-scores", "--tune-vectors", "1e-4",   "--smooth",
+    "2",           "--kappa", "0.7",        "--lr",          "3e-3",           "--clip", "1",
+    "--dropout",   "0",       "--eps-ramp", "0.6",           "--epochs",       "6",      NULL};
 static const model_recipe recipes[] = {{"robust", robust}, {NULL, NULL}};
 
 const model_desc model_bilstm = {

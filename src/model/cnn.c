@@ -81,19 +81,60 @@ static node *features(const model *m, pass *p)
     return op_concat(p->t, pooled, (int)n);
 }
 
-static const char *const robust[] = {
-    RECIPE_ROBUST, "--filters", "256",  "--word-scores", "--tune-vectors", "1e-4", "--smooth",
-    "2",           "--kappa",   "0.7",  "--lr",          "1e-3",           "--dropout", "0.2",
-    "--weight-decay", "5e-4",   "--epochs", "4",         NULL};
+static const char *const robust[] = {RECIPE_ROBUST,
+                                     "--filters",
+                                     "256",
+                                     "--word-scores",
+                                     "--tune-vectors",
+                                     "1e-4",
+                                     "--smooth",
+                                     "2",
+                                     "--kappa",
+                                     "0.7",
+                                     "--lr",
+                                     "1e-3",
+                                     "--dropout",
+                                     "0.2",
+                                     "--weight-decay",
+                                     "5e-4",
+                                     "--epochs",
+                                     "4",
+                                     NULL};
 /* EIBC (Wang et al., Findings of ACL 2023): its training, without its layers of 200 units before and
  * of 600 behind the convolutions. */
-static const char *const eibc[] = {
-    "--defense",   "certified,box-width", "--box-alone", "yes",  "--box-weight",   "1",
-    "--box-alpha", "10",                  "--kernels",   "2,3,4", "--filters",     "200",
-    "--kappa",     "1",                   "--ramp",      "0.667", "--eps-ramp",    "0.667",
-    "--epochs",    "30",                  "--batch",     "32",   "--lr",           "1e-3",
-    "--schedule",  "cosine",              "--dropout",   "0.2",  "--weight-decay", "1e-4",
-    "--tune-vectors", "1e-3",             NULL};
+static const char *const eibc[] = {"--defense",
+                                   "certified,box-width",
+                                   "--box-alone",
+                                   "yes",
+                                   "--box-weight",
+                                   "1",
+                                   "--box-alpha",
+                                   "10",
+                                   "--kernels",
+                                   "2,3,4",
+                                   "--filters",
+                                   "200",
+                                   "--kappa",
+                                   "1",
+                                   "--ramp",
+                                   "0.667",
+                                   "--eps-ramp",
+                                   "0.667",
+                                   "--epochs",
+                                   "30",
+                                   "--batch",
+                                   "32",
+                                   "--lr",
+                                   "1e-3",
+                                   "--schedule",
+                                   "cosine",
+                                   "--dropout",
+                                   "0.2",
+                                   "--weight-decay",
+                                   "1e-4",
+                                   "--tune-vectors",
+                                   "1e-3",
+                                   NULL};
 static const model_recipe recipes[] = {{"robust", robust}, {"eibc", eibc}, {NULL, NULL}};
 
 const model_desc model_cnn = {

@@ -101,10 +101,9 @@ static void compiled_free(void *compiled)
     (void)compiled;
 }
 
-static const char *const robust[] = {RECIPE_ROBUST, "--score-hidden", "64",   "--smooth",
-                                     "4",           "--kappa",        "0.7",  "--ramp",
-                                     "0",           "--lr",           "1e-3", "--epochs",
-                                     "6",           NULL};
+static const char *const robust[] = {
+    RECIPE_ROBUST, "--score-hidden", "64",   "--smooth", "4", "--kappa", "0.7", "--ramp",
+    "0",           "--lr",           "1e-3", "--epochs", "6", NULL};
 static const model_recipe recipes[] = {{"robust", robust}, {NULL, NULL}};
 
 const model_desc model_sum = {

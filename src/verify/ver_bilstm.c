@@ -79,8 +79,7 @@ static iv feature(const ver_work *w, ver_level level, size_t f, double *size)
     *size = iv_mag(y);
     for (size_t p = 1; w->m->pool != VER_LAST && p < n; p++) {
         const iv h = box_at(w, level, f, p);
-        y = w->m->pool == VER_MEAN ? iv_add(y, h)
-                                   : (iv){iv_max(y.lo, h.lo), iv_max(y.hi, h.hi)};
+        y = w->m->pool == VER_MEAN ? iv_add(y, h) : (iv){iv_max(y.lo, h.lo), iv_max(y.hi, h.hi)};
         *size = iv_max(*size, iv_mag(h));
     }
     return w->m->pool == VER_MEAN ? iv_out(y.lo / (double)n, y.hi / (double)n) : y;
@@ -98,8 +97,7 @@ static ver_sum head(const ver_work *w, int label, int other, ver_level level)
                     fabs((double)m->fc_w[(size_t)other * m->features + f])) *
                    s->size[f];
     }
-    const double mean =
-        m->pool == VER_MEAN ? ver_gamma32(w->t->n + 4) * weights + VER_TINY : 0;
+    const double mean = m->pool == VER_MEAN ? ver_gamma32(w->t->n + 4) * weights + VER_TINY : 0;
     ver_sum sum = {0};
     ver_add(&sum, m->fc_b[label], ver_head_error(m, label, other, s->size) + mean);
     ver_add(&sum, -(double)m->fc_b[other], 0);

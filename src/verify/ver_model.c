@@ -267,8 +267,8 @@ static void know_settings(reader *r, const json_t *settings, const char *const *
         while (*k && strcmp(*k, key) != 0)
             k++;
         if (!*k && r->status == STET_OK)
-            r->status =
-                error_set(STET_EFORMAT, "config.json: cannot check a model with a setting '%s'", key);
+            r->status = error_set(STET_EFORMAT,
+                                  "config.json: cannot check a model with a setting '%s'", key);
     }
 }
 

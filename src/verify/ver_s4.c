@@ -222,8 +222,8 @@ static void convolve(ver_work *w, s4_state *s, s4_layer *l)
             l->e_y[at] = e;
             l->box_y[at] = iv_with(iv_widen((iv){mid, mid}, rad * (1 + VER_OURS) + e), y);
             const iv y_box = l->box_y[at];
-            const iv r = w->m->relu ? (iv){fmax(y_box.lo, 0), fmax(y_box.hi, 0)}
-                                    : gelu_range(y_box);
+            const iv r =
+                w->m->relu ? (iv){fmax(y_box.lo, 0), fmax(y_box.hi, 0)} : gelu_range(y_box);
             l->e_g[at] = w->m->relu ? 0 : ACT * (iv_mag(r) + VER_TINY) * (1 + VER_OURS);
             s->lam[at] = iv_widen(r, l->e_g[at]);
         }

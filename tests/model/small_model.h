@@ -15,8 +15,8 @@ static const char *const small_bilstm_max[] = {"hidden=7", "pool=max", NULL};
 static const char *const small_bilstm_mean[] = {"hidden=7", "pool=mean", NULL};
 static const char *const small_s4[] = {"channels=8", "state=6", NULL};
 static const char *const small_s4_deep[] = {"channels=8", "state=6", "layers=2", NULL};
-static const char *const small_s4_relu[] = {"channels=8", "state=6", "s4-block=relu",
-                                            "s4-pool=max", NULL};
+static const char *const small_s4_relu[] = {"channels=8", "state=6", "s4-block=relu", "s4-pool=max",
+                                            NULL};
 static const char *const small_s4_relu_deep[] = {"channels=8", "state=6", "layers=2",
                                                  "s4-block=relu", NULL};
 static const char *const small_s4_max[] = {"channels=8", "state=6", "s4-pool=max", NULL};

@@ -14,7 +14,8 @@ static const char *const s4[] = {"channels=5", "state=4", "layers=1", NULL};
 static const char *const s4_deep[] = {"channels=4", "state=4", "layers=2", NULL};
 static const char *const s4_relu[] = {"channels=5", "state=4", "s4-block=relu", NULL};
 static const char *const s4_max[] = {"channels=5", "state=4", "s4-pool=max", NULL};
-static const char *const s4_both[] = {"channels=5", "state=4", "s4-block=relu", "s4-pool=max", NULL};
+static const char *const s4_both[] = {"channels=5", "state=4", "s4-block=relu", "s4-pool=max",
+                                      NULL};
 static const char *const s4_both_deep[] = {"channels=4",    "state=4",     "layers=2",
                                            "s4-block=relu", "s4-pool=max", NULL};
 static const char *const *const s4_variants[] = {s4_relu, s4_max, s4_both, s4_both_deep};
@@ -338,7 +339,8 @@ TEST(the_bilstm_certifier_can_be_followed)
     static const double noise[] = {0.03, 0.1, 0.3, 1};
     for (size_t pool = 0; pool < POOLS; pool++) {
         CHECK_LE(10, follow(&cert_bilstm, NULL, "bilstm", bilstm_pools[pool], 12, 60, 0.1));
-        for (size_t k = 0; k < 4; k++) /* long enough for decisions that a little rounding might turn */
+        for (size_t k = 0; k < 4;
+             k++) /* long enough for decisions that a little rounding might turn */
             follow(&cert_bilstm, NULL, "bilstm", bilstm_pools[pool], 20, pool ? 30 : 120, noise[k]);
     }
 }
@@ -361,12 +363,9 @@ static const struct {
     const char *const *settings;
     const cert_family *family;
     double tolerance; /* of a text without choices */
-} scored[] = {{"sum", sum_alone, &cert_sum, 4e-5},
-              {"sum", sum_net, &cert_sum, 1e-4},
-              {"cnn", cnn, &cert_cnn, 4e-5},
-              {"bilstm", bilstm, &cert_bilstm, 1e-4},
-              {"s4", s4, &cert_s4, 1e-3},
-              {"bilstm", bilstm_max, &cert_bilstm, 1e-4},
+} scored[] = {{"sum", sum_alone, &cert_sum, 4e-5}, {"sum", sum_net, &cert_sum, 1e-4},
+              {"cnn", cnn, &cert_cnn, 4e-5},       {"bilstm", bilstm, &cert_bilstm, 1e-4},
+              {"s4", s4, &cert_s4, 1e-3},          {"bilstm", bilstm_max, &cert_bilstm, 1e-4},
               {"s4", s4_both, &cert_s4, 1e-3}};
 enum { SCORED = sizeof scored / sizeof *scored };
 

@@ -71,10 +71,8 @@ static size_t smaller(size_t a, size_t b)
 
 static lstm lstm_of(const node *n, bool every)
 {
-    lstm s = {.seq = ((const seq_args *)n->args)->at,
-              .rows = n->in[0],
-              .w = n->in + 1,
-              .every = every};
+    lstm s = {
+        .seq = ((const seq_args *)n->args)->at, .rows = n->in[0], .w = n->in + 1, .every = every};
     s.D = shape_cols(s.rows->shape);
     s.H = shape_cols(s.w[1]->shape);
     s.G = lstm_padded(4 * s.H);
