@@ -144,7 +144,7 @@ static felt feel_largest(const lstm_pair *x, tube_level level, const lstm_head *
     if (others <= box.lo) /* no other state ever is the largest */
         return (felt){om * clean, {om, om}, top};
     /* rounded upward: a steeper chord is still above */
-    const double slope = (box.hi - others) / (box.hi - box.lo) * (1 + 8 * ival_step);
+    const double slope = (box.hi - others) / (box.hi - box.lo) * (1 + 16 * ival_step);
     return (felt){om * (others + slope * (clean - box.lo)), {om * slope, om * slope}, top};
 }
 
