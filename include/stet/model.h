@@ -52,6 +52,8 @@ STET_API const char *stet_model_kind(const stet_model *m);
 STET_API size_t stet_model_kinds(void); /* how many kinds there are */
 STET_API const char *stet_model_kind_name(size_t i);
 STET_API const stet_opt *stet_model_kind_options(size_t i);
+/* Arguments of `stet train` under one name ("robust"), NULL at the end; NULL: no such recipe. */
+STET_API const char *const *stet_model_kind_recipe(size_t i, const char *name);
 /* What training takes for a kind where nothing is set. */
 typedef struct stet_model_training {
     double rate, state_rate; /* state_rate: of a state space's parameters; -1: it has none */

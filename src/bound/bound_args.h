@@ -20,7 +20,7 @@ typedef struct batch_sets {
     const uint32_t *lo_row, *hi_row; /* (T) by token */
 } batch_sets;
 
-/* bilstm_ranges, s4_encoder_ranges */
+/* bilstm_ranges, bilstm_states_ranges, s4_encoder_ranges */
 typedef struct set_ranges_args {
     const batch_sets *s;
     double eps;

@@ -15,6 +15,7 @@
     OP(conv_ranges)                                                                                \
     OP(conv_joint)                                                                                 \
     OP(bilstm_ranges)                                                                              \
+    OP(bilstm_states_ranges)                                                                       \
     OP(s4_encoder_ranges)                                                                          \
     OP(s4_magnitude)                                                                               \
     OP(gelu_box)                                                                                   \

@@ -12,6 +12,9 @@
 
 /* ---- growth bounds ------------------------------------------------------------------------ */
 
+/* They bound states, after one step or many, so they hold for the largest and for the mean of a
+ * unit's states as they do for the last. */
+
 static node *term(const model *m, tape *t, node *const *params, const gbm_term_args *a,
                   gbm_report *report)
 {
@@ -71,7 +74,14 @@ static const state_bounds states = {units, observed, invariant, around};
 static void ranges(const model *m, pass *p, const worst_args *a, node *out[RANGE_SIDES])
 {
     const size_t F = m->desc->n_features(m);
-    node *ends = op_bilstm_ranges(p->t, a->s, p->param, a->eps);
+    const bilstm_pool pool = bilstm_pool_of(m);
+    node *ends;
+    if (pool == POOL_LAST) {
+        ends = op_bilstm_ranges(p->t, a->s, p->param, a->eps);
+    } else { /* both only grow, so ends are made of ends */
+        node *every = op_bilstm_states_ranges(p->t, a->s, p->param, a->eps);
+        ends = (pool == POOL_MAX ? op_seq_max : op_seq_mean)(p->t, every, a->s->seq);
+    }
     out[RANGE_LOWER] = op_slice(p->t, ends, 0, F);
     out[RANGE_UPPER] = op_slice(p->t, ends, F, F);
 }

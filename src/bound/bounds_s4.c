@@ -89,7 +89,8 @@ static const double gelu_slope = 1.1289; /* the largest derivative of x Phi(x) *
 
 /* The layers' rows are sound bounds of their state spaces. Between them and the logits stand a
  * gate, whose factor is at most 1 on the values but which also moves with its input, and a layer
- * norm, which scales by 1 / sigma: no factor is sound for all inputs and of any use. So the term
+ * norm, which scales by 1 / sigma: no factor is sound for all inputs and of any use (BLOCK_RELU has
+ * neither, and there it is a bound). So the term
  * follows the way of a change through the layers with gates open and sigma = 1: it is a path gain,
  * not a bound (docs/gbm.md). From the logits down, w (1, H) is what a unit change of a layer's
  * output does. */
@@ -102,7 +103,7 @@ static node *term(const model *m, tape *t, node *const *params, const gbm_term_a
     node *w = a->of == GBM_OF_LOGITS ? as_row(t, gbm_head(m, t, params)) : NULL, *v_part = NULL,
          *h_part = NULL;
     for (int l = (int)cfg->layers - 1; l >= 0; l--) {
-        node *const *layer = params + S4_FIRST_LAYER + l * S4_PER_LAYER;
+        node *const *layer = params + s4_layer_at(cfg, l);
         node *rows = tape_push(t, &gbm_s4_op, layer, STATE_SPACE, NULL, 0);
         node *g = column(t, rows, input), *q = column(t, rows, state);
         node *g_sum = op_sum(t, g), *q_sum = op_sum(t, q);
@@ -113,12 +114,14 @@ static node *term(const model *m, tape *t, node *const *params, const gbm_term_a
             h_part = h_part ? op_add(t, h_part, q_sum) : q_sum;
             continue;
         }
-        node *residual = op_mul(t, w, op_abs(t, as_row(t, layer[S4_NORM_W])));
-        node *mix = op_abs(t, value_half(t, layer[S4_MIX_W], H));
-        node *y = op_scale(t, op_matmul(t, residual, false, mix, false), gelu_slope); /* (1, H) */
+        const bool relu = cfg->block == BLOCK_RELU;
+        node *residual = relu ? w : op_mul(t, w, op_abs(t, as_row(t, layer[S4_NORM_W])));
+        node *mix = op_abs(t, relu ? layer[S4_MIX_W] : value_half(t, layer[S4_MIX_W], H));
+        node *y = op_matmul(t, residual, false, mix, false); /* (1, H) */
+        y = relu ? y : op_scale(t, y, gelu_slope);
         node *by_state = op_sum(t, op_mul(t, y, q));
         h_part = h_part ? op_add(t, h_part, by_state) : by_state;
-        w = op_add(t, residual, op_mul(t, y, g));
+        w = relu ? op_mul(t, y, g) : op_add(t, residual, op_mul(t, y, g));
     }
     if (a->of == GBM_OF_LOGITS)
         v_part = op_sum(t, op_matmul(t, w, false, op_abs(t, params[S4_ENC_W]), false));
@@ -157,7 +160,7 @@ static stet_status matrix(const model *m, const stet_gbm_options *how, stet_gbm 
     real *input = arena_new(&mem, real, H), *state = arena_new(&mem, real, H * n);
     stet_status st = input && state ? STET_OK : STET_ENOMEM;
     for (size_t l = 0; st == STET_OK && l < layers; l++) {
-        const int first = S4_FIRST_LAYER + (int)l * S4_PER_LAYER;
+        const int first = s4_layer_at(cfg, (int)l);
         const s4_weights w = {H,
                               n,
                               model_value(m, first + S4_A),

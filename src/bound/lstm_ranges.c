@@ -44,10 +44,11 @@ typedef struct lstm {
     const batch_sets *s;
     const seq_index *seq;
     real eps;
+    bool every; /* token's state is wanted, not the last ones alone */
     size_t D, H, G, P, groups;
     node *const *w; /* w_ih, w_hh, b_ih, b_hh of both directions, rows */
     real *table;    /* (n_rows + 2 n_moving, 2, G): projections and their extremes */
-    real *y;        /* (B, 2, 2 H) */
+    real *y;        /* (B, 2, 2 H); every: (T, 2, 2 H) */
     direction *dir; /* (2) */
     /* backward */
     const real *dy;
@@ -64,7 +65,12 @@ typedef struct kept {
 static lstm lstm_of(const node *n)
 {
     const set_ranges_args *d = n->args;
-    lstm s = {.s = d->s, .seq = d->s->at, .eps = (real)d->eps, .w = n->in, .y = n->value};
+    lstm s = {.s = d->s,
+              .seq = d->s->at,
+              .eps = (real)d->eps,
+              .every = n->op == &bilstm_states_ranges_op,
+              .w = n->in,
+              .y = n->value};
     s.D = shape_cols(s.w[LSTM_W_IH]->shape);
     s.H = shape_cols(s.w[LSTM_W_HH]->shape);
     s.G = panel_padded(4 * s.H);
@@ -126,6 +132,13 @@ SIMD_CLONES static void to_centre_and_radius(size_t H, const real *RESTRICT lo,
     }
 }
 
+/* Where the result has the lower ends, or their gradient, of text r of a walk at its step. */
+static size_t result_at(const lstm *s, const lstm_walk *w, size_t r)
+{
+    const size_t row = s->every ? walk_token(s->seq, w, r) : w->b + r;
+    return row * 4 * s->H + w->dir * s->H;
+}
+
 /* One text's step: `c_next` is where its cell goes, `h_next` its state as centre and radius; NULL
  * after the last word, when the state is the result. */
 static void step_forward(const lstm *s, const lstm_walk *w, size_t r, real *c_next, real *h_next)
@@ -143,7 +156,7 @@ static void step_forward(const lstm *s, const lstm_walk *w, size_t r, real *c_ne
     if (c_next)
         memcpy(c_next, tau, 2 * H * sizeof *tau);
     vec_tanh(tau, tau, 2 * H);
-    real *y_lo = s->y + (w->b + r) * 4 * H + w->dir * H, *y_hi = y_lo + 2 * H;
+    real *y_lo = s->y + result_at(s, w, r), *y_hi = y_lo + 2 * H;
     next_state(H, lo + 3 * H, hi + 3 * H, tau, y_lo, y_hi);
     if (h_next)
         to_centre_and_radius(H, y_lo, y_hi, h_next);
@@ -291,6 +304,15 @@ SIMD_CLONES static void state_gradient(size_t H, const real *RESTRICT centre,
     }
 }
 
+/* The result's gradient, whose ends lie 2 H apart. */
+SIMD_CLONES static void add_ends(size_t H, const real *RESTRICT dy, real *RESTRICT dh)
+{
+    for (size_t u = 0; u < H; u++) {
+        dh[u] += dy[u];
+        dh[H + u] += dy[2 * H + u];
+    }
+}
+
 static void backward_piece(void *ctx, size_t piece, int worker)
 {
     const lstm *s = ctx;
@@ -305,12 +327,14 @@ static void backward_piece(void *ctx, size_t piece, int worker)
     w.n = 0;
     for (w.t = text_len(s->seq, w.b); w.t-- > 0;) {
         while (w.n < texts && text_len(s->seq, w.b + w.n) > w.t) { /* this is a text's last word */
-            const real *dy = s->dy + (w.b + w.n) * 4 * H + w.dir * H;
-            memcpy(dh + w.n * 2 * H, dy, H * sizeof *dh);
-            memcpy(dh + w.n * 2 * H + H, dy + 2 * H, H * sizeof *dh);
+            memset(dh + w.n * 2 * H, 0, 2 * H * sizeof *dh);
+            if (!s->every)
+                add_ends(H, s->dy + result_at(s, &w, w.n), dh + w.n * 2 * H);
             memset(dc + w.n * 2 * H, 0, 2 * H * sizeof *dc);
             w.n++;
         }
+        for (size_t r = 0; s->every && r < w.n; r++)
+            add_ends(H, s->dy + result_at(s, &w, r), dh + r * 2 * H);
         w.row -= w.n;
         real *gate = d->gate + w.row * 2 * G;
         for (size_t r = 0; r < w.n; r++)
@@ -408,7 +432,9 @@ static stet_status ranges_bwd(tape *t, node *n)
 static stet_status ranges_infer(const node *n, shape *out)
 {
     const set_ranges_args *d = n->args;
-    *out = shape2(d->s->seq->n_texts, 4 * shape_cols(n->in[LSTM_W_HH]->shape));
+    const bool every = n->op == &bilstm_states_ranges_op;
+    *out = shape2(every ? d->s->seq->n_tokens : d->s->seq->n_texts,
+                  4 * shape_cols(n->in[LSTM_W_HH]->shape));
     return op_expect_shape(n, ROWS, shape2(d->s->n_rows, shape_cols(n->in[LSTM_W_IH]->shape)),
                            "the rows");
 }
@@ -421,12 +447,31 @@ const op_desc bilstm_ranges_op = {
     .backward = {[DEV_CPU] = ranges_bwd, CUDA_KERNEL(cuda_bilstm_ranges_bwd)},
 };
 
-node *op_bilstm_ranges(tape *t, const batch_sets *s, node *const w[8], double eps)
+const op_desc bilstm_states_ranges_op = {
+    .name = "bilstm_states_ranges",
+    .n_in = INPUTS,
+    .infer = ranges_infer,
+    .forward = {[DEV_CPU] = ranges_fwd, CUDA_KERNEL(cuda_bilstm_ranges_fwd)},
+    .backward = {[DEV_CPU] = ranges_bwd, CUDA_KERNEL(cuda_bilstm_ranges_bwd)},
+};
+
+static node *push(tape *t, const batch_sets *s, node *const w[8], double eps, bool every)
 {
     const set_ranges_args d = {s, eps};
     node *in[INPUTS];
     for (int i = 0; i < ROWS; i++)
         in[i] = w[i];
     in[ROWS] = s->rows;
-    return tape_push(t, &bilstm_ranges_op, in, INPUTS, &d, sizeof d);
+    return tape_push(t, every ? &bilstm_states_ranges_op : &bilstm_ranges_op, in, INPUTS, &d,
+                     sizeof d);
+}
+
+node *op_bilstm_ranges(tape *t, const batch_sets *s, node *const w[8], double eps)
+{
+    return push(t, s, w, eps, false);
+}
+
+node *op_bilstm_states_ranges(tape *t, const batch_sets *s, node *const w[8], double eps)
+{
+    return push(t, s, w, eps, true);
 }

@@ -10,5 +10,7 @@
  * its set, the state's part is bounded by centre and radius. w[8] as in op_bilstm; substitutes at
  * `eps` of their distance from the word. Gradients reach all weights; vectors are constants. */
 node *op_bilstm_ranges(tape *t, const batch_sets *s, node *const w[8], double eps);
+/* The same of op_bilstm_states: the states after every token, (T, 4 H). */
+node *op_bilstm_states_ranges(tape *t, const batch_sets *s, node *const w[8], double eps);
 
 #endif

@@ -5,6 +5,7 @@
  * channel GELU            falls, then rises: least at the point of the box nearest to its minimum
  *     mix             centre by W, radius by |W|
  *     the rest        s4_gate_norm.c
+ *     maximum         its ends are the largest of the ends
  *
  * Two kernels K are computed in a step, one for the clean pass: its texts may be others. */
 #include "bound/s4_ranges.h"
@@ -309,8 +310,24 @@ node *op_gelu_box(tape *t, node *centre, node *radius)
 
 /* ---- layers ------------------------------------------------------------------------------- */
 
-static box layer(pass *p, node *const *w, box u, const seq_index *seq, size_t H)
+/* Lower and upper ends to centre and radius, and back. */
+static box box_between(tape *t, node *lo, node *hi)
 {
+    return (box){op_scale(t, op_add(t, lo, hi), 0.5), op_scale(t, op_sub(t, hi, lo), 0.5)};
+}
+
+/* mix(ReLU(y)): ReLU keeps the order, so ends go to ends. */
+static box relu_mix(tape *t, node *const *w, box y)
+{
+    const box g = box_between(t, op_relu(t, op_sub(t, y.centre, y.radius)),
+                              op_relu(t, op_add(t, y.centre, y.radius)));
+    return (box){op_linear(t, g.centre, w[S4_MIX_W], w[S4_MIX_B]),
+                 op_matmul(t, g.radius, false, op_abs(t, w[S4_MIX_W]), true)};
+}
+
+static box layer(const s4_cfg *cfg, pass *p, node *const *w, box u, const seq_index *seq)
+{
+    const size_t H = (size_t)cfg->channels;
     tape *t = p->t;
     node *k =
         op_s4_kernel(t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT], seq->max_len);
@@ -323,6 +340,8 @@ static box layer(pass *p, node *const *w, box u, const seq_index *seq, size_t H)
     node *magnitude = tape_push(t, &s4_magnitude_op, k_d, 2, NULL, 0);
     node *y = op_s4_conv(t, u.centre, k, w[S4_D], seq),
          *y_radius = op_s4_conv(t, u.radius, magnitude, tape_numbers(t, shape1(H), zeros), seq);
+    if (cfg->block == BLOCK_RELU)
+        return relu_mix(t, w, (box){y, y_radius});
     const box g = box_of(t, op_gelu_box(t, y, y_radius), H);
     node *x = op_linear(t, g.centre, w[S4_MIX_W], w[S4_MIX_B]),
          *x_radius = op_matmul(t, g.radius, false, op_abs(t, w[S4_MIX_W]), true);
@@ -337,8 +356,12 @@ void s4_ranges(const model *m, pass *p, const batch_sets *s, double eps, node **
     const s4_cfg *cfg = m->cfg;
     box u = encode(p, s, eps);
     for (int l = 0; l < (int)cfg->layers; l++)
-        u = layer(p, p->param + S4_FIRST_LAYER + l * S4_PER_LAYER, u, s->seq,
-                  (size_t)cfg->channels);
+        u = layer(cfg, p, p->param + s4_layer_at(cfg, l), u, s->seq);
+    if (cfg->pool == S4_MAX) {
+        *lo = op_seq_max(p->t, op_sub(p->t, u.centre, u.radius), s->seq);
+        *hi = op_seq_max(p->t, op_add(p->t, u.centre, u.radius), s->seq);
+        return;
+    }
     node *centre = op_seq_mean(p->t, u.centre, s->seq),
          *radius = op_seq_mean(p->t, u.radius, s->seq);
     *lo = op_sub(p->t, centre, radius);

@@ -68,3 +68,22 @@ act_line act_line_over(bool is_tanh, act_point m, act_point a, act_point b)
     const double size = 1 + ival_mag(r) + slope * (b.x - a.x);
     return (act_line){slope, ival_mid(r), ival_rad(r) + 16 * act_error * size};
 }
+
+ival relu_slopes(double clean, ival h)
+{
+    if (h.lo >= 0)
+        return (ival){1, 1};
+    if (h.hi <= 0)
+        return (ival){0, 0};
+    ival s = {1, 0};
+    const double ends[2] = {h.lo, h.hi};
+    for (int k = 0; k < 2; k++) {
+        const double gap = ends[k] - clean;
+        if (fabs(gap) < 1e-9)
+            return (ival){0, 1};
+        const double secant = (greater(ends[k], 0) - greater(clean, 0)) / gap,
+                     error = 8 * ival_step * (1 + fabs(ends[k]) + fabs(clean)) / fabs(gap);
+        s = ival_hull(s, (ival){secant - error, secant + error});
+    }
+    return ival_cap(s, (ival){0, 1});
+}

@@ -28,4 +28,7 @@ typedef struct act_line {
 } act_line;
 act_line act_line_over(bool is_tanh, act_point m, act_point a, act_point b);
 
+/* Slopes of the ReLU between the clean value and any of the range. */
+ival relu_slopes(double clean, ival x);
+
 #endif

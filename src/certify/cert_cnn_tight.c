@@ -8,33 +8,77 @@
  * upper end is 2 E below the largest lower end is neither the real maximum nor that of a float32
  * evaluation. */
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "certify/cert_cnn.h"
+#include "certify/cert_interval.h"
+#include "certify/cert_lstm_rows.h"
 
-/* What each tap of each filter may get wrong about a word, (width), at least. */
-static void word_errors(const cnn_work *w, uint32_t word, double *out)
+enum { AT_ONCE = 64 }; /* words projected together */
+
+/* Words in double, and what their projections need. */
+typedef struct projected {
+    double *weight, *abs;     /* (D, width) every tap of every filter, and its absolute values */
+    double *gamma;            /* (width) */
+    double *vector, *sizes;   /* (AT_ONCE, D) words and their absolute values */
+    double *product, *errors; /* (AT_ONCE, width) p, then q, which becomes the error */
+} projected;
+
+static stet_status projected_init(const cnn_work *w, projected *x, arena *a)
 {
-    const model *m = w->s->m;
     const cnn_compiled *c = w->s->c;
-    const float *v = m->table + word * m->dim;
+    const model *m = w->s->m;
+    const size_t D = m->dim;
+    x->weight = arena_new(a, double, D * c->width);
+    x->abs = arena_new(a, double, D * c->width);
+    x->gamma = arena_new(a, double, c->width);
+    x->vector = arena_new(a, double, AT_ONCE *D);
+    x->sizes = arena_new(a, double, AT_ONCE *D);
+    x->product = arena_new(a, double, AT_ONCE * c->width);
+    x->errors = arena_new(a, double, AT_ONCE * c->width);
+    if (!x->weight || !x->abs || !x->gamma || !x->vector || !x->sizes || !x->product || !x->errors)
+        return STET_ENOMEM;
     for (size_t i = 0; i < c->n_kernels; i++) {
         const size_t k = c->k[i];
         const real *weight = model_value(m, (int)(2 * i));
-        const double g = cnn_gamma(cnn_roundings(m->dim, k));
         for (size_t l = 0; l < k; l++)
             for (size_t f = 0; f < c->filters; f++) {
-                const real *x = weight + f * m->dim * k + l;
-                double p = 0, q = 0;
-                for (size_t d = 0; d < m->dim; d++) {
-                    const double term = (double)x[d * k] * (double)v[d];
-                    p += term;
-                    q += fabs(term);
-                }
                 const size_t at = c->first[i] + l * c->filters + f;
-                const double off = fabs((double)c->word[word * c->width + at] - p);
-                out[at] = (off + g * q) * (1 + 0x1p-30) + 0x1p-120;
+                x->gamma[at] = cnn_gamma(cnn_roundings(D, k));
+                for (size_t d = 0; d < D; d++) {
+                    x->weight[d * c->width + at] = (double)weight[(f * D + d) * k + l];
+                    x->abs[d * c->width + at] = fabs(x->weight[d * c->width + at]);
+                }
             }
     }
+    return STET_OK;
+}
+
+/* What each tap of each filter may get wrong about n words, x->errors (n, width), at least. */
+static void word_errors(const cnn_work *w, projected *x, const uint32_t *word, size_t n)
+{
+    const cnn_compiled *c = w->s->c;
+    const size_t D = w->s->m->dim, width = c->width;
+    for (size_t i = 0; i < n * D; i++) {
+        x->vector[i] = (double)w->s->m->table[word[i / D] * D + i % D];
+        x->sizes[i] = fabs(x->vector[i]);
+    }
+    rows_product(n, width, D, x->vector, x->weight, x->product);
+    rows_product(n, width, D, x->sizes, x->abs, x->errors);
+    for (size_t i = 0; i < n; i++)
+        for (size_t at = 0; at < width; at++) {
+            double *e = &x->errors[i * width + at];
+            const double off =
+                fabs((double)c->word[word[i] * width + at] - x->product[i * width + at]);
+            *e = (off + x->gamma[at] * *e) * (1 + 0x1p-30) + 0x1p-120;
+        }
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
 }
 
 /* errors (n, width): the largest of a position's words. */
@@ -42,25 +86,29 @@ static stet_status position_errors(cnn_work *w, double **out)
 {
     const cert_task *t = w->t;
     const size_t width = w->s->c->width, words = t->start[t->n];
-    double **of = arena_znew(&w->mem, double *, words), *errors = NULL;
-    if (of)
-        *out = errors = arena_znew(&w->mem, double, t->n *width);
-    if (!errors)
+    double *errors = *out = arena_znew(&w->mem, double, t->n *width);
+    uint32_t *word = arena_new(&w->mem, uint32_t, words); /* each once, in order */
+    projected x = {0};
+    if (!errors || !word)
         return STET_ENOMEM;
-    for (size_t i = 0; i < words; i++) {
-        for (size_t j = 0; j < i && !of[i]; j++) /* a word is projected once */
-            of[i] = t->word[j] == t->word[i] ? of[j] : NULL;
-        if (of[i])
-            continue;
-        of[i] = arena_new(&w->mem, double, width);
-        if (!of[i])
-            return STET_ENOMEM;
-        word_errors(w, t->word[i], of[i]);
+    TRY(projected_init(w, &x, &w->mem));
+    memcpy(word, t->word, words * sizeof *word);
+    qsort(word, words, sizeof *word, by_id);
+    size_t distinct = 0;
+    for (size_t i = 0; i < words; i++)
+        if (i == 0 || word[i] != word[distinct - 1])
+            word[distinct++] = word[i];
+    for (size_t from = 0; from < distinct; from += AT_ONCE) {
+        const size_t n = distinct - from < AT_ONCE ? distinct - from : AT_ONCE;
+        word_errors(w, &x, word + from, n);
+        for (size_t p = 0; p < t->n; p++)
+            for (size_t i = t->start[p]; i < t->start[p + 1]; i++) {
+                const uint32_t *at = bsearch(&t->word[i], word + from, n, sizeof *word, by_id);
+                const double *e = at ? x.errors + (size_t)(at - word - from) * width : NULL;
+                for (size_t k = 0; e && k < width; k++)
+                    errors[p * width + k] = greater(errors[p * width + k], e[k]);
+            }
     }
-    for (size_t p = 0; p < t->n; p++)
-        for (size_t i = t->start[p]; i < t->start[p + 1]; i++)
-            for (size_t x = 0; x < width; x++)
-                errors[p * width + x] = fmax(errors[p * width + x], of[i][x]);
     return STET_OK;
 }
 

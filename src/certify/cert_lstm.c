@@ -136,7 +136,8 @@ static lstm_head head_of(work *w, int label, int other)
         w->size[k] = fabs((double)a[k]) + fabs((double)b[k]);
     }
     const double bias_a = bias[label], bias_b = bias[other];
-    return (lstm_head){w->om, bias_a - bias_b, false, w->size, fabs(bias_a) + fabs(bias_b)};
+    return (lstm_head){
+        w->om, bias_a - bias_b, false, w->size, fabs(bias_a) + fabs(bias_b), bilstm_pool_of(m)};
 }
 
 static void by_box(work *w, tube_level level, const lstm_head *head, cert_bound *out)
@@ -207,7 +208,8 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
         by_sum(w, level, FORM_ADJOINT, &head, out);
         break;
     case AFFINE:
-        by_best(w, level, (const lstm_form[]){FORM_ADJOINT, FORM_AFFINE}, 2, &head, out);
+        by_best(w, level, (const lstm_form[]){FORM_ADJOINT, FORM_AFFINE},
+                head.pool == POOL_LAST ? 2 : 1, &head, out); /* generators end with the text */
         break;
     case LINEAR:
         by_best(w, level, (const lstm_form[]){FORM_WORDS, FORM_ADJOINT, FORM_LINES}, 3, &head, out);
@@ -220,6 +222,7 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
 const cert_family cert_bilstm = {
     .methods = methods,
     .n_auto = GBM, /* adjoint and linear are better than what follows */
+    .dear = LINEAR,
     .prepare = prepare,
     .shared_free = shared_free,
     .work_new = work_new,

@@ -28,6 +28,7 @@
 #include "base/arena.h"
 #include "bound/lstm_rows.h"
 #include "certify/cert_interval.h"
+#include "model/bilstm.h"
 
 /* One direction's weights, for gates i f g o one after the other. */
 typedef struct lstm_cell64 {
@@ -121,18 +122,29 @@ stet_status lstm_tube_build(lstm_tube *tube, const lstm_text *t, tube_level leve
 
 /* ---- what a tube proves ------------------------------------------------------------------- */
 
-/* The margin is lam . h after the last word, plus what is not ours; lam (H) as intervals because a
- * head may have its own slopes. Adds for every word k of the text (start[n]) the least it can
- * contribute, and gives in *slack what rounding may take. `scratch` holds 12 H numbers. false: the
- * numbers ran away, nothing is proved. */
-bool lstm_adjoint(const lstm_tube *tube, const lstm_text *t, ivals lam, double *contribution,
-                  double *slack, double *scratch);
+/* What the margin feels of a direction's states: the sum over units of lam_i Dh_i, of unit i after
+ * so many words; lam as intervals because a head may have its own slopes. */
+typedef struct lstm_aim {
+    ivals lam;          /* (H) */
+    const uint32_t *at; /* (H) 1 .. n; NULL: after each word */
+    double *below;      /* (n + 1) what all that is felt before state s may take, by the boxes */
+} lstm_aim;
+static inline ival aim_at(const lstm_aim *a, size_t state, size_t i)
+{
+    return !a->at || a->at[i] == state ? ival_at(a->lam, i) : (ival){0, 0};
+}
+
+/* Adds for every word k of the text (start[n]) the least it can contribute, and gives in *slack what
+ * rounding may take. `scratch` holds 12 H numbers. false: the numbers ran away, nothing is proved. */
+bool lstm_adjoint(const lstm_tube *tube, const lstm_text *t, const lstm_aim *aim,
+                  double *contribution, double *slack, double *scratch);
 /* The same with lines in place of intervals: *box is what leaving the lines may take, rounding
  * included, less what the lines add whatever the words. The way back ends where the box of the
  * state is the better answer. `scratch` holds 12 H + start[n] numbers. */
-bool lstm_back_lines(const lstm_tube *tube, const lstm_text *t, ivals lam, bool all,
+bool lstm_back_lines(const lstm_tube *tube, const lstm_text *t, const lstm_aim *aim, bool all,
                      double *contribution, double *box, double *slack, double *scratch);
-/* From the generators, the same way. TUBE_AFFINE only: later tubes have symbols beside them. */
+/* From the generators, for lam after the last word. TUBE_AFFINE only: later tubes have symbols
+ * beside them. */
 void lstm_affine(const lstm_tube *tube, const lstm_text *t, ivals lam, double *contribution,
                  double *box, double *slack);
 
@@ -149,6 +161,8 @@ typedef struct lstm_pair {
     double *contribution; /* (start[n]) */
     ivals lam;            /* (2H) */
     double *scratch;      /* (12H + start[n]) */
+    uint32_t *at;         /* (2H) where the margin feels each unit */
+    double *below;        /* (n + 1) */
 } lstm_pair;
 
 /* `vectors` (start[n], D) are borrowed for the call; the rest lives in `a`, as do the tubes. */
@@ -156,14 +170,15 @@ stet_status lstm_pair_open(lstm_pair *x, const lstm_cell64 cell[2], lstm_roundin
                            size_t n, const uint32_t *start, const double *vectors, arena *a);
 stet_status lstm_pair_build(lstm_pair *x, tube_level level); /* once */
 
-/* The margin of one class over another: om . y + bias with y = h of both directions, or its ReLU.
- */
+/* The margin of one class over another: om . y + bias, where y is made of the states of both
+ * directions: the last ones, or their ReLU, or the largest or the mean of each unit. */
 typedef struct lstm_head {
     const double *om; /* (2H) */
     double bias;
-    bool relu;
+    bool relu;          /* of the last states */
     const double *size; /* (2H) |weights| of both classes, whose rounding counts: NULL for none */
     double bias_size;
+    bilstm_pool pool;
 } lstm_head;
 
 /* A lower bound of the margin: base - sum over positions of drop. Boxes have no drops. */
@@ -175,7 +190,7 @@ typedef struct lstm_margin {
 typedef enum lstm_form { FORM_ADJOINT, FORM_AFFINE, FORM_LINES, FORM_WORDS, FORMS } lstm_form;
 /* `level` is built. -INFINITY in base: nothing could be proved. */
 lstm_margin lstm_box_margin(const lstm_pair *x, tube_level level, const lstm_head *head);
-/* What each word contributes at least is left in x->contribution. */
+/* What each word contributes at least is left in x->contribution. FORM_AFFINE is for last states. */
 lstm_margin lstm_sum_margin(lstm_pair *x, tube_level level, lstm_form form, const lstm_head *head);
 
 #endif

@@ -95,8 +95,8 @@ static bool step_back(back *b)
     return fine;
 }
 
-bool lstm_adjoint(const lstm_tube *tube, const lstm_text *t, ivals lam, double *contribution,
-                  double *slack, double *scratch)
+bool lstm_adjoint(const lstm_tube *tube, const lstm_text *t, const lstm_aim *aim,
+                  double *contribution, double *slack, double *scratch)
 {
     const size_t H = t->cell->H;
     back b = {.tube = tube, .t = t, .H = H, .eps = (double)(2 * H + 32) * ival_step};
@@ -104,7 +104,7 @@ bool lstm_adjoint(const lstm_tube *tube, const lstm_text *t, ivals lam, double *
     for (size_t k = 0; k < 6; k++)
         *parts[k] = (ivals){scratch + 2 * k * H, scratch + (2 * k + 1) * H};
     for (size_t i = 0; i < H; i++) {
-        ival_put(b.lam_h, i, ival_at(lam, i));
+        ival_put(b.lam_h, i, aim_at(aim, t->n, i));
         ival_put(b.lam_c, i, (ival){0, 0});
     }
     *slack = 0;
@@ -120,6 +120,9 @@ bool lstm_adjoint(const lstm_tube *tube, const lstm_text *t, ivals lam, double *
         *slack += local_slack(&b);
         if (!step_back(&b))
             return false;
+        for (size_t i = 0; i < H; i++)
+            if (!aim->at || aim->at[i] == b.step)
+                ival_put(b.lam_h, i, ival_add(ival_at(b.lam_h, i), ival_at(aim->lam, i)));
     }
     return true;
 }

@@ -126,6 +126,7 @@ void lines_hidden(lstm_walk *w)
 typedef struct back {
     const lstm_tube *tube;
     const lstm_text *t;
+    const lstm_aim *aim;
     size_t step, H;
     double eps;
     double *lam_h, *lam_c, *kap; /* (H) */
@@ -206,6 +207,22 @@ static double box_takes(const back *b)
     return sum + b->eps * size;
 }
 
+/* What the margin feels of this very state. */
+static void feel_state(back *b)
+{
+    const bool last = b->step == b->t->n;
+    for (size_t i = 0; i < b->H; i++) {
+        if (b->aim->at && b->aim->at[i] != b->step)
+            continue;
+        const ival x = ival_at(b->aim->lam, i);
+        const double mid = ival_mid(x);
+        b->lam_h[i] += mid;
+        b->taken += ival_rad(x) * ival_mag(deviation(b->tube->h, b->t->h, b->step * b->H + i));
+        if (!last)
+            b->taken += 4 * b->eps * fabs(mid); /* rounding of this sum; |Dh| < 4 */
+    }
+}
+
 /* Where it is best to end, and what is taken up to there. */
 typedef struct ending {
     size_t step;
@@ -214,32 +231,34 @@ typedef struct ending {
 
 static void consider(const back *b, ending *best)
 {
-    const double taken = b->taken + box_takes(b);
+    const double taken = b->taken + box_takes(b) + b->aim->below[b->step];
     if (taken - b->words < best->taken - best->words)
         *best = (ending){b->step, taken, b->slack, b->words};
 }
 
-bool lstm_back_lines(const lstm_tube *tube, const lstm_text *t, ivals lam, bool all,
+bool lstm_back_lines(const lstm_tube *tube, const lstm_text *t, const lstm_aim *aim, bool all,
                      double *contribution, double *box, double *slack, double *scratch)
 {
-    const size_t H = t->cell->H, last = t->n * H;
-    back b = {.tube = tube, .t = t, .step = t->n, .H = H, .eps = (double)(4 * H + 64) * ival_step};
+    const size_t H = t->cell->H;
+    back b = {.tube = tube,
+              .t = t,
+              .aim = aim,
+              .step = t->n,
+              .H = H,
+              .eps = (double)(4 * H + 64) * ival_step};
     b.lam_h = scratch;
     b.lam_c = scratch + H;
     b.kap = scratch + 2 * H;
     b.lam_T = scratch + 3 * H;
     b.contribution = scratch + 12 * H;
-    for (size_t i = 0; i < H; i++) {
-        const ival x = ival_at(lam, i);
-        b.lam_h[i] = ival_mid(x);
-        b.lam_c[i] = 0;
-        b.taken += ival_rad(x) * ival_mag(deviation(tube->h, t->h, last + i));
-    }
+    memset(b.lam_h, 0, 2 * H * sizeof *b.lam_h); /* lam_c, too */
+    feel_state(&b);
     ending best = {.taken = INFINITY};
     if (!all)
         consider(&b, &best);
     while (b.step-- > 0 && b.taken < 1e100) {
         step_back(&b);
+        feel_state(&b);
         if (!all || b.step == 0)
             consider(&b, &best);
     }

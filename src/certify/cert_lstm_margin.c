@@ -1,7 +1,15 @@
-/* certify/cert_lstm_margin.c - both directions of a text and the linear head on top. */
+/* certify/cert_lstm_margin.c - both directions of a text and the linear head on top.
+ *
+ * Largest states, y = max over s of h_s. Where y should be large, y >= h_s for the state that is
+ * the largest in the clean text. Where it should be small, let s be the state with the highest box
+ * [l, u] and m the highest end of the others: y <= max(h_s, m), which is convex in h_s, so that its
+ * chord over [l, u] is above it. Either way the margin feels one state of each unit.
+ *
+ * Mean states: the margin feels each state, in equal shares. */
 #include <math.h>
 #include <string.h>
 
+#include "certify/cert_activation.h"
 #include "certify/cert_lstm.h"
 
 stet_status lstm_pair_open(lstm_pair *x, const lstm_cell64 cell[2], lstm_rounding rounding,
@@ -13,7 +21,9 @@ stet_status lstm_pair_open(lstm_pair *x, const lstm_cell64 cell[2], lstm_roundin
     x->lam.lo = arena_new(a, double, 2 * H);
     x->lam.hi = arena_new(a, double, 2 * H);
     x->scratch = arena_new(a, double, 12 * H + start[n]);
-    if (!x->contribution || !x->lam.lo || !x->lam.hi || !x->scratch)
+    x->at = arena_new(a, uint32_t, 2 * H);
+    x->below = arena_new(a, double, n + 1);
+    if (!x->contribution || !x->lam.lo || !x->lam.hi || !x->scratch || !x->at || !x->below)
         return STET_ENOMEM;
     for (int d = 0; d < 2; d++) {
         x->text[d] = (lstm_text){
@@ -33,20 +43,45 @@ stet_status lstm_pair_build(lstm_pair *x, tube_level level)
 
 /* ---- head --------------------------------------------------------------------------------- */
 
-/* The last hidden state of unit k of both directions: clean, and its box. */
-static double clean_end(const lstm_pair *x, size_t k)
+/* State s of unit k of both directions: clean, and its box. */
+static double clean_state(const lstm_pair *x, size_t k, size_t s)
 {
-    return x->text[k / x->H].h[x->n * x->H + k % x->H];
+    return x->text[k / x->H].h[s * x->H + k % x->H];
 }
 
-static ival box_end(const lstm_pair *x, tube_level level, size_t k)
+static ival box_state(const lstm_pair *x, tube_level level, size_t k, size_t s)
 {
-    return ival_at(x->tube[level][k / x->H].h, x->n * x->H + k % x->H);
+    return ival_at(x->tube[level][k / x->H].h, s * x->H + k % x->H);
 }
 
-static double feature(const lstm_head *head, double h)
+/* What the classifier sees of unit k. */
+static ival feature_box(const lstm_pair *x, tube_level level, const lstm_head *head, size_t k)
 {
-    return head->relu ? greater(h, 0) : h;
+    ival y = box_state(x, level, k, x->n);
+    if (head->relu)
+        return (ival){greater(y.lo, 0), greater(y.hi, 0)};
+    if (head->pool == POOL_MAX)
+        for (size_t s = 1; s < x->n; s++) {
+            const ival h = box_state(x, level, k, s);
+            y = (ival){greater(y.lo, h.lo), greater(y.hi, h.hi)};
+        }
+    if (head->pool == POOL_MEAN) {
+        for (size_t s = 1; s < x->n; s++)
+            y = ival_add(y, box_state(x, level, k, s));
+        y = ival_out(y.lo / (double)x->n, y.hi / (double)x->n);
+    }
+    return y;
+}
+
+/* No sum over the states of unit k has larger terms, on average. */
+static double feature_size(const lstm_pair *x, tube_level level, const lstm_head *head, size_t k)
+{
+    if (head->pool == POOL_LAST)
+        return ival_mag(box_state(x, level, k, x->n));
+    double most = 0;
+    for (size_t s = 1; s <= x->n; s++)
+        most = greater(most, ival_mag(box_state(x, level, k, s)));
+    return most;
 }
 
 /* Two float32 dot products and their biases; our own sums in double are far more accurate. */
@@ -56,8 +91,9 @@ static double head_slack(const lstm_pair *x, tube_level level, const lstm_head *
         return 0;
     double sum = head->bias_size;
     for (size_t k = 0; k < 2 * x->H; k++)
-        sum += head->size[k] * ival_mag(box_end(x, level, k));
-    const double nu = (double)(2 * x->H + 4) * lstm_float32.unit;
+        sum += head->size[k] * feature_size(x, level, head, k);
+    const size_t terms = 2 * x->H + 4 + (head->pool == POOL_MEAN ? x->n + 4 : 0);
+    const double nu = (double)terms * lstm_float32.unit;
     return nu / (1 - nu) * (1 + 0x1p-16) * sum + 1e-30;
 }
 
@@ -65,8 +101,7 @@ lstm_margin lstm_box_margin(const lstm_pair *x, tube_level level, const lstm_hea
 {
     double least = head->bias, size = fabs(head->bias);
     for (size_t k = 0; k < 2 * x->H; k++) {
-        const ival h = box_end(x, level, k);
-        const ival y = {feature(head, h.lo), feature(head, h.hi)};
+        const ival y = feature_box(x, level, head, k);
         least += ival_scale(head->om[k], y).lo;
         size += fabs(head->om[k]) * ival_mag(y);
     }
@@ -74,24 +109,69 @@ lstm_margin lstm_box_margin(const lstm_pair *x, tube_level level, const lstm_hea
     return (lstm_margin){least - slack - (double)(2 * x->H + 8) * ival_step * size, slack};
 }
 
-/* Slope of the ReLU between the clean state and any state of the box. */
-static ival relu_slope(double clean, ival h)
+/* A unit in the margin: om y >= value + lam Dh, for the deviation of state `at`. */
+typedef struct felt {
+    double value;
+    ival lam;
+    size_t at;
+} felt;
+
+static felt feel_last(const lstm_pair *x, tube_level level, const lstm_head *head, size_t k)
 {
-    if (h.lo >= 0)
-        return (ival){1, 1};
-    if (h.hi <= 0)
-        return (ival){0, 0};
-    ival s = {1, 0};
-    const double ends[2] = {h.lo, h.hi};
-    for (int k = 0; k < 2; k++) {
-        const double gap = ends[k] - clean;
-        if (fabs(gap) < 1e-9)
-            return (ival){0, 1};
-        const double secant = (greater(ends[k], 0) - greater(clean, 0)) / gap,
-                     error = 8 * ival_step / fabs(gap);
-        s = ival_hull(s, (ival){secant - error, secant + error});
+    const double om = head->om[k], h = clean_state(x, k, x->n);
+    if (!head->relu)
+        return (felt){om * h, {om, om}, x->n};
+    return (felt){om * greater(h, 0), ival_scale(om, relu_slopes(h, box_state(x, level, k, x->n))),
+                  x->n};
+}
+
+static felt feel_largest(const lstm_pair *x, tube_level level, const lstm_head *head, size_t k)
+{
+    static const double tie = 1e-9; /* a checker's states differ by less: it takes the same one */
+    const double om = head->om[k];
+    size_t best = 1, top = 1;
+    for (size_t s = 2; s <= x->n; s++) {
+        best = clean_state(x, k, s) > clean_state(x, k, best) + tie ? s : best;
+        top = box_state(x, level, k, s).hi > box_state(x, level, k, top).hi ? s : top;
     }
-    return ival_cap(s, (ival){0, 1});
+    if (om >= 0)
+        return (felt){om * clean_state(x, k, best), {om, om}, best};
+    const ival box = box_state(x, level, k, top);
+    double others = -INFINITY;
+    for (size_t s = 1; s <= x->n; s++)
+        others = s == top ? others : greater(others, box_state(x, level, k, s).hi);
+    const double clean = clean_state(x, k, top);
+    if (others <= box.lo) /* no other state ever is the largest */
+        return (felt){om * clean, {om, om}, top};
+    /* rounded upward: a steeper chord is still above */
+    const double slope = (box.hi - others) / (box.hi - box.lo) * (1 + 16 * ival_step);
+    return (felt){om * (others + slope * (clean - box.lo)), {om * slope, om * slope}, top};
+}
+
+static felt feel_mean(const lstm_pair *x, const lstm_head *head, size_t k)
+{
+    double sum = 0;
+    for (size_t s = 1; s <= x->n; s++)
+        sum += clean_state(x, k, s);
+    const double om = head->om[k] / (double)x->n;
+    return (felt){om * sum, ival_out(om, om), 0};
+}
+
+/* What is felt of earlier states, should the way back end at state s: by their boxes. */
+static void felt_below(const lstm_pair *x, tube_level level, int d, const lstm_aim *aim)
+{
+    const size_t H = x->H;
+    double sum = 0;
+    aim->below[0] = 0;
+    for (size_t s = 1; s <= x->n; s++) {
+        aim->below[s] = sum;
+        for (size_t i = 0; i < H; i++) {
+            const size_t k = (size_t)d * H + i;
+            const ival dev = ival_sub(box_state(x, level, k, s), clean_state(x, k, s));
+            sum -= ival_mul(aim_at(aim, s, i), dev).lo;
+        }
+        sum *= 1 + (double)(H + 2) * ival_step;
+    }
 }
 
 lstm_margin lstm_sum_margin(lstm_pair *x, tube_level level, lstm_form form, const lstm_head *head)
@@ -99,30 +179,34 @@ lstm_margin lstm_sum_margin(lstm_pair *x, tube_level level, lstm_form form, cons
     const size_t H = x->H;
     double clean = head->bias, size = fabs(head->bias), taken = 0, slack = 0;
     for (size_t k = 0; k < 2 * H; k++) {
-        const double h = clean_end(x, k), y = head->om[k] * feature(head, h);
-        clean += y;
-        size += fabs(y);
-        ival_put(x->lam, k,
-                 head->relu ? ival_scale(head->om[k], relu_slope(h, box_end(x, level, k)))
-                            : (ival){head->om[k], head->om[k]});
+        const felt y = head->pool == POOL_LAST  ? feel_last(x, level, head, k)
+                       : head->pool == POOL_MAX ? feel_largest(x, level, head, k)
+                                                : feel_mean(x, head, k);
+        clean += y.value;
+        size += head->pool == POOL_LAST ? fabs(y.value) : 4 * fabs(head->om[k]); /* |h| < 1.1 */
+        ival_put(x->lam, k, y.lam);
+        x->at[k] = (uint32_t)y.at;
     }
     memset(x->contribution, 0, x->start[x->n] * sizeof *x->contribution);
     for (int d = 0; d < 2; d++) {
-        const ivals lam = ivals_from(x->lam, (size_t)d * H);
+        const size_t first = (size_t)d * H;
+        const lstm_aim aim = {ivals_from(x->lam, first),
+                              head->pool == POOL_MEAN ? NULL : x->at + first, x->below};
         const lstm_tube *tube = &x->tube[level][d];
         double rounding, box;
         bool fine = true;
         switch (form) {
         case FORM_AFFINE:
-            lstm_affine(tube, &x->text[d], lam, x->contribution, &box, &rounding);
+            lstm_affine(tube, &x->text[d], aim.lam, x->contribution, &box, &rounding);
             break;
         case FORM_LINES:
         case FORM_WORDS:
-            fine = lstm_back_lines(tube, &x->text[d], lam, form == FORM_WORDS, x->contribution,
+            felt_below(x, level, d, &aim);
+            fine = lstm_back_lines(tube, &x->text[d], &aim, form == FORM_WORDS, x->contribution,
                                    &box, &rounding, x->scratch);
             break;
         default:
-            fine = lstm_adjoint(tube, &x->text[d], lam, x->contribution, &rounding, x->scratch);
+            fine = lstm_adjoint(tube, &x->text[d], &aim, x->contribution, &rounding, x->scratch);
             box = rounding;
         }
         if (!fine)
@@ -131,6 +215,7 @@ lstm_margin lstm_sum_margin(lstm_pair *x, tube_level level, lstm_form form, cons
         slack += rounding;
     }
     const double top = head_slack(x, level, head);
-    const double ours = (double)(2 * H + 16) * ival_step * (size + taken + top);
+    const size_t terms = 2 * H + 16 + (head->pool == POOL_MEAN ? x->n : 0);
+    const double ours = (double)terms * ival_step * (size + taken + top);
     return (lstm_margin){clean - taken - top - ours, slack + top};
 }

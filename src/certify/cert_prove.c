@@ -79,6 +79,25 @@ static stet_status take(stet_certifier *c, size_t method, int other, const cert_
     return b->margin > 0 ? take_witness(c, method, other, claim) : STET_OK;
 }
 
+/* Does the model change its answer at the very words that the last sum fears? Then no bound proves the
+ * task. */
+static stet_status refuted(stet_certifier *c, const cert_task *t, const cert_proof *p, bool *out)
+{
+    const arena_mark mark = arena_save(&c->mem);
+    const model *m = c->shared->m;
+    uint32_t *rows = arena_new(&c->mem, uint32_t, t->n);
+    float *logits = arena_new(&c->mem, float, m->n_classes);
+    if (!rows || !logits)
+        return STET_ENOMEM;
+    TRY(cert_worst_point(c, &p->sum, t, rows));
+    for (size_t i = 0; i < t->n; i++)
+        rows[i] = t->word[t->start[i] + rows[i]];
+    TRY(model_logits_of(m, rows, t->n, logits));
+    *out = stet_argmax(logits, m->n_classes) != t->label;
+    arena_restore(&c->mem, mark);
+    return STET_OK;
+}
+
 stet_status cert_prove(stet_certifier *c, const cert_task *t, cert_proof *out)
 {
     const cert_family *f = c->shared->family;
@@ -86,6 +105,11 @@ stet_status cert_prove(stet_certifier *c, const cert_task *t, cert_proof *out)
     TRY(f->open(c->work, t));
     cert_bound *b = &out->next;
     for (size_t m = c->first_method; m < c->end_method && !(out->margin > 0); m++) {
+        bool hopeless = false;
+        if (f->dear && m == f->dear && out->sum.additive)
+            TRY(refuted(c, t, out, &hopeless));
+        if (hopeless)
+            return STET_OK;
         double lowest = INFINITY; /* of this method's sums */
         for (int k = 0; k < (int)out->n_classes; k++) {
             if (k == t->label || out->claim[k].bound > 0)

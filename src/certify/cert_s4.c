@@ -78,13 +78,18 @@ static stet_status read_kernel(const model *m, int first, const s4_net64 *net, s
 static stet_status read_layer(const model *m, size_t k, const s4_net64 *net, s4_layer64 *l,
                               arena *a)
 {
-    const int first = S4_FIRST_LAYER + (int)k * S4_PER_LAYER;
+    const int first = s4_layer_at(m->cfg, (int)k);
     l->mix = cert_param(m, first + S4_MIX_W, a);
     l->mix_b = cert_param(m, first + S4_MIX_B, a);
-    l->gamma = cert_param(m, first + S4_NORM_W, a);
-    l->beta = cert_param(m, first + S4_NORM_B, a);
-    return l->mix && l->mix_b && l->gamma && l->beta ? read_kernel(m, first, net, l, a)
-                                                     : STET_ENOMEM;
+    if (!l->mix || !l->mix_b)
+        return STET_ENOMEM;
+    if (!net->relu) {
+        l->gamma = cert_param(m, first + S4_NORM_W, a);
+        l->beta = cert_param(m, first + S4_NORM_B, a);
+        if (!l->gamma || !l->beta)
+            return STET_ENOMEM;
+    }
+    return read_kernel(m, first, net, l, a);
 }
 
 static stet_status read_net(shared *s)
@@ -96,6 +101,8 @@ static stet_status read_net(shared *s)
                       .H = (size_t)cfg->channels,
                       .layers = (size_t)cfg->layers,
                       .max_len = m->max_len,
+                      .relu = cfg->block == BLOCK_RELU,
+                      .max = cfg->pool == S4_MAX,
                       .eps = S4_NORM_EPS};
     net->enc_t = arena_new(&s->mem, double, net->D * net->H);
     net->enc_b = cert_param(m, S4_ENC_B, &s->mem);

@@ -3,7 +3,8 @@
  *     u = W v + b;  a layer:  y = K * u,  g = gelu(y),  (a, b) = M g + m,  z = a s(b),
  *                             r = u + z,  u' = gamma C r / sigma + beta;     mean over the text
  *
- * C: less the mean; D is added to K at lag 0. Boxes hold what float32 makes of any choice of words.
+ * or, with ReLU,  u' = M relu(y) + m;  or the largest over the text. C: less the mean; D is added to
+ * K at lag 0. Boxes hold what float32 makes of any choice of words.
  * The adjoint writes the deviation from the clean text, layer by layer, as exact slopes times the
  * deviation before it:
  *
@@ -28,19 +29,24 @@ typedef struct s4_layer64 {
     double *K_err;  /* (max_len, H) how far another float32 evaluation may be from K; NULL: 0 */
     double *K_norm; /* (max_len, H) length of the first lags of a channel's kernel, l + 1 of them */
     double *K_off;  /* (max_len, H) the same of K_err */
-    double *mix, *mix_t;  /* (2H, H), (H, 2H) */
+    double *mix, *mix_t;  /* (R, H), (H, R) with R rows: 2H, or H with ReLU */
     double *abs, *abs_t;  /* their absolute values */
-    double *mix_b;        /* (2H) */
-    double *row, *col;    /* (2H), (H) lengths of rows and columns of mix */
+    double *mix_b;        /* (R) */
+    double *row, *col;    /* (R), (H) lengths of rows and columns of mix */
     double *gamma, *beta; /* (H) */
 } s4_layer64;
 
 typedef struct s4_net64 {
     size_t D, H, layers, max_len;
+    bool relu, max;                  /* the plain block; the largest over the text */
     double *enc_t, *enc_b, *enc_row; /* (D, H), (H), (H) lengths of the encoder's rows */
     s4_layer64 *layer;
     double eps;
 } s4_net64;
+static inline size_t s4_mixed(const s4_net64 *net) /* R */
+{
+    return net->relu ? net->H : 2 * net->H;
+}
 /* Everything that follows from K, mix and enc_t. */
 stet_status s4_net64_finish(s4_net64 *net, arena *a);
 
@@ -76,7 +82,7 @@ static inline double range_mag(s4_range x, size_t i)
 
 /* One layer of one text. Clean values, boxes, and the error of each station; all (n, H) but for: */
 typedef struct s4_station {
-    double *y, *ab, *centred, *norm, *sigma; /* clean; ab (n, 2H), sigma (n) */
+    double *y, *ab, *centred, *norm, *sigma; /* clean; ab (n, R), sigma (n) */
     s4_range box_y, box_b, box_centred;
     double *sigma_lo, *sigma_hi;      /* (n) */
     double *e_y;                      /* (H) */
@@ -113,10 +119,10 @@ typedef struct s4_text {
 stet_status s4_text_read(s4_text *t, const s4_net64 *net, s4_rounding rounding, size_t n,
                          const uint32_t *start, const double *vectors, arena *a);
 
-/* The clean mean over the text and its box, (H) each. */
+/* The clean mean over the text, or the largest, and its box, (H) each. */
 void s4_pooled(const s4_text *t, double *clean, s4_range box);
 
-/* Backward, for a margin om . mean (H): for every word k of the text the least it contributes; in
+/* Backward, for a margin om . pooled (H): for every word k of the text the least it contributes; in
  * *loss what is taken whatever the words; in *slack what rounding may take beside it, that of the
  * mean included. false: the numbers ran away. */
 bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double *loss,

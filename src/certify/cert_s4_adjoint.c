@@ -124,23 +124,37 @@ static void gate_back(const s4_text *t, const s4_station *s, const s4_layer64 *l
         }
 }
 
+/* The plain block: lam of its output is that of a, and nothing passes by. */
+static void linear_back(const s4_text *t, const s4_station *s, const s4_layer64 *l, s4_range lam,
+                        s4_range a, double *slack)
+{
+    const size_t H = t->net->H, bytes = t->n * H * sizeof *lam.mid;
+    memcpy(a.mid, lam.mid, bytes);
+    memcpy(a.rad, lam.rad, bytes);
+    memset(lam.mid, 0, bytes);
+    memset(lam.rad, 0, bytes);
+    for (size_t i = 0; i < t->n * H; i++)
+        *slack += range_mag(a, i) * s4_mix_error(s, l, i / H, i % H);
+}
+
 /* lam of a and b to lam of y, (n, H). */
 static void mix_back(const s4_text *t, const s4_station *s, const s4_layer64 *l, s4_range ab,
                      s4_range y, double *slack)
 {
-    const size_t n = t->n, H = t->net->H;
-    rows_product(n, H, 2 * H, ab.mid, l->mix, y.mid);
-    rows_product(n, H, 2 * H, ab.rad, l->abs, y.rad);
+    const size_t n = t->n, H = t->net->H, R = s4_mixed(t->net);
+    rows_product(n, H, R, ab.mid, l->mix, y.mid);
+    rows_product(n, H, R, ab.rad, l->abs, y.rad);
     for (size_t p = 0; p < n; p++) {
         double sum = 0;
-        for (size_t i = 0; i < 2 * H; i++)
-            sum += range_mag(ab, p * 2 * H + i) * range_mag(ab, p * 2 * H + i);
-        const double rounding = own(2 * H) * sqrt(sum);
+        for (size_t i = 0; i < R; i++)
+            sum += range_mag(ab, p * R + i) * range_mag(ab, p * R + i);
+        const double rounding = own(R) * sqrt(sum);
         for (size_t h = 0; h < H; h++) {
             const size_t i = p * H + h;
             y.rad[i] += rounding * l->col[h];
             *slack += range_mag(y, i) * s->e_g[i];
-            const ival slopes = gelu_slopes(ival_with(range_at(s->box_y, i), s->y[i]));
+            const ival box = ival_with(range_at(s->box_y, i), s->y[i]),
+                       slopes = t->net->relu ? relu_slopes(s->y[i], box) : gelu_slopes(box);
             range_put(y, i, ival_mul(range_at(y, i), slopes));
             *slack += range_mag(y, i) * s->e_y[h];
         }
@@ -189,6 +203,53 @@ static void words(const s4_text *t, s4_range lam, double *contribution, double *
     }
 }
 
+/* ---- pooling ------------------------------------------------------------------------------ */
+
+static void feel_mean(const s4_text *t, const double *om, double *slack)
+{
+    const size_t n = t->n, H = t->net->H;
+    const double nu = (double)(n + 3) * t->rounding.unit, pooling = nu / (1 - nu);
+    for (size_t i = 0; i < n * H; i++) {
+        t->lam.mid[i] = om[i % H] / (double)n;
+        t->lam.rad[i] = S4_OUTWARD * fabs(t->lam.mid[i]);
+        *slack += fabs(t->lam.mid[i]) * pooling * (range_mag(t->out, i) + S4_TINY);
+    }
+}
+
+/* Of the largest value of a channel one position is felt, as in cert_lstm_margin.c: y >= u_p for the
+ * clean text's largest; y <= max(u_p, m) for the highest box and the highest end m of all others,
+ * along the chord. *loss: what that leaves of om times the clean maximum. */
+static void feel_largest(const s4_text *t, const double *om, double *loss)
+{
+    static const double tie = 1e-9; /* a checker's numbers differ by less: it takes the same one */
+    const size_t n = t->n, H = t->net->H;
+    memset(t->lam.mid, 0, n * H * sizeof *t->lam.mid);
+    memset(t->lam.rad, 0, n * H * sizeof *t->lam.rad);
+    for (size_t h = 0; h < H; h++) {
+        size_t best = h, top = h;
+        double most = t->u[h], others = -INFINITY;
+        for (size_t i = h + H; i < n * H; i += H) {
+            best = t->u[i] > t->u[best] + tie * (1 + fabs(t->u[best])) ? i : best;
+            top = range_at(t->out, i).hi > range_at(t->out, top).hi ? i : top;
+            most = greater(most, t->u[i]);
+        }
+        for (size_t i = h; i < n * H; i += H)
+            others = i == top ? others : greater(others, range_at(t->out, i).hi);
+        const ival box = range_at(t->out, top);
+        const bool chord = om[h] < 0 && others > box.lo;
+        const size_t at = om[h] < 0 ? top : best;
+        /* rounded upward: a steeper chord is still above */
+        const double slope =
+            chord ? (box.hi - others) / (box.hi - box.lo) * (1 + 16 * ival_step) : 1;
+        const double value = chord ? others + slope * (t->u[at] - box.lo) : t->u[at];
+        const double size =
+            fabs(others > -INFINITY ? others : 0) + fabs(box.lo) + fabs(box.hi) + fabs(most);
+        t->lam.mid[at] = om[h] * slope;
+        t->lam.rad[at] = S4_OUTWARD * fabs(t->lam.mid[at]);
+        *loss += om[h] * (most - value) + own(8) * fabs(om[h]) * size;
+    }
+}
+
 bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double *loss,
                 double *slack)
 {
@@ -196,19 +257,17 @@ bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double
     const s4_range ab = {t->scratch, t->scratch + 2 * n * H};
     const s4_range y = {t->scratch + 4 * n * H, t->scratch + 5 * n * H};
     const s4_range through = {t->scratch + 6 * n * H, t->scratch + 7 * n * H}, lam = t->lam;
-    const double nu = (double)(n + 3) * t->rounding.unit, pooling = nu / (1 - nu);
     *loss = *slack = 0;
-    for (size_t i = 0; i < n * H; i++) {
-        lam.mid[i] = om[i % H] / (double)n;
-        lam.rad[i] = S4_OUTWARD * fabs(lam.mid[i]);
-        *slack += fabs(lam.mid[i]) * pooling * (range_mag(t->out, i) + S4_TINY);
-    }
+    if (t->net->max)
+        feel_largest(t, om, loss);
+    else
+        feel_mean(t, om, slack);
     for (size_t k = t->net->layers; k-- > 0;) {
         const s4_station *s = &t->layer[k];
         const s4_layer64 *l = &t->net->layer[k];
-        for (size_t p = 0; p < n; p++)
+        for (size_t p = 0; !t->net->relu && p < n; p++)
             norm_back(t, s, l, p, lam, &t->cut[k * n + p], loss, slack);
-        gate_back(t, s, l, lam, ab, slack);
+        (t->net->relu ? linear_back : gate_back)(t, s, l, lam, ab, slack);
         mix_back(t, s, l, ab, y, slack);
         convolution_back(t, l, y, through, lam);
         for (size_t i = 0; i < n * H; i++)

@@ -33,13 +33,13 @@ static double length_of(const double *x, size_t n, size_t stride)
 
 static stet_status finish_layer(const s4_net64 *net, s4_layer64 *l, arena *a)
 {
-    const size_t H = net->H;
+    const size_t H = net->H, R = s4_mixed(net);
     l->K_norm = arena_new(a, double, net->max_len *H);
     l->K_off = arena_znew(a, double, net->max_len *H);
-    l->mix_t = arena_new(a, double, 2 * H * H);
-    l->abs = arena_new(a, double, 2 * H * H);
-    l->abs_t = arena_new(a, double, 2 * H * H);
-    l->row = arena_new(a, double, 2 * H);
+    l->mix_t = arena_new(a, double, R *H);
+    l->abs = arena_new(a, double, R *H);
+    l->abs_t = arena_new(a, double, R *H);
+    l->row = arena_new(a, double, R);
     l->col = arena_new(a, double, H);
     if (!l->K_norm || !l->K_off || !l->mix_t || !l->abs || !l->abs_t || !l->row || !l->col)
         return STET_ENOMEM;
@@ -59,15 +59,15 @@ static stet_status finish_layer(const s4_net64 *net, s4_layer64 *l, arena *a)
                              "certified",
                              h);
     }
-    for (size_t i = 0; i < 2 * H; i++)
+    for (size_t i = 0; i < R; i++)
         for (size_t j = 0; j < H; j++) {
-            l->mix_t[j * 2 * H + i] = l->mix[i * H + j];
-            l->abs[i * H + j] = l->abs_t[j * 2 * H + i] = fabs(l->mix[i * H + j]);
+            l->mix_t[j * R + i] = l->mix[i * H + j];
+            l->abs[i * H + j] = l->abs_t[j * R + i] = fabs(l->mix[i * H + j]);
         }
-    for (size_t i = 0; i < 2 * H; i++)
+    for (size_t i = 0; i < R; i++)
         l->row[i] = length_of(l->mix + i * H, H, 1);
     for (size_t j = 0; j < H; j++)
-        l->col[j] = length_of(l->mix + j, 2 * H, H);
+        l->col[j] = length_of(l->mix + j, R, H);
     return STET_OK;
 }
 
@@ -140,6 +140,16 @@ static ival gelu_range(ival x)
     return (ival){lo, greater(a, b)};
 }
 
+static double activation(const s4_net64 *net, double x)
+{
+    return net->relu ? greater(x, 0) : gelu(x);
+}
+
+static ival activation_range(const s4_net64 *net, ival x)
+{
+    return net->relu ? (ival){greater(x.lo, 0), greater(x.hi, 0)} : gelu_range(x);
+}
+
 static s4_range range_new(arena *a, size_t n)
 {
     double *block = arena_new(a, double, 2 * n);
@@ -204,7 +214,7 @@ static size_t lags_of(const s4_text *t)
     return whole < t->net->max_len ? whole : t->net->max_len;
 }
 
-/* y and its GELU: clean ones in s->y and g, boxes in box_y and box_g. */
+/* y and its GELU or ReLU: clean ones in s->y and g, boxes in box_y and box_g. */
 static void convolution(s4_text *t, s4_station *s, const s4_layer64 *l, double *g, s4_range box_g)
 {
     const size_t n = t->n, H = t->net->H;
@@ -224,30 +234,30 @@ static void convolution(s4_text *t, s4_station *s, const s4_layer64 *l, double *
     }
     for (size_t i = 0; i < n * H; i++) {
         s->box_y.rad[i] = (s->box_y.rad[i] + s->e_y[i % H]) * (1 + S4_OUTWARD);
-        const ival x = gelu_range(range_at(s->box_y, i));
-        s->e_g[i] = r->act * (ival_mag(x) + S4_TINY);
-        g[i] = gelu(s->y[i]);
+        const ival x = activation_range(t->net, range_at(s->box_y, i));
+        s->e_g[i] = t->net->relu ? 0 : r->act * (ival_mag(x) + S4_TINY);
+        g[i] = activation(t->net, s->y[i]);
         range_put(box_g, i, (ival){x.lo - s->e_g[i], x.hi + s->e_g[i]});
     }
 }
 
-/* a and b: clean in s->ab, boxes in `box` (n, 2H). */
+/* a and b: clean in s->ab, boxes in `box` (n, R). */
 static void mix(s4_text *t, s4_station *s, const s4_layer64 *l, const double *g, s4_range box_g,
                 s4_range box)
 {
-    const size_t n = t->n, H = t->net->H;
+    const size_t n = t->n, H = t->net->H, R = s4_mixed(t->net);
     const double gamma = gamma_of(&t->rounding, H + 2);
-    rows_product(n, 2 * H, H, g, l->mix_t, s->ab);
-    rows_product(n, 2 * H, H, box_g.mid, l->mix_t, box.mid);
-    rows_product(n, 2 * H, H, box_g.rad, l->abs_t, box.rad);
+    rows_product(n, R, H, g, l->mix_t, s->ab);
+    rows_product(n, R, H, box_g.mid, l->mix_t, box.mid);
+    rows_product(n, R, H, box_g.rad, l->abs_t, box.rad);
     s->e_bias = gamma;
     for (size_t p = 0; p < n; p++) {
         double sum = 0;
         for (size_t h = 0; h < H; h++)
             sum += range_mag(box_g, p * H + h) * range_mag(box_g, p * H + h);
         s->e_ab[p] = gamma * sqrt(sum);
-        for (size_t i = 0; i < 2 * H; i++) {
-            const size_t k = p * 2 * H + i;
+        for (size_t i = 0; i < R; i++) {
+            const size_t k = p * R + i;
             s->ab[k] += l->mix_b[i];
             box.mid[k] += l->mix_b[i];
             box.rad[k] = (box.rad[k] + s4_mix_error(s, l, p, i)) * (1 + S4_OUTWARD);
@@ -273,6 +283,15 @@ static void gate(s4_text *t, s4_station *s, s4_range ab)
             range_put(s->box_centred, i, ival_widen(sum, s->e_r[i]));
             s->centred[i] = t->u[i] + s->ab[a] * act_at(false, s->ab[b]).f;
         }
+}
+
+/* The plain block ends with the linear map. */
+static void linear_end(s4_text *t, const s4_station *s, s4_range a)
+{
+    const size_t count = t->n * t->net->H;
+    memcpy(t->u, s->ab, count * sizeof *t->u);
+    for (size_t i = 0; i < count; i++)
+        range_put(t->out, i, ival_with(range_at(a, i), t->u[i]));
 }
 
 /* What float32 may get wrong about a normed row: its mean, then the deviation, then products. */
@@ -412,8 +431,13 @@ stet_status s4_text_read(s4_text *t, const s4_net64 *net, s4_rounding rounding, 
         TRY(station_alloc(s, n, H, a));
         convolution(t, s, l, g, box_g);
         mix(t, s, l, g, box_g, ab);
-        gate(t, s, ab);
         TRY(check_size(s->box_y.mid, 2 * n * H)); /* each with its radii behind it */
+        if (net->relu) {
+            linear_end(t, s, ab);
+            TRY(check_size(t->out.mid, 2 * n * H));
+            continue;
+        }
+        gate(t, s, ab);
         TRY(check_size(ab.mid, 4 * n * H));
         TRY(check_size(s->box_centred.mid, 2 * n * H));
         for (size_t p = 0; p < n; p++)
@@ -422,8 +446,27 @@ stet_status s4_text_read(s4_text *t, const s4_net64 *net, s4_rounding rounding, 
     return check_size(t->out.mid, 2 * n * H);
 }
 
+static void largest_of(const s4_text *t, double *clean, s4_range box)
+{
+    const size_t H = t->net->H;
+    for (size_t h = 0; h < H; h++) {
+        clean[h] = t->u[h];
+        ival y = range_at(t->out, h);
+        for (size_t i = h + H; i < t->n * H; i += H) {
+            const ival x = range_at(t->out, i);
+            y = (ival){greater(y.lo, x.lo), greater(y.hi, x.hi)};
+            clean[h] = greater(clean[h], t->u[i]);
+        }
+        range_put(box, h, y);
+    }
+}
+
 void s4_pooled(const s4_text *t, double *clean, s4_range box)
 {
+    if (t->net->max) {
+        largest_of(t, clean, box);
+        return;
+    }
     const size_t H = t->net->H;
     const double share = 1 / (double)t->n;
     for (size_t h = 0; h < H; h++) {

@@ -40,6 +40,7 @@ typedef struct cert_bound {
 typedef struct cert_family {
     const char *const *methods; /* names, cheapest first, NULL at the end */
     size_t n_auto; /* "auto" tries the first so many, the others are for comparison; 0: all */
+    size_t dear; /* from this method on bounds cost more than an evaluation of the text; 0: none */
     bool exact;    /* bounds are margins of texts but for rounding: nothing is won by splitting */
     /* What all threads share, read-only: weights in double, norms, projections. `m` is compiled. */
     stet_status (*prepare)(const model *m, void **shared);

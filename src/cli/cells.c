@@ -192,7 +192,7 @@ static void *settings_of(const cli_cells *c, const cli_stage *s)
     while (v[n])
         n++;
     const stet_status st =
-        cfg ? stet_opt_parse(s->cmd->opts, cfg, (int)(n - skip), v + skip, &rest) : STET_ENOMEM;
+        cfg ? cli_parse(s->cmd, (int)(n - skip), v + skip, cfg, &rest) : STET_ENOMEM;
     if (st == STET_ENOMEM)
         cli_no_memory();
     free(v);

@@ -54,7 +54,14 @@ typedef struct cli_command {
     size_t min_args, max_args; /* positional arguments */
     bool on_gpu;               /* it can compute there: --device cuda */
     stet_status (*run)(void *cfg, const stet_rest *rest);
+    /* Options that count as if they stood before those given, NULL at the end, or NULL; `cfg` is what
+     * was given. NULL: there are none. */
+    stet_status (*before)(const void *cfg, const char *const **out);
 } cli_command;
+
+/* The command's configuration from its arguments, without program and command name. */
+stet_status cli_parse(const cli_command *cmd, int argc, char *const *argv, void *cfg,
+                      stet_rest *rest);
 
 extern const cli_command *const cli_commands[]; /* commands.c, NULL at the end */
 

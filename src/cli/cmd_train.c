@@ -11,7 +11,7 @@ enum { MAX_SETTINGS = 128 };
 
 typedef struct train_cfg {
     cli_common common;
-    const char *data, *valid, *synonyms, *label, *text, *out, *defense;
+    const char *data, *valid, *synonyms, *label, *text, *out, *defense, *recipe;
     stet_strings vectors;
     int model, schedule, tokenizer;
     bool resume, skip_bad;
@@ -51,6 +51,10 @@ static const stet_opt own_opts[] = {
     STET_OPT_INT("min-count", train_cfg, min_count, "1", 1, 1e9, "N", "rarer words are unknown"),
     STET_OPT_TOPIC("Model"),
     STET_OPT_CHOICE("model", train_cfg, model, "cnn", cli_model_choices, "kind of classifier"),
+    STET_OPT_STR(
+        "recipe", train_cfg, recipe, NULL, "NAME",
+        "settings for the kind of model, all at once; options given beside it win. robust: "
+        "what proves most texts, recommended, needs --synonyms; eibc: a rival (cnn)"),
     STET_OPT_FLAG("word-scores", train_cfg, word_scores,
                   "beside the network, train a score for every word and class"),
     STET_OPT_REAL("tune-vectors", train_cfg, vector_rate, "0", 0, 100, "RATE",
@@ -292,6 +296,18 @@ static stet_status fill_args(const train_cfg *cfg, run_args *r)
     return STET_OK;
 }
 
+static stet_status before(const void *config, const char *const **out)
+{
+    const train_cfg *cfg = config;
+    const char *kind = stet_model_kind_name((size_t)cfg->model);
+    if (!cfg->recipe)
+        return STET_OK;
+    *out = stet_model_kind_recipe((size_t)cfg->model, cfg->recipe);
+    return *out ? STET_OK
+                : cli_usage("--recipe %s: a model of kind '%s' has no such recipe", cfg->recipe,
+                            kind);
+}
+
 static stet_status run(void *config, const stet_rest *rest)
 {
     (void)rest;
@@ -312,23 +328,20 @@ const cli_command cmd_train = {
     .name = "train",
     .args = "",
     .summary = "train a classifier into a run folder",
-    .details =
-        "The folder holds config.json, model.safetensors, vocab.txt, train.jsonl and a "
+    .details = "The folder holds config.json, model.safetensors, vocab.txt, train.jsonl and a "
                "model card. Ctrl-C leaves a checkpoint; --resume continues from it and ends "
                "in the same bytes as an undisturbed run. Without --resume an older run in the "
                "folder is replaced, but files that no run wrote are kept.",
     .examples = "  stet train --data train.tsv.xz --vectors glove.6B.300d.txt -o runs/cnn\n"
                 "  stet train --data train.csv --model bilstm --vectors glove.txt --seed 7 -o "
                 "runs/bilstm --resume\n"
-                "  stet train --data train.tsv.xz --vectors glove.txt --synonyms jia.subst --smooth 2 "
-                "\\\n"
-                "    --defense certified,gbm --gbm-of logits --beta 3e-4 --lr 1e-3 --schedule cosine "
-                "\\\n"
-                "    --epochs 8 -o runs/certified\n",
+                "  stet train --data train.tsv.xz --vectors glove.txt --synonyms jia.subst \\\n"
+                "    --recipe robust -o runs/robust\n",
     .opts = table,
     .cfg_size = sizeof(train_cfg),
     .on_gpu = true,
     .run = run,
+    .before = before,
 };
 
 /* ---- stet bench train --------------------------------------------------------------------- */
@@ -380,4 +393,5 @@ const cli_command cmd_bench_train = {
     .cfg_size = sizeof(train_cfg),
     .on_gpu = true,
     .run = bench,
+    .before = before,
 };

@@ -162,13 +162,36 @@ const char *cli_device(const cli_common *c)
     return c->device == CLI_CUDA ? "cuda" : c->device == CLI_AUTO ? "auto" : "cpu";
 }
 
+stet_status cli_parse(const cli_command *cmd, int argc, char *const *argv, void *cfg,
+                      stet_rest *rest)
+{
+    stet_status st = stet_opt_parse(cmd->opts, cfg, argc, argv, rest);
+    const char *const *first = NULL;
+    if (st == STET_OK && cmd->before)
+        st = cmd->before(cfg, &first);
+    if (st != STET_OK || !first)
+        return st;
+    int n = 0;
+    while (first[n])
+        n++;
+    const char **all = calloc((size_t)(n + argc) + 1, sizeof *all);
+    if (!all)
+        cli_no_memory();
+    memcpy(all, first, (size_t)n * sizeof *all);
+    for (int i = 0; i < argc; i++)
+        all[n + i] = argv[i];
+    st = stet_opt_parse(cmd->opts, cfg, n + argc, (char *const *)all, rest);
+    free(all); /* values point to the arguments themselves */
+    return st;
+}
+
 static stet_status run(const cli_command *cmd, int argc, char **argv)
 {
     void *cfg = calloc(1, cmd->cfg_size);
     if (!cfg)
         cli_no_memory();
     stet_rest rest;
-    stet_status st = stet_opt_parse(cmd->opts, cfg, argc, argv, &rest);
+    stet_status st = cli_parse(cmd, argc, argv, cfg, &rest);
     if (st == STET_OK && (rest.n < cmd->min_args || rest.n > cmd->max_args))
         st = rest.n < cmd->min_args ? cli_usage("expected %s after 'stet %s'", cmd->args, cmd->name)
                                     : cli_usage("unexpected argument '%s'", rest.v[cmd->max_args]);

@@ -149,6 +149,10 @@ typedef struct defense_desc {
     const char *needs_sets;
     /* Words share vectors, which must not learn apart. */
     bool ties_words;
+    /* What to say where vectors do not learn; NULL: it does not matter. */
+    const char *needs_learning;
+    /* Vectors learn from this defence's loss alone (through v->w->learn); NULL: from all. */
+    bool (*alone)(const void *cfg);
 
     stet_status (*vectors)(const void *cfg, const vector_view *v);
     /* model_add_param() for each tensor, first values from `r`; m->params[id].frozen for those that
@@ -203,8 +207,11 @@ stet_status defense_list_first(defense_list *l, const char *name, const char *co
 /* The value of a setting of kind REAL; 0 where no defence of the list has it. */
 double defense_list_real(const defense_list *l, const char *setting);
 bool defense_list_keeps_last(const defense_list *l);
+bool defense_list_alone(const defense_list *l); /* one of them alone moves the vectors */
 
-stet_status defense_list_check(const defense_list *l, const stet_subst *s); /* what needs sets */
+/* What needs sets, and vectors that learn. */
+stet_status defense_list_check(const defense_list *l, const stet_subst *s);
+stet_status defense_list_check_learning(const defense_list *l, bool learns);
 stet_status defense_list_vectors(const defense_list *l, const vector_view *v);
 stet_status defense_list_parameters(const defense_list *l, model *m, uint64_t seed);
 stet_status defense_list_start(defense_list *l, const model *m, const stet_subst *s);

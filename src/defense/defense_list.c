@@ -105,6 +105,14 @@ bool defense_list_keeps_last(const defense_list *l)
     return last;
 }
 
+bool defense_list_alone(const defense_list *l)
+{
+    bool alone = false;
+    for (size_t i = 0; i < l->n; i++)
+        alone |= l->d[i].desc->alone && l->d[i].desc->alone(l->d[i].cfg);
+    return alone;
+}
+
 /* ---- before the first step ---------------------------------------------------------------- */
 
 stet_status defense_list_check(const defense_list *l, const stet_subst *s)
@@ -112,6 +120,21 @@ stet_status defense_list_check(const defense_list *l, const stet_subst *s)
     for (size_t i = 0; i < l->n; i++)
         if (!s && l->d[i].desc->needs_sets)
             return error_set(STET_EUSAGE, "%s", l->d[i].desc->needs_sets);
+    return STET_OK;
+}
+
+stet_status defense_list_check_learning(const defense_list *l, bool learns)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const defense_desc *d = l->d[i].desc;
+        if (!learns && d->needs_learning)
+            return error_set(STET_EUSAGE, "%s", d->needs_learning);
+        if (learns && d->ties_words)
+            return error_set(STET_EUSAGE,
+                             "defence '%s' cannot be combined with vectors that learn "
+                             "(--tune-vectors): words that share a vector would part",
+                             d->name);
+    }
     return STET_OK;
 }
 

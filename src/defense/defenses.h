@@ -9,6 +9,7 @@
     X(standard)                                                                                    \
     X(gbm)                                                                                         \
     X(certified)                                                                                   \
+    X(box_width)                                                                                   \
     X(smooth)                                                                                      \
     X(sem)                                                                                         \
     X(pgd)                                                                                         \

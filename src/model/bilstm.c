@@ -1,5 +1,5 @@
 /* model/bilstm.c - one bidirectional LSTM layer; the last state of both directions at the true ends of
- * the text, dropout, linear. Parameters as nn.LSTM(bidirectional=True). */
+ * the text, or the largest or mean over all words, unit by unit; dropout, linear. Parameters as nn.LSTM(bidirectional=True). */
 #include "model/bilstm.h"
 
 #include <math.h>
@@ -10,6 +10,9 @@
 static const stet_opt opts[] = {
     STET_OPT_INT("hidden", bilstm_cfg, hidden, "64", 1, 8192, "N",
                  "bilstm: units of each direction"),
+    STET_OPT_CHOICE("pool", bilstm_cfg, pool, "last", "last|max|mean",
+                    "bilstm: what the classifier sees of each unit, its last state or its largest "
+                    "or mean over the text"),
     STET_OPT_END,
 };
 
@@ -45,17 +48,27 @@ static stet_status init(const model *m, rng *r)
 
 static node *features(const model *m, pass *p)
 {
-    (void)m;
-    return op_bilstm(p->t, p->rows, p->param, p->seq);
+    const bilstm_pool pool = bilstm_pool_of(m);
+    if (pool == POOL_LAST)
+        return op_bilstm(p->t, p->rows, p->param, p->seq);
+    node *states = op_bilstm_states(p->t, p->rows, p->param, p->seq);
+    return (pool == POOL_MAX ? op_seq_max : op_seq_mean)(p->t, states, p->seq);
 }
+
+static const char *const robust[] = {
+    RECIPE_ROBUST, "--pool",  "max",        "--word-scores", "--tune-vectors", "1e-4",   "--smooth",
+    "2",           "--kappa", "0.7",        "--lr",          "3e-3",           "--clip", "1",
+    "--dropout",   "0",       "--eps-ramp", "0.6",           "--epochs",       "6",      NULL};
+static const model_recipe recipes[] = {{"robust", robust}, {NULL, NULL}};
 
 const model_desc model_bilstm = {
     .name = "bilstm",
-    .summary = "bidirectional LSTM, last states of both directions",
+    .summary = "bidirectional LSTM: last states of both directions, or pooled over the text",
     .opts = opts,
     .cfg_size = sizeof(bilstm_cfg),
     .train = {.rate = {1e-3, 1e-3}, .decay = {1e-4, 0}, .dropout = 0.5},
     .slow_edits = true,
+    .recipes = recipes,
     .layout = layout,
     .init = init,
     .features = features,

@@ -4,9 +4,17 @@
 
 #include "model/model_impl.h"
 
+/* What is made of a direction's states: the last one, or over all words. */
+typedef enum bilstm_pool { POOL_LAST, POOL_MAX, POOL_MEAN } bilstm_pool;
+
 typedef struct bilstm_cfg {
     int64_t hidden; /* per direction */
+    int pool;       /* bilstm_pool */
 } bilstm_cfg;
+static inline bilstm_pool bilstm_pool_of(const model *m)
+{
+    return (bilstm_pool)((const bilstm_cfg *)m->cfg)->pool;
+}
 
 /* Order of the parameters. */
 enum { LSTM_W_IH, LSTM_W_HH, LSTM_B_IH, LSTM_B_HH, LSTM_PER_DIRECTION };

@@ -3,7 +3,10 @@
  * Opening a text keeps the state of both directions before every word. A variant enters the forward direction at its first
  * edit and the backward direction at its last, and all variants advance together as one batch. A variant whose last edit
  * has passed and whose state has come back to the clean one, to within rounding, is done: from there on it reads what the clean
- * text reads. Each row of a step is computed by itself, so answers do not depend on who shares the batch. */
+ * text reads. Each row of a step is computed by itself, so answers do not depend on who shares the batch.
+ *
+ * Where the classifier sees the largest or mean state, a variant takes over what the clean text has of the words
+ * before its entry and, once it is done, of those that follow. */
 #include <math.h>
 #include <string.h>
 
@@ -22,6 +25,7 @@ static const real same = (real)0x1p-22; /* states this near are the same up to r
 
 typedef struct compiled {
     size_t H, G, P;
+    bilstm_pool pool;
     lstm_cell cell[2];
     real *block;   /* biases and packed weights of both cells */
     real *word[2]; /* (n_words, G): the input projection of every word, by direction */
@@ -31,6 +35,8 @@ typedef struct view {
     stet_view base;
     const compiled *c;
     real *h[2], *s[2]; /* (n + 1, P): state and cell after reading i words of a direction */
+    /* unless the last states count, (n + 1, P): the first i states together, and those that follow */
+    real *before[2], *after[2];
 } view;
 
 /* ---- compile ------------------------------------------------------------------------------ */
@@ -72,6 +78,7 @@ stet_status bilstm_compile(const model *m, void **out)
     if (!c)
         return STET_ENOMEM;
     c->H = (size_t)((const bilstm_cfg *)m->cfg)->hidden;
+    c->pool = bilstm_pool_of(m);
     c->G = lstm_padded(4 * c->H);
     c->P = lstm_padded(c->H);
     stet_status st = pack_cells(m, c);
@@ -107,6 +114,34 @@ static size_t place(const view *v, int d, size_t i)
     return d ? v->base.n - 1 - i : i;
 }
 
+/* One more state: into what there is of others. */
+SIMD_CLONES
+static void take_in(bilstm_pool pool, size_t n, const real *RESTRICT h, real *RESTRICT all)
+{
+    if (pool == POOL_MEAN)
+        for (size_t i = 0; i < n; i++)
+            all[i] += h[i];
+    else
+        for (size_t i = 0; i < n; i++)
+            all[i] = h[i] > all[i] || h[i] != h[i] ? h[i] : all[i]; /* NaN stays NaN */
+}
+
+static void pool_clean(view *v, int d)
+{
+    const compiled *c = v->c;
+    const size_t P = c->P, n = v->base.n;
+    real *before = v->before[d], *after = v->after[d];
+    for (size_t i = 0; i < P; i++)
+        before[i] = after[n * P + i] = c->pool == POOL_MAX ? (real)-INFINITY : 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t back = n - 1 - i;
+        memcpy(before + (i + 1) * P, before + i * P, P * sizeof *before);
+        take_in(c->pool, P, v->h[d] + (i + 1) * P, before + (i + 1) * P);
+        memcpy(after + back * P, after + (back + 1) * P, P * sizeof *after);
+        take_in(c->pool, P, v->h[d] + (back + 1) * P, after + back * P);
+    }
+}
+
 static void read_clean(void *ctx, size_t d, int worker)
 {
     (void)worker;
@@ -123,18 +158,29 @@ static void read_clean(void *ctx, size_t d, int worker)
         memset(s_next, 0, c->P * sizeof *s_next);
         lstm_step_forward(&c->cell[d], 1, i == 0, &x, h, s, z, z + c->G, &h_next, &s_next);
     }
+    if (c->pool != POOL_LAST)
+        pool_clean(v, (int)d);
 }
 
-/* Logits from the last states of both directions. */
+/* Logits from the last states of both directions, or what was made of all of them. */
 static void head(const view *v, const real *forward, const real *backward, float *out)
 {
     const model *m = v->base.m;
     const size_t H = v->c->H;
     const real *fc = model_value(m, (int)m->n_params - 2),
                *bias = model_value(m, (int)m->n_params - 1);
+    const real share = v->c->pool == POOL_MEAN ? 1 / (real)v->base.n : 1;
     for (size_t k = 0; k < m->n_classes; k++)
-        out[k] = (float)(vec_dot(fc + k * 2 * H, forward, H) +
-                         vec_dot(fc + k * 2 * H + H, backward, H) + bias[k]);
+        out[k] = (float)((vec_dot(fc + k * 2 * H, forward, H) +
+                          vec_dot(fc + k * 2 * H + H, backward, H)) *
+                             share +
+                         bias[k]);
+}
+
+/* What the classifier sees of the text as it is. */
+static const real *clean_end(const view *v, int d)
+{
+    return (v->c->pool == POOL_LAST ? v->h[d] : v->before[d]) + v->base.n * v->c->P;
 }
 
 stet_status bilstm_view_open(stet_view *p)
@@ -147,9 +193,15 @@ stet_status bilstm_view_open(stet_view *p)
         v->s[d] = arena_new(&v->base.mem, real, (n + 1) * c->P);
         if (!v->h[d] || !v->s[d])
             return STET_ENOMEM;
+        if (c->pool == POOL_LAST)
+            continue;
+        v->before[d] = arena_new(&v->base.mem, real, (n + 1) * c->P);
+        v->after[d] = arena_new(&v->base.mem, real, (n + 1) * c->P);
+        if (!v->before[d] || !v->after[d])
+            return STET_ENOMEM;
     }
     pool_run(2, read_clean, v);
-    head(v, v->h[0] + n * c->P, v->h[1] + n * c->P, v->base.logits);
+    head(v, clean_end(v, 0), clean_end(v, 1), v->base.logits);
     return STET_OK;
 }
 
@@ -159,7 +211,7 @@ stet_status bilstm_view_open(stet_view *p)
 typedef struct scratch {
     real *h, *s;     /* (PIECE, P): states of the active rows */
     real *z, *gates; /* (PIECE, G) */
-    real *last[2];   /* (PIECE, P): final states of the variants */
+    real *last[2];   /* (PIECE, P): what the classifier sees of the variants */
     const real *x[PIECE];
     real *h_row[PIECE], *s_row[PIECE];
     size_t variant[PIECE]; /* which variant each active row is */
@@ -226,12 +278,13 @@ static size_t entry_order(const edits_job *j, int d, size_t from, size_t to, siz
     return n;
 }
 
-/* Run direction d of variants [from, to); their last states go to w->last[d]. */
+/* Run direction d of variants [from, to); what the classifier sees of them goes to w->last[d]. */
 static void run_direction(const edits_job *j, int d, size_t from, size_t to, scratch *w)
 {
     const view *v = j->v;
     const size_t P = v->c->P;
-    const real *clean = v->h[d] + v->base.n * P;
+    const bilstm_pool pool = v->c->pool;
+    const real *clean = clean_end(v, d);
     for (size_t i = from; i < to; i++)
         memcpy(w->last[d] + (i - from) * P, clean, P * sizeof *clean);
     const size_t n = entry_order(j, d, from, to, w->entry);
@@ -241,6 +294,9 @@ static void run_direction(const edits_job *j, int d, size_t from, size_t to, scr
             w->variant[active] = w->entry[entered];
             memcpy(w->h + active * P, v->h[d] + step * P, P * sizeof *w->h);
             memcpy(w->s + active * P, v->s[d] + step * P, P * sizeof *w->s);
+            if (pool != POOL_LAST)
+                memcpy(w->last[d] + (w->variant[active] - from) * P, v->before[d] + step * P,
+                       P * sizeof *clean);
         }
         const size_t pos = place(v, d, step);
         for (size_t r = 0; r < active; r++) {
@@ -250,6 +306,8 @@ static void run_direction(const edits_job *j, int d, size_t from, size_t to, scr
         }
         lstm_step_forward(&v->c->cell[d], active, false, w->x, w->h, w->s, w->z, w->gates, w->h_row,
                           w->s_row);
+        for (size_t r = 0; pool != POOL_LAST && r < active; r++)
+            take_in(pool, P, w->h + r * P, w->last[d] + (w->variant[r] - from) * P);
         const bool look = step % LOOK_EVERY == LOOK_EVERY - 1;
         for (size_t r = 0; look && r < active;) {
             if (last_step(j, d, w->variant[r]) > step ||
@@ -257,6 +315,9 @@ static void run_direction(const edits_job *j, int d, size_t from, size_t to, scr
                 r++;
                 continue;
             }
+            if (pool != POOL_LAST)
+                take_in(pool, P, v->after[d] + (step + 1) * P,
+                        w->last[d] + (w->variant[r] - from) * P);
             active--; /* the last row takes its place */
             w->variant[r] = w->variant[active];
             memcpy(w->h + r * P, w->h + active * P, P * sizeof *w->h);
@@ -265,7 +326,7 @@ static void run_direction(const edits_job *j, int d, size_t from, size_t to, scr
         if (active == 0 && entered == n)
             break;
     }
-    for (size_t r = 0; r < active; r++)
+    for (size_t r = 0; pool == POOL_LAST && r < active; r++)
         memcpy(w->last[d] + (w->variant[r] - from) * P, w->h + r * P, P * sizeof *w->h);
 }
 

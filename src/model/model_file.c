@@ -41,15 +41,6 @@ static stet_status save_weights(const model *m, const char *path)
     return st;
 }
 
-static stet_status settings_json(const stet_opt *opts, const void *cfg, json_t **out)
-{
-    char *text;
-    TRY(stet_opt_json(opts, cfg, &text));
-    const stet_status st = json_read_text("settings", text, strlen(text), out);
-    stet_free(text);
-    return st;
-}
-
 /* {"name": "vote", "settings": {...}} */
 static stet_status add_rule(const rule *r, json_t *config)
 {
@@ -64,7 +55,7 @@ static stet_status add_rule(const rule *r, json_t *config)
 static stet_status config_json(const model *m, json_t **out)
 {
     json_t *settings;
-    TRY(settings_json(m->desc->opts, m->cfg, &settings));
+    TRY(model_settings(m, &settings));
     json_t *classes = json_array();
     bool whole = true;
     for (size_t c = 0; c < m->n_classes; c++)

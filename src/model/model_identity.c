@@ -7,7 +7,7 @@
 #include "base/sha256.h"
 #include "model/rule.h"
 
-static stet_status settings_of(const stet_opt *opts, const void *cfg, json_t **out)
+stet_status settings_json(const stet_opt *opts, const void *cfg, json_t **out)
 {
     char *text;
     TRY(stet_opt_json(opts, cfg, &text));
@@ -16,12 +16,21 @@ static stet_status settings_of(const stet_opt *opts, const void *cfg, json_t **o
     return st;
 }
 
+stet_status model_settings(const model *m, json_t **out)
+{
+    TRY(settings_json(m->desc->opts, m->cfg, out));
+    for (const stet_opt *o = m->desc->opts; o->type != STET_T_END; o++)
+        if (o->type == STET_T_CHOICE && *(const int *)((const char *)m->cfg + o->offset) == 0)
+            json_object_del(*out, o->name);
+    return STET_OK;
+}
+
 static stet_status config_text(const model *m, char **out)
 {
     json_t *settings, *rule_settings = NULL;
-    TRY(settings_of(m->desc->opts, m->cfg, &settings));
+    TRY(model_settings(m, &settings));
     const stet_status st =
-        m->rule ? settings_of(m->rule->desc->opts, m->rule->cfg, &rule_settings) : STET_OK;
+        m->rule ? settings_json(m->rule->desc->opts, m->rule->cfg, &rule_settings) : STET_OK;
     if (st != STET_OK) {
         json_decref(settings);
         return st;

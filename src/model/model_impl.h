@@ -90,6 +90,16 @@ typedef struct pass {
     rng *stream;
 } pass;
 
+/* Settings of `stet train` under one name, as its arguments, NULL at the end: "robust" is what was
+ * found to prove most texts on IMDB (docs/results.md); others are rivals with published settings. */
+typedef struct model_recipe {
+    const char *name;
+    const char *const *args;
+} model_recipe;
+#define RECIPE_ROBUST                                                                              \
+    "--defense", "certified", "--smooth-frequency", "0.5", "--schedule", "cosine", "--max-len",    \
+        "1000"
+
 struct model_desc {
     const char *name, *summary;
     const stet_opt *opts;
@@ -99,6 +109,7 @@ struct model_desc {
         bool decoupled; /* AdamW */
         double rate[PARAM_KINDS], decay[PARAM_KINDS], dropout;
     } train;
+    const model_recipe *recipes; /* name NULL at the end; NULL: none */
     /* A model that does not read one row of a vocabulary a word says here how it does, and needs neither
      * vocabulary nor vectors: fills m->reader (rows, most_rows, perhaps cut), m->dim and m->n_words from
      * its settings. `table` fills the vectors (n_words, D) of a new one. Both or none. */
@@ -116,6 +127,7 @@ struct model_desc {
     node *(*word_scores)(const model *m, const pass *p, node *rows);
 
     /* fixed weights; all of these, or none: then views evaluate whole texts (full_view.c) */
+    bool (*whole)(const model *m); /* a model of these settings has no views after all; or NULL */
     stet_status (*compile)(const model *m, void **out);
     void (*compiled_free)(void *compiled);
     stet_view *(*view_new)(void);           /* a zeroed view of the kind's own; NULL: no memory */
@@ -158,6 +170,12 @@ void model_kept_deinit(model *m);
 
 extern const model_desc *const model_descs[];   /* model_list.c, NULL at the end */
 const model_desc *model_find(const char *name); /* NULL: unknown, message set */
+
+/* Options as JSON. */
+stet_status settings_json(const stet_opt *opts, const void *cfg, struct json_t **out);
+/* The model's own: what config.json and the digest have. A choice that is the first of its list is
+ * left out, so that models from before there was a choice keep their files and digests. */
+stet_status model_settings(const model *m, struct json_t **out);
 
 /* layout: add a parameter; ids are handed out 0, 1, 2, ... */
 stet_status model_param(model *m, const char *name, shape s, param_kind kind);

@@ -31,6 +31,14 @@ const char *stet_model_kind_name(size_t i)
     return model_descs[i]->name;
 }
 
+const char *const *stet_model_kind_recipe(size_t i, const char *name)
+{
+    const model_recipe *r = model_descs[i]->recipes;
+    while (r && r->name && strcmp(r->name, name) != 0)
+        r++;
+    return r && r->name ? r->args : NULL;
+}
+
 const stet_opt *stet_model_kind_options(size_t i)
 {
     return model_descs[i]->opts;

@@ -1,7 +1,7 @@
 /* model/s4.c - S4 (Gu, Goel, Re 2022): encoder, then layers of a diagonal-plus-low-rank state space in
  * convolution form, GELU, a gated linear map, residual, layer norm; mean over the text, linear.
  *
- * One layer, post-norm:   y = K * u + d u;   u <- LayerNorm(u + GLU(mix(GELU(y))))
+ * One layer, post-norm:   y = K * u + d u;   u <- LayerNorm(u + GLU(mix(GELU(y)))); or as s4.h says.
  *
  * State space per channel (docs/gbm.md): Lambda = -exp(a) - i w, P, B, C complex, step exp(log_dt). Start: HiPPO-LegS. */
 #include "model/s4.h"
@@ -18,6 +18,12 @@ static const stet_opt opts[] = {
     STET_OPT_INT("state", s4_cfg, state, "64", 2, 1024, "N",
                  "s4: state size, stored as conjugate pairs (even)"),
     STET_OPT_INT("layers", s4_cfg, layers, "1", 1, 8, "N", "s4: number of layers"),
+    STET_OPT_CHOICE("s4-block", s4_cfg, block, "glu", "glu|relu",
+                    "s4: what follows the state space, GELU, a gated map, residual and norm; or "
+                    "ReLU and a linear map, which lose least in certified training"),
+    STET_OPT_CHOICE("s4-pool", s4_cfg, pool, "mean", "mean|max",
+                    "s4: what the classifier sees of each channel, its mean over the text or its "
+                    "largest value"),
     STET_OPT_END,
 };
 
@@ -27,7 +33,8 @@ static stet_status layout(model *m)
     if (cfg->state % 2)
         return error_set(STET_EUSAGE, "--state %lld: expected an even number (conjugate pairs)",
                          (long long)cfg->state);
-    const size_t h = (size_t)cfg->channels, n = (size_t)cfg->state / 2;
+    const bool relu = cfg->block == BLOCK_RELU;
+    const size_t h = (size_t)cfg->channels, n = (size_t)cfg->state / 2, mixed = relu ? h : 2 * h;
     TRY(model_param(m, "encoder.weight", shape2(h, m->dim), PARAM_PLAIN));
     TRY(model_param(m, "encoder.bias", shape1(h), PARAM_PLAIN));
     for (int64_t l = 0; l < cfg->layers; l++) {
@@ -43,12 +50,12 @@ static stet_status layout(model *m)
             [S4_C] = {"s4.c", shape3(h, n, 2), PARAM_STATE},
             [S4_LOG_DT] = {"s4.log_dt", shape1(h), PARAM_STATE},
             [S4_D] = {"s4.d", shape1(h), PARAM_PLAIN},
-            [S4_MIX_W] = {"mix.weight", shape2(2 * h, h), PARAM_PLAIN},
-            [S4_MIX_B] = {"mix.bias", shape1(2 * h), PARAM_PLAIN},
+            [S4_MIX_W] = {"mix.weight", shape2(mixed, h), PARAM_PLAIN},
+            [S4_MIX_B] = {"mix.bias", shape1(mixed), PARAM_PLAIN},
             [S4_NORM_W] = {"norm.weight", shape1(h), PARAM_PLAIN},
             [S4_NORM_B] = {"norm.bias", shape1(h), PARAM_PLAIN},
         };
-        for (int i = 0; i < S4_PER_LAYER; i++) {
+        for (int i = 0; i < (relu ? S4_NORM_W : S4_PER_LAYER); i++) {
             char name[64];
             snprintf(name, sizeof name, "layers.%lld.%s", (long long)l, rows[i].name);
             TRY(model_param(m, name, rows[i].s, rows[i].kind));
@@ -97,11 +104,12 @@ static stet_status init(const model *m, rng *r)
         init_uniform(m, S4_ENC_W, 1 / sqrt((double)m->dim), r);
         init_uniform(m, S4_ENC_B, 1 / sqrt((double)m->dim), r);
         for (int l = 0; l < (int)cfg->layers; l++) {
-            const int first = S4_FIRST_LAYER + l * S4_PER_LAYER;
+            const int first = s4_layer_at(cfg, l);
             init_state_space(m, first, w, p, b, r);
             init_uniform(m, first + S4_MIX_W, 1 / sqrt((double)cfg->channels), r);
             init_uniform(m, first + S4_MIX_B, 1 / sqrt((double)cfg->channels), r);
-            init_constant(m, first + S4_NORM_W, 1);
+            if (cfg->block == BLOCK_GLU)
+                init_constant(m, first + S4_NORM_W, 1);
         }
     }
     mem_free(w);
@@ -115,27 +123,47 @@ static node *features(const model *m, pass *p)
     node *u = op_linear(t, p->rows, p->param[S4_ENC_W], p->param[S4_ENC_B]);
     u = op_gather(t, u, p->seq->row, p->seq->n_tokens);
     for (int l = 0; l < (int)cfg->layers; l++) {
-        node **w = p->param + S4_FIRST_LAYER + l * S4_PER_LAYER;
+        node **w = p->param + s4_layer_at(cfg, l);
         node *k = op_s4_kernel(t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT],
                                p->seq->max_len);
-        node *y = op_gelu(t, op_s4_conv(t, u, k, w[S4_D], p->seq));
+        node *y = op_s4_conv(t, u, k, w[S4_D], p->seq);
+        if (cfg->block == BLOCK_RELU) {
+            u = op_linear(t, op_relu(t, y), w[S4_MIX_W], w[S4_MIX_B]);
+            continue;
+        }
+        y = op_gelu(t, y);
         node *z = op_glu(t, op_linear(t, y, w[S4_MIX_W], w[S4_MIX_B]));
         u = op_layer_norm(t, op_add(t, u, z), w[S4_NORM_W], w[S4_NORM_B], S4_NORM_EPS);
     }
-    return op_seq_mean(t, u, p->seq);
+    return (cfg->pool == S4_MAX ? op_seq_max : op_seq_mean)(t, u, p->seq);
 }
+
+/* What a changed word does past the first layer has no shortcut. */
+static bool deep(const model *m)
+{
+    return ((const s4_cfg *)m->cfg)->layers > 1;
+}
+
+static const char *const robust[] = {
+    RECIPE_ROBUST, "--s4-block",    "relu",           "--s4-pool", "max",      "--channels",
+    "128",         "--word-scores", "--tune-vectors", "1e-4",      "--smooth", "2",
+    "--kappa",     "0.7",           "--lr",           "3e-3",      "--clip",   "1",
+    "--dropout",   "0.1",           "--epochs",       "6",         NULL};
+static const model_recipe recipes[] = {{"robust", robust}, {NULL, NULL}};
 
 const model_desc model_s4 = {
     .name = "s4",
-    .summary = "S4: structured state space, mean over the text",
+    .summary = "S4: structured state space, mean or maximum over the text",
     .opts = opts,
     .cfg_size = sizeof(s4_cfg),
     .train = {.decoupled = true, .rate = {5e-4, 5e-3}, .decay = {1e-2, 0}, .dropout = 0.2},
     .slow_edits = true,
+    .recipes = recipes,
     .layout = layout,
     .init = init,
     .features = features,
     .n_features = n_features,
+    .whole = deep,
     .compile = s4_compile,
     .compiled_free = s4_compiled_free,
     .view_new = s4_view_new,

@@ -4,8 +4,19 @@
 
 #include "model/model_impl.h"
 
+/* What follows a layer's state space, y = K * u + d u, at each position:
+ *
+ *     BLOCK_GLU    u <- LayerNorm(u + GLU(mix(GELU(y)))), mix (2H, H)
+ *     BLOCK_RELU   u <- mix(ReLU(y)), mix (H, H), and no norm
+ *
+ * The second loses least in box arithmetic: ReLU keeps the order, no box is counted twice as by the
+ * residual, and a norm that only centres would be part of the linear map. */
+typedef enum s4_block { BLOCK_GLU, BLOCK_RELU } s4_block;
+typedef enum s4_pool { S4_MEAN, S4_MAX } s4_pool; /* over the text */
+
 typedef struct s4_cfg {
     int64_t channels, state, layers;
+    int block, pool;
 } s4_cfg;
 
 /* Parameters: encoder.weight, encoder.bias, then S4_PER_LAYER a layer. */
@@ -22,8 +33,13 @@ enum {
     S4_MIX_B,
     S4_NORM_W,
     S4_NORM_B,
-    S4_PER_LAYER
+    S4_PER_LAYER /* of BLOCK_GLU */
 };
+/* The first parameter of a layer. */
+static inline int s4_layer_at(const s4_cfg *cfg, int layer)
+{
+    return S4_FIRST_LAYER + layer * (cfg->block == BLOCK_RELU ? S4_NORM_W : S4_PER_LAYER);
+}
 #define S4_NORM_EPS 1e-5
 
 /* Views (s4_view.c). */

@@ -3,8 +3,8 @@
  * The state space is linear: a changed word at position p adds K[t - p] times the change of its encoding to
  * every later y_t. What follows (GELU, gated linear map, residual, norm) acts on each position by itself, so only
  * positions whose y really moved are evaluated again, from all variants together in blocks of rows for one matrix product;
- * the mean over the text is corrected by what they changed. Deeper models have no such shortcut past their first layer and
- * evaluate their variants whole. */
+ * the mean over the text is corrected by what they changed, or the maximum is taken over what moved and what did not. Deeper models have no such shortcut past their first layer:
+ * s4.c says that they have no views. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,6 @@
 #include "base/pool.h"
 #include "base/simd.h"
 #include "model/s4.h"
-#include "model/variants.h"
 #include "tensor/host/panel.h"
 #include "tensor/kernels.h"
 
@@ -21,9 +20,10 @@ static const real still = (real)0x1p-24; /* relative: y moved by no more than it
 
 typedef struct compiled {
     size_t H;
+    bool relu, max; /* BLOCK_RELU, S4_MAX */
     real *word;   /* (n_words, H): every word encoded */
     real *kernel; /* (max_len, H): K transposed, D added at lag 0 */
-    size_t mixed; /* 2H in whole panels */
+    size_t mixed; /* 2H, or H, in whole panels */
     real *mix;    /* mix.weight packed for panel_product */
 } compiled;
 
@@ -33,7 +33,8 @@ typedef struct view {
     real *y;       /* (n, H): convolution output */
     real *scale;   /* (n): largest |y_t|, for the test of movement */
     real *out;     /* (n, H): after the norm */
-    double *total; /* (H): sum of out over the text */
+    double *total; /* (H): sum of out over the text, or its largest */
+    real *before;  /* (n + 1, H): the largest of the first t positions; NULL unless it counts */
 } view;
 
 /* ---- compile ------------------------------------------------------------------------------ */
@@ -80,12 +81,13 @@ static stet_status make_kernel(const model *m, compiled *c)
 
 static stet_status pack_mix(const model *m, compiled *c)
 {
-    c->mixed = panel_padded(2 * c->H);
+    const size_t outputs = c->relu ? c->H : 2 * c->H;
+    c->mixed = panel_padded(outputs);
     c->mix = mem_aligned(c->H * c->mixed, sizeof *c->mix);
     if (!c->mix)
         return STET_ENOMEM;
     memset(c->mix, 0, c->H * c->mixed * sizeof *c->mix);
-    panel_pack(c->H, 2 * c->H, weight(m, S4_MIX_W), 1, c->H, 0, c->mix);
+    panel_pack(c->H, outputs, weight(m, S4_MIX_W), 1, c->H, 0, c->mix);
     return STET_OK;
 }
 
@@ -94,7 +96,10 @@ stet_status s4_compile(const model *m, void **out)
     compiled *c = mem_zalloc(1, sizeof *c);
     if (!c)
         return STET_ENOMEM;
-    c->H = (size_t)((const s4_cfg *)m->cfg)->channels;
+    const s4_cfg *cfg = m->cfg;
+    c->H = (size_t)cfg->channels;
+    c->relu = cfg->block == BLOCK_RELU;
+    c->max = cfg->pool == S4_MAX;
     stet_status st = encode_words(m, c);
     if (st == STET_OK)
         st = make_kernel(m, c);
@@ -175,9 +180,26 @@ static void residual_row(real *RESTRICT a, const real *RESTRICT gate, const real
         a[i] = u[i] + a[i] * gate[i];
 }
 
+/* out = mix(ReLU(y)) */
+static void block_run_relu(const model *m, const compiled *c, block *b)
+{
+    const size_t H = c->H;
+    for (size_t i = 0; i < b->n * H; i++)
+        b->y[i] = b->y[i] < 0 ? 0 : b->y[i]; /* NaN stays NaN */
+    panel_product(b->n, c->mixed, H, b->y, H, c->mix, b->mixed, c->mixed);
+    for (size_t r = 0; r < b->n; r++) {
+        memcpy(b->out + r * H, b->mixed + r * c->mixed, H * sizeof *b->out);
+        vec_axpy(1, weight(m, S4_MIX_B), b->out + r * H, H);
+    }
+}
+
 /* out = LayerNorm(u + a sigmoid(b)), (a, b) = mix(GELU(y)) */
 static void block_run(const model *m, const compiled *c, block *b)
 {
+    if (c->relu) {
+        block_run_relu(m, c, b);
+        return;
+    }
     const size_t H = c->H;
     const real *bias = weight(m, S4_MIX_B);
     vec_gelu(b->y, b->y, b->n * H);
@@ -191,22 +213,20 @@ static void block_run(const model *m, const compiled *c, block *b)
     }
 }
 
-static void head(const model *m, size_t H, const double *sum, size_t n, real *mean, float *out)
+/* Logits from what the classifier sees of n positions: `total` is their sum or their largest. */
+static void head(const model *m, const compiled *c, const double *total, size_t n, real *mean,
+                 float *out)
 {
+    const size_t H = c->H;
     const real *fc = model_value(m, (int)m->n_params - 2),
                *bias = model_value(m, (int)m->n_params - 1);
     for (size_t h = 0; h < H; h++)
-        mean[h] = (real)(sum[h] / (double)n);
+        mean[h] = (real)(c->max ? total[h] : total[h] / (double)n);
     for (size_t k = 0; k < m->n_classes; k++)
         out[k] = (float)(vec_dot(fc + k * H, mean, H) + bias[k]);
 }
 
 /* ---- opening a text ----------------------------------------------------------------------- */
-
-static bool shallow(const model *m)
-{
-    return ((const s4_cfg *)m->cfg)->layers == 1;
-}
 
 stet_view *s4_view_new(void)
 {
@@ -254,6 +274,27 @@ static void convolve(void *ctx, size_t t, int worker)
     v->scale[t] = 1 + largest(y, H);
 }
 
+/* The larger of both; NaN stays NaN. */
+SIMD_CLONES
+static void take_in(double *RESTRICT total, const real *RESTRICT out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        total[i] = (double)out[i] > total[i] || out[i] != out[i] ? (double)out[i] : total[i];
+}
+
+/* The largest up to each position. */
+static void pool_clean(view *v)
+{
+    const size_t H = v->c->H;
+    for (size_t h = 0; h < H; h++)
+        v->total[h] = (double)(v->before[h] = (real)-INFINITY);
+    for (size_t t = 0; t < v->base.n; t++) {
+        take_in(v->total, v->out + t * H, H);
+        for (size_t h = 0; h < H; h++)
+            v->before[(t + 1) * H + h] = (real)v->total[h];
+    }
+}
+
 static stet_status open_clean(view *v)
 {
     const size_t H = v->c->H;
@@ -271,10 +312,12 @@ static stet_status open_clean(view *v)
             b.u[r] = encoding(v, v->base.ids[from + r]);
         block_run(v->base.m, v->c, &b);
         memcpy(v->out + from * H, b.out, b.n * H * sizeof *b.out);
-        for (size_t i = 0; i < b.n * H; i++)
+        for (size_t i = 0; !v->c->max && i < b.n * H; i++)
             v->total[i % H] += (double)b.out[i];
     }
-    head(v->base.m, H, v->total, v->base.n, mean, v->base.logits);
+    if (v->c->max)
+        pool_clean(v);
+    head(v->base.m, v->c, v->total, v->base.n, mean, v->base.logits);
     arena_restore(&v->base.mem, mark);
     return STET_OK;
 }
@@ -288,12 +331,10 @@ stet_status s4_view_open(stet_view *p)
     v->scale = arena_new(&v->base.mem, real, n);
     v->out = arena_new(&v->base.mem, real, n * H);
     v->total = arena_new(&v->base.mem, double, H);
-    if (!v->y || !v->scale || !v->out || !v->total)
+    v->before = v->c->max ? arena_new(&v->base.mem, real, (n + 1) * H) : NULL;
+    if (!v->y || !v->scale || !v->out || !v->total || (v->c->max && !v->before))
         return STET_ENOMEM;
-    if (shallow(p->m))
-        return open_clean(v);
-    const size_t none[2] = {0, 0};
-    return variants_whole(p->m, p->ids, n, NULL, none, 1, p->logits);
+    return open_clean(v);
 }
 
 /* ---- edits -------------------------------------------------------------------------------- */
@@ -336,7 +377,10 @@ static void flush(const view *v, size_t from, scratch *w)
     block_run(v->base.m, v->c, &w->b);
     for (size_t r = 0; r < w->b.n; r++) {
         double *total = w->total + (w->variant[r] - from) * H;
-        add_difference(total, w->b.out + r * H, v->out + w->pos[r] * H, H);
+        if (v->c->max)
+            take_in(total, w->b.out + r * H, H);
+        else
+            add_difference(total, w->b.out + r * H, v->out + w->pos[r] * H, H);
     }
     w->b.n = 0;
 }
@@ -352,6 +396,9 @@ static void add_variant(const edits_job *j, size_t from, size_t i, scratch *w)
         for (size_t h = 0; h < H; h++)
             w->delta[k * H + h] = new[h] - old[h];
     }
+    double *total = w->total + (i - from) * H;
+    for (size_t h = 0; v->c->max && h < H; h++)
+        total[h] = (double)v->before[(n ? e[0].pos : v->base.n) * H + h];
     size_t read = 0; /* edits at positions <= t */
     for (size_t t = n ? e[0].pos : v->base.n; t < v->base.n; t++) {
         const bool edited = read < n && e[read].pos == t;
@@ -359,8 +406,11 @@ static void add_variant(const edits_job *j, size_t from, size_t i, scratch *w)
         memset(w->change, 0, H * sizeof *w->change);
         for (size_t k = 0; k < read; k++)
             add_product(w->change, v->c->kernel + (t - e[k].pos) * H, w->delta + k * H, H);
-        if (!edited && largest(w->change, H) <= still * v->scale[t])
+        if (!edited && largest(w->change, H) <= still * v->scale[t]) {
+            if (v->c->max)
+                take_in(total, v->out + t * H, H);
             continue;
+        }
         if (w->b.n == ROWS)
             flush(v, from, w);
         const size_t r = w->b.n++;
@@ -383,7 +433,7 @@ static void edits_piece(void *ctx, size_t piece, int worker)
         add_variant(j, from, i, w);
     flush(v, from, w);
     for (size_t i = from; i < to; i++)
-        head(v->base.m, H, w->total + (i - from) * H, v->base.n, w->mean,
+        head(v->base.m, v->c, w->total + (i - from) * H, v->base.n, w->mean,
              j->logits + i * v->base.m->n_classes);
 }
 
@@ -401,8 +451,6 @@ stet_status s4_view_edits(stet_view *p, const stet_edit *edits, const size_t *st
                           float *logits)
 {
     view *v = (view *)p;
-    if (!shallow(v->base.m))
-        return variants_whole(v->base.m, v->base.ids, v->base.n, edits, start, n, logits);
     size_t most = 0;
     for (size_t i = 0; i < n; i++)
         most = start[i + 1] - start[i] > most ? start[i + 1] - start[i] : most;

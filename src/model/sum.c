@@ -101,12 +101,18 @@ static void compiled_free(void *compiled)
     (void)compiled;
 }
 
+static const char *const robust[] = {
+    RECIPE_ROBUST, "--score-hidden", "64",   "--smooth", "4", "--kappa", "0.7", "--ramp",
+    "0",           "--lr",           "1e-3", "--epochs", "6", NULL};
+static const model_recipe recipes[] = {{"robust", robust}, {NULL, NULL}};
+
 const model_desc model_sum = {
     .name = "sum",
     .summary = "a score for every word, summed over the text: exact certificates",
     .opts = opts,
     .cfg_size = sizeof(sum_cfg),
     .train = {.rate = {1e-3, 1e-3}, .decay = {1e-4, 0}, .dropout = 0},
+    .recipes = recipes,
     .layout = layout,
     .init = init,
     .word_scores = word_scores,

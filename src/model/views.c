@@ -9,7 +9,7 @@
 /* A rule sees whole texts. */
 static bool in_full(const model *m)
 {
-    return m->rule || !m->desc->view_new;
+    return m->rule || !m->desc->view_new || (m->desc->whole && m->desc->whole(m));
 }
 
 stet_status stet_view_open(const stet_model *m, const stet_words *w, const uint32_t *ids, size_t n,

@@ -222,6 +222,11 @@ stet_status op_seq_mean_infer(const node *n, shape *out)
     return STET_OK;
 }
 
+stet_status op_seq_max_infer(const node *n, shape *out)
+{
+    return op_seq_mean_infer(n, out);
+}
+
 /* networks ----------------------------------------------------------------------------------- */
 
 stet_status op_dropout_infer(const node *n, shape *out)
@@ -307,6 +312,13 @@ stet_status op_bilstm_infer(const node *n, shape *out)
         TRY(op_expect_count(n, i + 3, 4 * h, "b_hh"));
     }
     *out = shape2(seq->n_texts, 2 * h);
+    return STET_OK;
+}
+
+stet_status op_bilstm_states_infer(const node *n, shape *out)
+{
+    TRY(op_bilstm_infer(n, out));
+    out->dim[0] = ((const seq_args *)n->args)->seq->n_tokens;
     return STET_OK;
 }
 

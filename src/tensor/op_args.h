@@ -35,7 +35,7 @@ typedef struct label_args { /* cross_entropy, bce_logits */
     const int32_t *label;   /* (B) */
     const int32_t *at;      /* in the store */
 } label_args;
-typedef struct seq_args { /* seq_mean, conv_pool, bilstm, s4_conv */
+typedef struct seq_args { /* seq_mean, seq_max, conv_pool, bilstm, bilstm_states, s4_conv */
     const seq_index *seq;
     const seq_index *at; /* its arrays in the store */
 } seq_args;

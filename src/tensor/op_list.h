@@ -35,12 +35,14 @@
     OP(cross_entropy, 1)                                                                           \
     OP(bce_logits, 1)                                                                              \
     OP(kl, 2)                                                                                      \
-    OP(seq_mean, 1)
+    OP(seq_mean, 1)                                                                                \
+    OP(seq_max, 1)
 
 /* fused sequence ops: cpu/conv_pool.c cpu/lstm.c cpu/s4_kernel.c cpu/s4_conv.c */
 #define OP_LIST_FUSED(OP)                                                                          \
     OP(conv_pool, 3)                                                                               \
     OP(bilstm, 9)                                                                                  \
+    OP(bilstm_states, 9)                                                                           \
     OP(s4_kernel, 6)                                                                               \
     OP(s4_conv, 3)
 
@@ -48,10 +50,11 @@
 
 /* those with kernels in cuda/ (cuda_X_fwd, cuda_X_bwd); the others answer STET_ENOTSUP there */
 #define OP_LIST_CUDA(OP)                                                                           \
-    OP(matmul) OP(add_bias) OP(linear) OP(add) OP(sub) OP(mul) OP(scale) OP(relu) OP(tanh)         \
-    OP(sigmoid) OP(gelu) OP(exp) OP(log) OP(abs) OP(min) OP(max) OP(clamp) OP(sum) OP(row_sum)     \
-    OP(gather) OP(concat) OP(slice) OP(dropout) OP(layer_norm) OP(glu) OP(log_softmax)             \
-    OP(cross_entropy) OP(bce_logits) OP(kl) OP(seq_mean) OP(conv_pool) OP(bilstm)                  \
-    OP(s4_kernel) OP(s4_conv)
+    OP(matmul)                                                                                     \
+    OP(add_bias) OP(linear) OP(add) OP(sub) OP(mul) OP(scale) OP(relu) OP(tanh) OP(sigmoid)        \
+        OP(gelu) OP(exp) OP(log) OP(abs) OP(min) OP(max) OP(clamp) OP(sum) OP(row_sum) OP(gather)  \
+            OP(concat) OP(slice) OP(dropout) OP(layer_norm) OP(glu) OP(log_softmax)                \
+                OP(cross_entropy) OP(bce_logits) OP(kl) OP(seq_mean) OP(seq_max) OP(conv_pool)     \
+                    OP(bilstm) OP(bilstm_states) OP(s4_kernel) OP(s4_conv)
 
 #endif

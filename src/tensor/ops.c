@@ -80,6 +80,11 @@ node *op_seq_mean(tape *t, node *x, const seq_index *seq)
     return PUSH(t, seq_mean, (&(seq_args){seq, tape_seq(t, seq)}), x);
 }
 
+node *op_seq_max(tape *t, node *x, const seq_index *seq)
+{
+    return PUSH(t, seq_max, (&(seq_args){seq, tape_seq(t, seq)}), x);
+}
+
 node *op_dropout(tape *t, node *x, double p, rng *stream)
 {
     return PUSH(t, dropout, (&(dropout_args){p, rng_u64(stream)}), x);
@@ -119,6 +124,12 @@ node *op_bilstm(tape *t, node *rows, node *const w[8], const seq_index *seq)
 {
     return PUSH(t, bilstm, (&(seq_args){seq, tape_seq(t, seq)}), rows, w[0], w[1], w[2], w[3], w[4],
                 w[5], w[6], w[7]);
+}
+
+node *op_bilstm_states(tape *t, node *rows, node *const w[8], const seq_index *seq)
+{
+    return PUSH(t, bilstm_states, (&(seq_args){seq, tape_seq(t, seq)}), rows, w[0], w[1], w[2],
+                w[3], w[4], w[5], w[6], w[7]);
 }
 
 node *op_s4_kernel(tape *t, node *a, node *w, node *p, node *b, node *c, node *log_dt, size_t len)

@@ -37,6 +37,8 @@ node *op_concat(tape *t, node *const *x, int n); /* along columns */
 node *op_slice(tape *t, node *x, size_t first_col, size_t n_cols);
 node *op_seq_mean(tape *t, node *x,
                   const seq_index *seq); /* (T, c) -> (B, c): mean over each text */
+node *op_seq_max(tape *t, node *x,
+                 const seq_index *seq); /* the largest of each text; ties: the first */
 
 /* networks */
 node *op_dropout(tape *t, node *x, double p, rng *stream); /* kept entries scaled by 1/(1-p) */
@@ -61,6 +63,8 @@ node *op_conv_pool(tape *t, node *rows, node *w, node *b, const seq_index *seq);
  * as nn.LSTM: w_ih (4H, D), w_hh (4H, H), b_ih, b_hh (4H), gates i f g o; w[0..3] forward, w[4..7]
  * reverse. */
 node *op_bilstm(tape *t, node *rows, node *const w[8], const seq_index *seq);
+/* The same with the states of both directions after every token, (T, 2H). */
+node *op_bilstm_states(tape *t, node *rows, node *const w[8], const seq_index *seq);
 
 /* The convolution kernels of an S4 layer (gbm.md 5): a, w (H, n) with Lambda = -exp(a) - i w; P, B,
  * C (H, n, 2) as (re, im); log_dt (H); result K (H, L). */

@@ -210,12 +210,7 @@ stet_status prepare(const stet_train_args *a, const defense_list *defenses, prep
             return error_set(STET_EUSAGE,
                              "defence '%s' changes word vectors; a model of kind '%s' has its own",
                              defenses->d[i].desc->name, desc->name);
-    for (size_t i = 0; a->vector_rate > 0 && i < defenses->n; i++)
-        if (defenses->d[i].desc->ties_words)
-            return error_set(STET_EUSAGE,
-                             "defence '%s' cannot be combined with vectors that learn "
-                             "(--tune-vectors): words that share a vector would part",
-                             defenses->d[i].desc->name);
+    TRY(defense_list_check_learning(defenses, a->vector_rate > 0));
     const word_reader r = {.tokenizer = a->tokenizer};
     stet_dataset *train = NULL, *valid = NULL;
     stet_vocab *vocab = NULL;

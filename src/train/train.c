@@ -92,7 +92,10 @@ static stet_status forward_backward(run_state *r, const uint32_t *pick, size_t n
     store_clear(r->store, r->grad, m->n_values * sizeof *r->grad);
     TRY(defense_list_batch(&r->defenses, &v, &texts, &pick, &n));
     TRY(batch_make(&r->batches, m, texts, pick, n, &r->step_mem, &x));
-    TRY(pass_init(&p, m, &t, &r->w, r->grad, &x));
+    model_weights read = r->w;
+    if (defense_list_alone(&r->defenses))
+        read.learn = NULL;
+    TRY(pass_init(&p, m, &t, &read, r->grad, &x));
     rng drops = rng_stream(r->a->seed, STREAM_DROPOUT, r->at.step);
     p.dropout = r->dropout;
     p.stream = &drops;

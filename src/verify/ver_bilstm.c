@@ -1,6 +1,6 @@
 /* verify/ver_bilstm.c - margins of the bidirectional LSTM from tubes around its states: from the
  * boxes at the ends, from the transposed recurrence of deviations, from generators. The best of
- * them counts. */
+ * them counts. The last layer sees the last states, or the largest or mean of each unit. */
 #include <string.h>
 
 #include "verify/ver_lstm.h"
@@ -15,6 +15,8 @@ typedef struct state {
     double *take; /* (words) least that a word contributes, over both directions */
     double *drop; /* (positions) */
     double *size; /* (2H) largest features */
+    double *value, *om; /* (2H) what a feature adds: value + om Dh of the state after at words */
+    size_t *at;         /* (2H) */
     iv *lam, *lam_c, *lam_E, *kap, *next; /* (H) */
 } state;
 
@@ -32,8 +34,11 @@ static stet_status open(ver_work *w)
     s->take = arena_new(&w->mem, double, t->start[t->n]);
     s->drop = arena_new(&w->mem, double, t->n);
     s->size = arena_new(&w->mem, double, 2 * H);
+    s->value = arena_new(&w->mem, double, 2 * H);
+    s->om = arena_new(&w->mem, double, 2 * H);
+    s->at = arena_new(&w->mem, size_t, 2 * H);
     s->lam = arena_new(&w->mem, iv, 5 * H);
-    if (!s->take || !s->drop || !s->size || !s->lam)
+    if (!s->take || !s->drop || !s->size || !s->value || !s->om || !s->at || !s->lam)
         return STET_ENOMEM;
     s->lam_c = s->lam + H;
     s->lam_E = s->lam_c + H;
@@ -53,15 +58,48 @@ static double weight_of(const ver_model *m, int label, int other, size_t f)
            m->fc_w[(size_t)other * m->features + f];
 }
 
-/* Biases of both classes and the rounding of the last layer. */
+/* State of feature f after so many words: clean, and its box. */
+static double clean_at(const ver_work *w, size_t f, size_t words)
+{
+    const state *s = w->state;
+    return s->read[f / w->m->hidden].h[words * w->m->hidden + f % w->m->hidden];
+}
+
+static iv box_at(const ver_work *w, ver_level level, size_t f, size_t words)
+{
+    const state *s = w->state;
+    return s->tube[level][f / w->m->hidden].h_at[words * w->m->hidden + f % w->m->hidden];
+}
+
+/* The feature's own box; *size: no state of it is larger. */
+static iv feature(const ver_work *w, ver_level level, size_t f, double *size)
+{
+    const size_t n = w->t->n;
+    iv y = box_at(w, level, f, n);
+    *size = iv_mag(y);
+    for (size_t p = 1; w->m->pool != VER_LAST && p < n; p++) {
+        const iv h = box_at(w, level, f, p);
+        y = w->m->pool == VER_MEAN ? iv_add(y, h) : (iv){iv_max(y.lo, h.lo), iv_max(y.hi, h.hi)};
+        *size = iv_max(*size, iv_mag(h));
+    }
+    return w->m->pool == VER_MEAN ? iv_out(y.lo / (double)n, y.hi / (double)n) : y;
+}
+
+/* Biases of both classes and the rounding of the last layer, and of the mean before it. */
 static ver_sum head(const ver_work *w, int label, int other, ver_level level)
 {
     const ver_model *m = w->m;
     const state *s = w->state;
-    for (size_t f = 0; f < m->features; f++)
-        s->size[f] = iv_mag(s->tube[level][f / m->hidden].h[f % m->hidden]);
+    double weights = 0;
+    for (size_t f = 0; f < m->features; f++) {
+        feature(w, level, f, &s->size[f]);
+        weights += (fabs((double)m->fc_w[(size_t)label * m->features + f]) +
+                    fabs((double)m->fc_w[(size_t)other * m->features + f])) *
+                   s->size[f];
+    }
+    const double mean = m->pool == VER_MEAN ? ver_gamma32(w->t->n + 4) * weights + VER_TINY : 0;
     ver_sum sum = {0};
-    ver_add(&sum, m->fc_b[label], ver_head_error(m, label, other, s->size));
+    ver_add(&sum, m->fc_b[label], ver_head_error(m, label, other, s->size) + mean);
     ver_add(&sum, -(double)m->fc_b[other], 0);
     return sum;
 }
@@ -72,8 +110,8 @@ static double box_bound(const ver_work *w, int label, int other, ver_level level
     const state *s = w->state;
     ver_sum sum = head(w, label, other, level);
     for (size_t f = 0; f < m->features; f++) {
-        const iv h = s->tube[level][f / m->hidden].h[f % m->hidden];
-        ver_add(&sum, iv_scale(weight_of(m, label, other, f), h).lo, 0);
+        double size;
+        ver_add(&sum, iv_scale(weight_of(m, label, other, f), feature(w, level, f, &size)).lo, 0);
     }
     ver_add(&sum, ver_scores_worst(w, label, other, s->drop), 0);
     return ver_lower(&sum);
@@ -82,12 +120,67 @@ static double box_bound(const ver_work *w, int label, int other, ver_level level
 static double margin(const ver_work *w, int label, int other)
 {
     const ver_model *m = w->m;
-    const state *s = w->state;
     double sum = (double)m->fc_b[label] - m->fc_b[other];
-    for (size_t f = 0; f < m->features; f++)
-        sum += weight_of(m, label, other, f) *
-               s->read[f / m->hidden].h[w->t->n * m->hidden + f % m->hidden];
+    for (size_t f = 0; f < m->features; f++) {
+        double y = clean_at(w, f, w->t->n);
+        for (size_t p = 1; m->pool != VER_LAST && p < w->t->n; p++)
+            y = m->pool == VER_MEAN ? y + clean_at(w, f, p) : iv_max(y, clean_at(w, f, p));
+        sum += weight_of(m, label, other, f) * (m->pool == VER_MEAN ? y / (double)w->t->n : y);
+    }
     return sum + ver_scores_margin(w, label, other);
+}
+
+/* ---- what is felt of each feature --------------------------------------------------------- */
+
+/* om y for the largest state y. om > 0: y >= any one state, so that of the clean text's largest. om < 0:
+ * y <= max(h, rest) for the state h with the highest box [lo, hi] and the highest end `rest` of all
+ * others; that is convex in h, and below its chord over the box. */
+static void feel_largest(const ver_work *w, ver_level level, size_t f, double om)
+{
+    const double tie = 1e-9; /* the first of equals, whoever computes them */
+    state *s = w->state;
+    size_t best = 1, top = 1;
+    double rest = -INFINITY;
+    for (size_t p = 2; p <= w->t->n; p++) {
+        best = clean_at(w, f, p) > clean_at(w, f, best) + tie ? p : best;
+        top = box_at(w, level, f, p).hi > box_at(w, level, f, top).hi ? p : top;
+    }
+    for (size_t p = 1; p <= w->t->n; p++)
+        rest = p == top ? rest : iv_max(rest, box_at(w, level, f, p).hi);
+    const iv box = box_at(w, level, f, top);
+    const bool chord = om < 0 && rest > box.lo;
+    s->at[f] = om < 0 ? top : best;
+    /* rounded upward: a steeper chord is above, too */
+    const double slope = chord ? (box.hi - rest) / (box.hi - box.lo) * (1 + 0x1p-48) : 1,
+                 h = clean_at(w, f, s->at[f]);
+    s->value[f] = om * (chord ? rest + slope * (h - box.lo) : h);
+    s->om[f] = om * slope;
+}
+
+static void feel_features(const ver_work *w, int label, int other, ver_level level)
+{
+    state *s = w->state;
+    const size_t n = w->t->n;
+    for (size_t f = 0; f < w->m->features; f++) {
+        const double om = weight_of(w->m, label, other, f);
+        if (w->m->pool == VER_LARGEST) {
+            feel_largest(w, level, f, om);
+            continue;
+        }
+        double sum = clean_at(w, f, n);
+        for (size_t p = 1; w->m->pool == VER_MEAN && p < n; p++)
+            sum += clean_at(w, f, p);
+        s->om[f] = w->m->pool == VER_MEAN ? om / (double)n : om;
+        s->value[f] = s->om[f] * sum;
+        s->at[f] = n;
+    }
+}
+
+static ver_aim aim_of(const ver_work *w, int d)
+{
+    const state *s = w->state;
+    const size_t first = (size_t)d * w->m->hidden;
+    return (ver_aim){s->om + first, w->m->pool == VER_MEAN ? NULL : s->at + first};
 }
 
 /* The clean margin, what positions take within the budget, and `loss`. */
@@ -97,11 +190,11 @@ static double sum_bound(const ver_work *w, int label, int other, ver_level level
     const state *s = w->state;
     const ver_task *t = w->t;
     ver_sum sum = head(w, label, other, level);
-    for (size_t f = 0; f < m->features; f++)
-        ver_add(&sum,
-                weight_of(m, label, other, f) *
-                    s->read[f / m->hidden].h[t->n * m->hidden + f % m->hidden],
-                0);
+    for (size_t f = 0; f < m->features; f++) /* deviations and states are below 4 */
+        ver_add(&sum, s->value[f],
+                m->pool == VER_LAST
+                    ? 0
+                    : 8 * ver_gamma64(t->n + 16) * fabs(weight_of(m, label, other, f)));
     for (size_t p = 0; p < t->n; p++) {
         const double own = ver_score_least(w, t->start[p], label, other);
         s->drop[p] = 0;
@@ -190,8 +283,9 @@ static double adjoint_bound(const ver_work *w, int label, int other, ver_level l
     for (int d = 0; d < 2; d++) {
         const ver_read *r = &s->read[d];
         const ver_tube *t = &s->tube[level][d];
+        const ver_aim aim = aim_of(w, d);
         for (size_t i = 0; i < H; i++) {
-            const double om = weight_of(m, label, other, (size_t)d * H + i);
+            const double om = ver_feels(&aim, r->n, i);
             s->lam[i] = iv_out(om, om);
             s->lam_c[i] = (iv){0, 0};
         }
@@ -204,6 +298,10 @@ static double adjoint_bound(const ver_work *w, int label, int other, ver_level l
             loss = ver_up(loss + rounding_back(s, r, t, step));
             if (!states_back(s, r, t, step))
                 return -INFINITY;
+            for (size_t i = 0; i < H; i++) {
+                const double om = ver_feels(&aim, step, i);
+                s->lam[i] = iv_add(s->lam[i], iv_out(om, om));
+            }
         }
     }
     return sum_bound(w, label, other, level, loss);
@@ -239,15 +337,11 @@ static double affine_bound(const ver_work *w, int label, int other)
 static stet_status lines_bound(ver_work *w, int label, int other, bool all, double *out)
 {
     state *s = w->state;
-    const size_t H = w->m->hidden;
-    double loss[2], *row = arena_new(&w->mem, double, H);
-    if (!row)
-        return STET_ENOMEM;
+    double loss[2];
     memset(s->take, 0, w->t->start[w->t->n] * sizeof *s->take);
     for (int d = 0; d < 2; d++) {
-        for (size_t i = 0; i < H; i++)
-            row[i] = weight_of(w->m, label, other, (size_t)d * H + i);
-        TRY(ver_lines_back(&s->read[d], &s->tube[VER_LINEAR][d], row, all, &w->mem, s->take,
+        const ver_aim aim = aim_of(w, d);
+        TRY(ver_lines_back(&s->read[d], &s->tube[VER_LINEAR][d], &aim, all, &w->mem, s->take,
                            &loss[d]));
     }
     *out = sum_bound(w, label, other, VER_LINEAR, ver_up(loss[0] + loss[1]));
@@ -277,10 +371,11 @@ static stet_status bound(ver_work *w, int label, int other, const char *method,
     if (s->read[0].overflows || s->read[1].overflows)
         return STET_OK;
     *out = box_bound(w, label, other, level);
+    feel_features(w, label, other, level);
     if (strcmp(method, "ibp") != 0 && strcmp(method, "slope") != 0)
         *out = fmax(*out, adjoint_bound(w, label, other, level));
     double more = -INFINITY;
-    if (level == VER_AFFINE)
+    if (level == VER_AFFINE && w->m->pool == VER_LAST) /* generators end with the text */
         more = affine_bound(w, label, other);
     for (int all = 0; level == VER_LINEAR && all < 2; all++) {
         *out = fmax(*out, more);

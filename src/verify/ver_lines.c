@@ -168,23 +168,47 @@ static void step_words(const ver_read *r, size_t step, back *b, double *add)
     b->words += least;
 }
 
-stet_status ver_lines_back(const ver_read *r, const ver_tube *t, const double *om, bool all,
+/* below[s]: the most that is lost by what is felt before state s, all of it taken from the boxes. */
+static void lost_below(const ver_read *r, const ver_tube *t, const ver_aim *aim, double *below)
+{
+    ver_sum sum = {0};
+    for (size_t s = 1; s <= r->n; s++) {
+        below[s] = -ver_lower(&sum);
+        for (size_t i = 0, at = s * r->H; i < r->H; i++, at++)
+            ver_add(&sum, iv_scale(ver_feels(aim, s, i), iv_less(t->h_at[at], r->h[at])).lo, 0);
+    }
+}
+
+/* What is felt of the state before `step` itself; |Dh| < 4. */
+static void feel(const ver_read *r, const ver_aim *aim, size_t step, back *b)
+{
+    for (size_t i = 0; i < r->H; i++) {
+        const double om = ver_feels(aim, step, i);
+        b->lam_h[i] += om;
+        b->lost += step < r->n ? 4 * ver_gamma64(4 * r->H + 8) * fabs(om) : 0;
+    }
+}
+
+stet_status ver_lines_back(const ver_read *r, const ver_tube *t, const ver_aim *aim, bool all,
                            arena *a, double *take, double *loss)
 {
     const size_t H = r->H;
-    double *add = arena_znew(a, double, r->t->start[r->n]), *room = arena_znew(a, double, 6 * H);
-    if (!add || !room)
+    double *add = arena_znew(a, double, r->t->start[r->n]), *room = arena_znew(a, double, 6 * H),
+           *below = arena_znew(a, double, r->n + 1);
+    if (!add || !room || !below)
         return STET_ENOMEM;
     back b = {.lam_h = room, .lam_c = room + H, .lam_T = room + 2 * H};
-    memcpy(b.lam_h, om, H * sizeof *om);
+    lost_below(r, t, aim, below);
+    feel(r, aim, r->n, &b);
     /* It may end before any step, with the box of the state there; where is best? */
     size_t end = r->n;
-    double best = all ? INFINITY : -state_least(r, t, r->n, &b);
+    double best = all ? INFINITY : below[r->n] - state_least(r, t, r->n, &b);
     *loss = best;
     for (size_t step = r->n; step-- > 0 && b.lost < 1e100;) {
         step_back(r, t, step, &b);
         step_words(r, step, &b, add);
-        const double lost = b.lost - state_least(r, t, step, &b);
+        feel(r, aim, step, &b);
+        const double lost = b.lost + below[step] - state_least(r, t, step, &b);
         if (lost - b.words < best && (!all || step == 0)) {
             best = lost - b.words;
             *loss = lost;

@@ -78,13 +78,24 @@ stet_status ver_read_text(ver_read *r, const ver_model *m, const ver_task *t, bo
                           arena *a);
 stet_status ver_tube_build(const ver_read *r, ver_level level, arena *a, ver_tube *out);
 
-/* ver_lines.c: a step's lines, and the way back along them: what each word adds to om . h at least,
- * added to take (words), and what is lost beside it. It may end at the box of any state, unless
+/* What a margin feels of a direction: the sum over units of om_i Dh_i, unit i after at[i] words; after
+ * each of them where `at` is NULL. */
+typedef struct ver_aim {
+    const double *om;
+    const size_t *at;
+} ver_aim;
+static inline double ver_feels(const ver_aim *a, size_t state, size_t i)
+{
+    return !a->at || a->at[i] == state ? a->om[i] : 0;
+}
+
+/* ver_lines.c: a step's lines, and the way back along them: what each word adds at least to what is
+ * felt, added to take (words), and what is lost beside it. It may end at the box of any state, unless
  * `all` words are to be told apart. INFINITY: nothing is proved. */
 stet_status ver_lines_new(const ver_read *r, arena *a, ver_lines *out);
 void ver_lines_cell(const ver_read *r, ver_tube *t, size_t step);
 void ver_lines_hidden(const ver_read *r, ver_tube *t, size_t step);
-stet_status ver_lines_back(const ver_read *r, const ver_tube *t, const double *om, bool all,
+stet_status ver_lines_back(const ver_read *r, const ver_tube *t, const ver_aim *aim, bool all,
                            arena *a, double *take, double *loss);
 
 /* ver_affine.c: the generators' part of a step, after the boxes' part. */

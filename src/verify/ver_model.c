@@ -143,6 +143,21 @@ static size_t setting(reader *r, const json_t *settings, const char *key)
     return (size_t)v;
 }
 
+/* A choice from names[0 .. n), the first where the key is missing. */
+static size_t choice(reader *r, const json_t *settings, const char *key, const char *const *names,
+                     size_t n)
+{
+    const json_t *v = json_object_get(settings, key);
+    const char *name = v ? json_string_value(v) : names[0];
+    size_t i = 0;
+    while (i < n && (!name || strcmp(names[i], name) != 0))
+        i++;
+    if (i == n && r->status == STET_OK)
+        r->status = error_set(STET_EFORMAT, "config.json: cannot check a model whose '%s' is '%s'",
+                              key, name ? name : "no string");
+    return i < n ? i : 0;
+}
+
 static void read_cnn(reader *r, const json_t *settings)
 {
     ver_model *m = r->m;
@@ -179,6 +194,8 @@ static void read_bilstm(reader *r, const json_t *settings)
         m->lstm[d].b_ih = TENSOR(r, 4 * h, 0, 0, "lstm.bias_ih_l0%s", end);
         m->lstm[d].b_hh = TENSOR(r, 4 * h, 0, 0, "lstm.bias_hh_l0%s", end);
     }
+    static const char *const pools[] = {"last", "max", "mean"};
+    m->pool = choice(r, settings, "pool", pools, 3);
     m->features = 2 * h;
 }
 
@@ -190,6 +207,10 @@ static void read_s4(reader *r, const json_t *settings)
     m->layers = setting(r, settings, "layers");
     if (r->status == STET_OK && (n == 0 || m->layers > VER_S4_LAYERS))
         r->status = error_set(STET_EFORMAT, "config.json: bad size of state or number of layers");
+    static const char *const blocks[] = {"glu", "relu"}, *const pools[] = {"mean", "max"};
+    m->relu = choice(r, settings, "s4-block", blocks, 2) == 1;
+    m->pool = choice(r, settings, "s4-pool", pools, 2) == 1 ? VER_LARGEST : VER_MEAN;
+    const size_t mixed = m->relu ? h : 2 * h;
     m->enc_w = TENSOR(r, h, m->dim, 0, "encoder.weight");
     m->enc_b = TENSOR(r, h, 0, 0, "encoder.bias");
     for (size_t l = 0; r->status == STET_OK && l < m->layers; l++) {
@@ -201,8 +222,10 @@ static void read_s4(reader *r, const json_t *settings)
         s->c = TENSOR(r, h, n, 2, "layers.%zu.s4.c", l);
         s->log_dt = TENSOR(r, h, 0, 0, "layers.%zu.s4.log_dt", l);
         s->d = TENSOR(r, h, 0, 0, "layers.%zu.s4.d", l);
-        s->mix_w = TENSOR(r, 2 * h, h, 0, "layers.%zu.mix.weight", l);
-        s->mix_b = TENSOR(r, 2 * h, 0, 0, "layers.%zu.mix.bias", l);
+        s->mix_w = TENSOR(r, mixed, h, 0, "layers.%zu.mix.weight", l);
+        s->mix_b = TENSOR(r, mixed, 0, 0, "layers.%zu.mix.bias", l);
+        if (m->relu)
+            continue;
         s->norm_w = TENSOR(r, h, 0, 0, "layers.%zu.norm.weight", l);
         s->norm_b = TENSOR(r, h, 0, 0, "layers.%zu.norm.bias", l);
     }
@@ -224,13 +247,30 @@ static void read_sum(reader *r, const json_t *settings)
     m->word_w2 = TENSOR(r, m->classes, h, 0, "word.1.weight");
 }
 
+/* `settings` are all that a kind has, NULL at the end: what is not known here may change answers. */
 static const struct {
     const ver_kind *kind;
     void (*read)(reader *r, const json_t *settings);
-} kinds[] = {{&ver_sum_kind, read_sum},
-             {&ver_cnn, read_cnn},
-             {&ver_bilstm, read_bilstm},
-             {&ver_s4_kind, read_s4}};
+    const char *settings[8];
+} kinds[] = {{&ver_sum_kind, read_sum, {"score-hidden"}},
+             {&ver_cnn, read_cnn, {"filters", "kernels"}},
+             {&ver_bilstm, read_bilstm, {"hidden", "pool"}},
+             {&ver_s4_kind, read_s4, {"channels", "state", "layers", "s4-block", "s4-pool"}}};
+
+static void know_settings(reader *r, const json_t *settings, const char *const *known)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)settings, key, v)
+    {
+        const char *const *k = known;
+        while (*k && strcmp(*k, key) != 0)
+            k++;
+        if (!*k && r->status == STET_OK)
+            r->status = error_set(STET_EFORMAT,
+                                  "config.json: cannot check a model with a setting '%s'", key);
+    }
+}
 
 static stet_status read_weights(reader *r, const json_t *config, const char *name)
 {
@@ -238,6 +278,7 @@ static stet_status read_weights(reader *r, const json_t *config, const char *nam
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kinds[i].kind->name, name) == 0) {
             m->kind = kinds[i].kind;
+            know_settings(r, json_object_get(config, "settings"), kinds[i].settings);
             kinds[i].read(r, json_object_get(config, "settings"));
         }
     if (!m->kind)

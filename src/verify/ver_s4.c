@@ -110,6 +110,11 @@ static iv gelu_range(iv x) /* falls until -0.7518, then rises */
     return iv_widen(r, VER_OURS * iv_mag(r));
 }
 
+double ver_s4_activation(const ver_model *m, double x)
+{
+    return m->relu ? fmax(x, 0) : gelu(x);
+}
+
 /* ---- forward ------------------------------------------------------------------------------ */
 
 static stet_status alloc(ver_work *w, s4_state *s)
@@ -188,7 +193,7 @@ static size_t lags(const ver_work *w)
     return whole < w->m->max_len ? whole : w->m->max_len;
 }
 
-/* y and, after it, the range of its GELU in s->lam (scratch). */
+/* y and, after it, the range of its GELU or ReLU in s->lam (scratch). */
 static void convolve(ver_work *w, s4_state *s, s4_layer *l)
 {
     const size_t n = w->t->n, H = w->m->channels;
@@ -216,23 +221,27 @@ static void convolve(ver_work *w, s4_state *s, s4_layer *l)
             l->y[at] = y;
             l->e_y[at] = e;
             l->box_y[at] = iv_with(iv_widen((iv){mid, mid}, rad * (1 + VER_OURS) + e), y);
-            const iv r = gelu_range(l->box_y[at]);
-            l->e_g[at] = ACT * (iv_mag(r) + VER_TINY) * (1 + VER_OURS);
+            const iv y_box = l->box_y[at];
+            const iv r =
+                w->m->relu ? (iv){fmax(y_box.lo, 0), fmax(y_box.hi, 0)} : gelu_range(y_box);
+            l->e_g[at] = w->m->relu ? 0 : ACT * (iv_mag(r) + VER_TINY) * (1 + VER_OURS);
             s->lam[at] = iv_widen(r, l->e_g[at]);
         }
     }
 }
 
 /* One of a and b of a position: clean value, range, error. */
-static iv mix_row(const s4_state *s, const s4_layer *l, size_t p, size_t row, size_t H,
-                  double *clean, double *e)
+static iv mix_row(const ver_work *w, const s4_layer *l, size_t p, size_t row, double *clean,
+                  double *e)
 {
+    const s4_state *s = w->state;
+    const size_t H = w->m->channels;
     const float *m = l->p->mix_w + row * H;
     const double b = l->p->mix_b[row];
     double x = b, mid = b, rad = 0, size = fabs(b) + VER_TINY;
     for (size_t h = 0; h < H; h++) {
         const iv g = s->lam[p * H + h];
-        x += m[h] * gelu(l->y[p * H + h]);
+        x += m[h] * ver_s4_activation(w->m, l->y[p * H + h]);
         mid += m[h] * iv_mid(g);
         rad += fabs((double)m[h]) * iv_rad(g);
         size += fabs((double)m[h]) * iv_mag(g);
@@ -248,14 +257,25 @@ static void gate(ver_work *w, s4_state *s, s4_layer *l)
     for (size_t p = 0; p < w->t->n; p++)
         for (size_t h = 0; h < H; h++) {
             const size_t i = p * H + h;
-            const iv a = mix_row(s, l, p, h, H, &l->a[i], &l->e_a[i]);
-            l->box_b[i] = mix_row(s, l, p, H + h, H, &l->b[i], &l->e_b[i]);
+            const iv a = mix_row(w, l, p, h, &l->a[i], &l->e_a[i]);
+            l->box_b[i] = mix_row(w, l, p, H + h, &l->b[i], &l->e_b[i]);
             const iv r = iv_add(s->box[i], iv_mul(a, ver_range_of(false, l->box_b[i])));
             l->e_r[i] =
                 ((ACT + 2 * UNIT) * (iv_mag(a) + VER_TINY) + 2 * UNIT * iv_mag(r)) * (1 + VER_OURS);
             l->box_centred[i] = iv_widen(r, l->e_r[i]);
             l->centred[i] = s->u[i] + l->a[i] * ver_activation(false, l->b[i]);
         }
+}
+
+/* The plain block ends with the linear map. */
+static void linear_end(ver_work *w, s4_state *s, s4_layer *l)
+{
+    const size_t H = w->m->channels;
+    for (size_t i = 0; i < w->t->n * H; i++) {
+        s->box[i] = mix_row(w, l, i / H, i % H, &l->a[i], &l->e_a[i]);
+        s->u[i] = l->a[i];
+        l->box_b[i] = l->box_centred[i] = s->box[i];
+    }
 }
 
 /* Sum of squared distances from m to the ranges, and its slope. */
@@ -354,11 +374,11 @@ static stet_status open(ver_work *w)
     for (size_t k = 0; k < w->m->layers; k++) {
         s4_layer *l = &s->layer[k];
         convolve(w, s, l);
-        gate(w, s, l);
+        (w->m->relu ? linear_end : gate)(w, s, l);
         for (size_t i = 0; i < n * H; i++)
             s->overflows = s->overflows || !fits(l->box_y[i]) || !fits(l->box_b[i]) ||
                            !fits(l->box_centred[i]);
-        for (size_t p = 0; p < n; p++)
+        for (size_t p = 0; !w->m->relu && p < n; p++)
             normalise(w, s, l, p);
     }
     return STET_OK;

@@ -3,7 +3,7 @@
  *     u = W v + b;  a layer:  y = K * u,  g = gelu(y),  (a, b) = M g + m,  z = a s(b),
  *                             r = u + z,  u' = gamma C r / sigma + beta;     mean over the text
  *
- * C: less the mean. Ranges hold what float32 makes of any choice of words; `e` is what a station
+ * or, with ReLU,  u' = a = M relu(y) + m;  or the largest over the text. C: less the mean. Ranges hold what float32 makes of any choice of words; `e` is what a station
  * may get wrong by itself. */
 #ifndef VERIFY_VER_S4_H
 #define VERIFY_VER_S4_H
@@ -32,6 +32,8 @@ typedef struct s4_state {
     iv *lam, *lam_a, *lam_b, *lam_y; /* (n, H) */
     double *take, *drop, *size;      /* (words), (n), (H) */
 } s4_state;
+
+double ver_s4_activation(const ver_model *m, double x); /* GELU or ReLU */
 
 /* Margins from the ranges at the end, and back from the margin through the slopes of every station.
  */

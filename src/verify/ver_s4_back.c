@@ -11,6 +11,26 @@
 
 static const double RUNAWAY = 1e100; /* beyond, a bound says nothing and doubles might overflow */
 
+/* Slopes of the ReLU from the clean value: it is convex, so the ends of the range have the extremes. */
+static iv relu_slopes(double clean, iv x)
+{
+    if (x.lo >= 0)
+        return (iv){1, 1};
+    if (x.hi <= 0)
+        return (iv){0, 0};
+    iv r = {INFINITY, -INFINITY};
+    const double end[2] = {x.lo, x.hi};
+    for (int k = 0; k < 2; k++) {
+        const double gap = end[k] - clean, size = 1 + fabs(end[k]) + fabs(clean);
+        if (fabs(gap) < 1e-9)
+            return (iv){0, 1};
+        const double slope = (fmax(end[k], 0) - fmax(clean, 0)) / gap;
+        r = iv_with(iv_with(r, slope - 0x1p-49 * size / fabs(gap)),
+                    slope + 0x1p-49 * size / fabs(gap));
+    }
+    return iv_cap(r, (iv){0, 1});
+}
+
 static iv gelu_derivatives(iv x) /* extremes at the ends and at +-sqrt(2) */
 {
     iv r = {INFINITY, -INFINITY};
@@ -30,6 +50,24 @@ static double weight_of(const ver_model *m, int label, int other, size_t f)
            m->fc_w[(size_t)other * m->features + f];
 }
 
+/* What the last layer sees of channel h: its box, and a size that no number on the way exceeds, on
+ * average. */
+static iv pooled(const ver_work *w, size_t h, double *size)
+{
+    const s4_state *s = w->state;
+    const size_t n = w->t->n, H = w->m->channels;
+    iv y = s->box[h];
+    *size = VER_TINY;
+    for (size_t p = 0; p < n; p++) {
+        const iv x = s->box[p * H + h];
+        y = (iv){fmax(y.lo, x.lo), fmax(y.hi, x.hi)};
+        *size += iv_mag(x) / (double)n;
+    }
+    if (w->m->pool == VER_LARGEST)
+        *size = iv_mag(y);
+    return y;
+}
+
 /* Biases, rounding of the mean over the text and of the last layer. */
 static ver_sum head(const ver_work *w, int label, int other)
 {
@@ -39,11 +77,11 @@ static ver_sum head(const ver_work *w, int label, int other)
     const double g = ver_gamma32(n + 2) + ver_gamma64(n + 8);
     ver_sum sum = {0};
     for (size_t h = 0; h < H; h++) {
-        double size = VER_TINY;
-        for (size_t p = 0; p < n; p++)
-            size += iv_mag(s->box[p * H + h]) / (double)n;
+        double size;
+        pooled(w, h, &size);
         s->size[h] = size * (1 + g);
-        ver_add(&sum, 0, fabs(weight_of(m, label, other, h)) * g * size);
+        if (m->pool == VER_MEAN)
+            ver_add(&sum, 0, fabs(weight_of(m, label, other, h)) * g * size);
     }
     ver_add(&sum, m->fc_b[label], ver_head_error(m, label, other, s->size));
     ver_add(&sum, -(double)m->fc_b[other], 0);
@@ -54,9 +92,16 @@ double ver_s4_margin(const ver_work *w, int label, int other)
 {
     const s4_state *s = w->state;
     const size_t n = w->t->n, H = w->m->channels;
+    const bool mean = w->m->pool == VER_MEAN;
     double sum = (double)w->m->fc_b[label] - w->m->fc_b[other];
-    for (size_t i = 0; i < n * H; i++)
+    for (size_t i = 0; mean && i < n * H; i++)
         sum += weight_of(w->m, label, other, i % H) * s->u[i] / (double)n;
+    for (size_t h = 0; !mean && h < H; h++) {
+        double y = s->u[h];
+        for (size_t i = h + H; i < n * H; i += H)
+            y = fmax(y, s->u[i]);
+        sum += weight_of(w->m, label, other, h) * y;
+    }
     return sum + ver_scores_margin(w, label, other);
 }
 
@@ -64,9 +109,14 @@ double ver_s4_box(const ver_work *w, int label, int other)
 {
     const s4_state *s = w->state;
     const size_t n = w->t->n, H = w->m->channels;
+    const bool mean = w->m->pool == VER_MEAN;
     ver_sum sum = head(w, label, other);
-    for (size_t i = 0; i < n * H; i++)
+    for (size_t i = 0; mean && i < n * H; i++)
         ver_add(&sum, iv_scale(weight_of(w->m, label, other, i % H), s->box[i]).lo / (double)n, 0);
+    for (size_t h = 0; !mean && h < H; h++) {
+        double size;
+        ver_add(&sum, iv_scale(weight_of(w->m, label, other, h), pooled(w, h, &size)).lo, 0);
+    }
     ver_add(&sum, ver_scores_worst(w, label, other, s->drop), 0);
     return ver_lower(&sum);
 }
@@ -131,30 +181,45 @@ static void norm_back(const ver_work *w, const s4_layer *l, size_t p, int cut, v
         ver_add(loss, 0, iv_mag(lam[h]) * l->e_r[p * H + h]);
 }
 
-/* lam of r to lam of y at position p. */
+/* lam of r to lam of a and b at position p; of the plain block's output, which is a. */
 static void gate_back(const ver_work *w, const s4_layer *l, size_t p, ver_sum *loss)
 {
     const size_t H = w->m->channels;
     const s4_state *s = w->state;
     for (size_t h = 0; h < H; h++) {
         const size_t i = p * H + h;
+        if (w->m->relu) {
+            s->lam_a[i] = s->lam[i];
+            s->lam[i] = (iv){0, 0}; /* no residual */
+            ver_add(loss, 0, iv_mag(s->lam_a[i]) * l->e_a[i]);
+            continue;
+        }
         s->lam_a[i] = iv_mul(s->lam[i], ver_range_of(false, l->box_b[i]));
         s->lam_b[i] = iv_mul(s->lam[i], iv_scale(l->a[i], ver_slopes(false, l->b[i], l->box_b[i])));
         ver_add(loss, 0, iv_mag(s->lam_a[i]) * l->e_a[i]);
         ver_add(loss, 0, iv_mag(s->lam_b[i]) * l->e_b[i]);
     }
+}
+
+/* lam of a and b to lam of y at position p. */
+static void mix_back(const ver_work *w, const s4_layer *l, size_t p, ver_sum *loss)
+{
+    const size_t H = w->m->channels;
+    const s4_state *s = w->state;
     for (size_t h = 0; h < H; h++) {
         double mid = 0, rad = 0, size = 0;
         for (size_t k = 0; k < H; k++) {
-            const iv a = s->lam_a[p * H + k], b = s->lam_b[p * H + k];
-            const double ma = l->p->mix_w[k * H + h], mb = l->p->mix_w[(H + k) * H + h];
+            const iv a = s->lam_a[p * H + k], b = w->m->relu ? (iv){0, 0} : s->lam_b[p * H + k];
+            const double ma = l->p->mix_w[k * H + h],
+                         mb = w->m->relu ? 0 : l->p->mix_w[(H + k) * H + h];
             mid += ma * iv_mid(a) + mb * iv_mid(b);
             rad += fabs(ma) * iv_rad(a) + fabs(mb) * iv_rad(b);
             size += fabs(ma) * iv_mag(a) + fabs(mb) * iv_mag(b);
         }
         const size_t i = p * H + h;
         const iv g = iv_widen((iv){mid, mid}, rad * (1 + VER_OURS) + ver_gamma64(2 * H + 8) * size);
-        s->lam_y[i] = iv_mul(g, gelu_derivatives(l->box_y[i]));
+        s->lam_y[i] = iv_mul(g, w->m->relu ? relu_slopes(l->y[i], l->box_y[i])
+                                           : gelu_derivatives(l->box_y[i]));
         ver_add(loss, 0, iv_mag(g) * l->e_g[i]);
         ver_add(loss, 0, iv_mag(s->lam_y[i]) * l->e_y[i]);
     }
@@ -202,6 +267,37 @@ static stet_status read_cuts(const ver_work *w, const json_t *witness, size_t k,
     return STET_OK;
 }
 
+/* Of the largest of a channel one position is felt: y >= u_p for the clean text's largest where it
+ * should be large; where it should be small, y <= max(u_p, rest) with p of the highest box and `rest`
+ * the highest end of all others, along the chord over that box. */
+static void feel_largest(const ver_work *w, int label, int other, ver_sum *sum)
+{
+    const double tie = 1e-9; /* the first of equals, whoever computes them */
+    const s4_state *s = w->state;
+    const size_t n = w->t->n, H = w->m->channels;
+    memset(s->lam, 0, n * H * sizeof *s->lam);
+    for (size_t h = 0; h < H; h++) {
+        const double om = weight_of(w->m, label, other, h);
+        size_t best = h, top = h;
+        double rest = -INFINITY;
+        for (size_t i = h + H; i < n * H; i += H) {
+            best = s->u[i] > s->u[best] + tie * (1 + fabs(s->u[best])) ? i : best;
+            top = s->box[i].hi > s->box[top].hi ? i : top;
+        }
+        for (size_t i = h; i < n * H; i += H)
+            rest = i == top ? rest : fmax(rest, s->box[i].hi);
+        const iv box = s->box[top];
+        const bool chord = om < 0 && rest > box.lo;
+        const size_t at = om < 0 ? top : best;
+        /* rounded upward: a steeper chord is above, too */
+        const double slope = chord ? (box.hi - rest) / (box.hi - box.lo) * (1 + 0x1p-48) : 1,
+                     value = chord ? rest + slope * (s->u[at] - box.lo) : s->u[at];
+        const double size = iv_mag(box) + fabs(s->u[at]) + (chord ? fabs(rest) : 0);
+        s->lam[at] = iv_out(om * slope, om * slope);
+        ver_add(sum, om * value, fabs(om) * size * VER_OURS);
+    }
+}
+
 stet_status ver_s4_adjoint(ver_work *w, int label, int other, const json_t *witness, double *out)
 {
     const ver_task *t = w->t;
@@ -212,7 +308,9 @@ stet_status ver_s4_adjoint(ver_work *w, int label, int other, const json_t *witn
         return STET_ENOMEM;
     *out = -INFINITY;
     ver_sum sum = head(w, label, other);
-    for (size_t i = 0; i < n * H; i++) {
+    if (w->m->pool == VER_LARGEST)
+        feel_largest(w, label, other, &sum);
+    for (size_t i = 0; w->m->pool == VER_MEAN && i < n * H; i++) {
         const double om = weight_of(w->m, label, other, i % H) / (double)n;
         s->lam[i] = iv_out(om, om);
         ver_add(&sum, om * s->u[i], fabs(om * s->u[i]) * VER_OURS);
@@ -220,8 +318,10 @@ stet_status ver_s4_adjoint(ver_work *w, int label, int other, const json_t *witn
     for (size_t k = w->m->layers; k-- > 0;) {
         TRY(read_cuts(w, witness, k, cut));
         for (size_t p = 0; p < n; p++) {
-            norm_back(w, &s->layer[k], p, cut[p], &sum);
+            if (!w->m->relu)
+                norm_back(w, &s->layer[k], p, cut[p], &sum);
             gate_back(w, &s->layer[k], p, &sum);
+            mix_back(w, &s->layer[k], p, &sum);
         }
         if (!convolve_back(w, &s->layer[k]))
             return STET_OK;

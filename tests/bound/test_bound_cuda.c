@@ -22,6 +22,11 @@ static const char *const sum_net[] = {"score-hidden=6", NULL};
 static const char *const lstm_small[] = {"hidden=6", NULL}, *const lstm_32[] = {"hidden=32", NULL},
                          *const lstm_64[] = {"hidden=64", NULL},
                          *const lstm_odd[] = {"hidden=45", NULL};
+static const char *const lstm_max[] = {"hidden=64", "pool=max", NULL},
+                         *const lstm_mean[] = {"hidden=45", "pool=mean", NULL};
+static const char *const s4_relu[] = {"channels=64", "state=64", "s4-block=relu", "s4-pool=max",
+                                      NULL},
+                         *const s4_max[] = {"channels=8", "state=4", "s4-pool=max", NULL};
 static const char *const s4_small[] = {"channels=8", "state=4", NULL},
                          *const s4_64[] = {"channels=64", "state=64", NULL},
                          *const s4_deep[] = {"channels=40", "state=16", "layers=2", NULL};
@@ -48,6 +53,10 @@ static const bound_case cases[] = {
     {"s4 of 8", "s4", s4_small, false, false, true, 2, 1, 0},
     {"s4 of 64, part of the way, dropout", "s4", s4_64, false, false, true, 3, 0.6, 0.4},
     {"s4 of two layers, scores", "s4", s4_deep, true, false, true, 2, 1, 0},
+    {"bilstm of 64, largest states, scores", "bilstm", lstm_max, true, false, false, 3, 0.7, 0.2},
+    {"bilstm of 45, mean states", "bilstm", lstm_mean, false, false, false, 2, 1, 0},
+    {"s4 of 64, relu, largest", "s4", s4_relu, true, false, true, 2, 1, 0.3},
+    {"s4 of 8, largest", "s4", s4_max, false, false, true, 3, 0.6, 0},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

@@ -23,7 +23,12 @@ static const struct {
              {5, false, "bilstm with scores"},
              {6, false, "s4 with scores"},
              {7, false, "sum"},
-             {8, false, "sum with a network"}};
+             {8, false, "sum with a network"},
+             {9, false, "bilstm, largest states"},
+             {10, false, "bilstm with scores, mean states"},
+             {11, false, "s4, relu, largest"},
+             {12, false, "s4 of two layers with scores, relu"},
+             {13, false, "s4, largest"}};
 enum { CASES = sizeof cases / sizeof *cases };
 
 static bool is_kind(int which, const char *name)

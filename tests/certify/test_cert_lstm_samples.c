@@ -8,7 +8,8 @@ TEST(no_sample_of_millions_goes_below_a_bound)
     harness_tally tally = {0};
     for (size_t i = 0; i < MODELS; i++) {
         rng r = rng_stream(31, STREAM_TEST, i);
-        const char *const settings[] = {i % 2 ? "hidden=16" : "hidden=40", NULL};
+        static const char *const pools[] = {"pool=last", "pool=max", "pool=mean"};
+        const char *const settings[] = {i % 2 ? "hidden=16" : "hidden=40", pools[i % 3], NULL};
         model *m =
             harness_model("bilstm", settings, 12, 2 + i % 3, 0.2 + 0.3 * (double)(i % 4), 500 + i);
         harness h;

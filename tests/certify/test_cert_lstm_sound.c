@@ -19,23 +19,30 @@ static void gather(model *m, double spread)
     harness_recompile(m);
 }
 
-static model *small_model(size_t i, uint64_t seed, double spread)
+static const char *const pools[] = {"pool=last", "pool=max", "pool=mean"};
+
+static model *pooled_model(size_t i, uint64_t seed, double spread, size_t pool)
 {
     static const char *const hidden[] = {"hidden=2", "hidden=3", "hidden=5"};
-    const char *const settings[] = {hidden[i % 3], NULL};
+    const char *const settings[] = {hidden[i % 3], pools[pool], NULL};
     model *m = harness_model("bilstm", settings, 3 + i % 4, 2 + i % 2, 0.5 + 0.5 * (double)(i % 3),
                              seed + i);
     gather(m, spread);
     return m;
 }
 
-static void exhaust(size_t models, size_t cases, uint64_t seed, double spread, double raise,
-                    harness_tally *tally)
+static model *small_model(size_t i, uint64_t seed, double spread)
+{
+    return pooled_model(i, seed, spread, 0);
+}
+
+static void exhaust(size_t models, size_t cases, uint64_t seed, double spread, size_t pool,
+                    double raise, harness_tally *tally)
 {
     static const size_t budgets[] = {STET_ANY, 1, 2};
     for (size_t i = 0; i < models; i++) {
         rng r = rng_stream(seed, STREAM_TEST, i);
-        model *m = small_model(i, seed, spread);
+        model *m = pooled_model(i, seed, spread, pool);
         harness h;
         CHECK_OK(harness_init(&h, &cert_bilstm, m));
         for (size_t k = 0; k < cases; k++) {
@@ -48,13 +55,13 @@ static void exhaust(size_t models, size_t cases, uint64_t seed, double spread, d
     }
 }
 
-static void no_violation(double spread)
+static void no_violation(double spread, size_t pool)
 {
     harness_tally tally = {0};
-    exhaust(12, 60, 1, spread, 0, &tally);
+    exhaust(12, 60, 1, spread, pool, 0, &tally);
     CHECK_EQ(tally.cases, 720);
     CHECK_EQ(tally.violations, 0);
-    printf("words %g apart, true drop / drop of the bound:", spread);
+    printf("%s, words %g apart, true drop / drop of the bound:", pools[pool], spread);
     for (size_t i = 0; cert_bilstm.methods[i]; i++)
         printf(" %s %.3f", cert_bilstm.methods[i], tally.true_drop / tally.drop[i]);
     printf(" (%zu combinations)\n", tally.combinations);
@@ -62,17 +69,21 @@ static void no_violation(double spread)
 
 TEST(no_combination_of_words_goes_below_a_bound)
 {
-    no_violation(1);
-    no_violation(0.2);
-    no_violation(0.02);
+    for (size_t pool = 0; pool < 3; pool++) {
+        no_violation(1, pool);
+        no_violation(0.2, pool);
+        no_violation(0.02, pool);
+    }
 }
 
 /* A bound that claims a little more than the truth is found out. */
 TEST(a_broken_bound_is_caught)
 {
-    harness_tally tally = {0};
-    exhaust(4, 40, 7, 0.02, 0.02, &tally);
-    CHECK(tally.violations > 0);
+    for (size_t pool = 0; pool < 3; pool++) {
+        harness_tally tally = {0};
+        exhaust(4, 40, 7, 0.02, pool, 0.02, &tally);
+        CHECK(tally.violations > 0);
+    }
 }
 
 /* ---- samples ------------------------------------------------------------------------------ */

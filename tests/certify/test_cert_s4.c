@@ -186,15 +186,38 @@ TEST(no_bound_exceeds_the_least_of_all_combinations)
     CHECK_LE(2000, cases);
 }
 
+/* ReLU and a linear map, the largest of each channel, and both. */
+static const char *const variants[][5] = {
+    {"channels=4", "state=4", "s4-block=relu"},
+    {"channels=4", "state=4", "s4-pool=max"},
+    {"channels=4", "state=4", "s4-block=relu", "s4-pool=max"},
+    {"channels=4", "layers=2", "s4-block=relu", "s4-pool=max"},
+};
+enum { VARIANTS = sizeof variants / sizeof *variants };
+
+TEST(no_bound_of_a_variant_exceeds_the_least_of_all_combinations)
+{
+    const double noise[] = {0.02, 0.1, 0.5};
+    for (size_t v = 0; v < VARIANTS; v++)
+        for (int k = 0; k < 3; k++) {
+            const harness_tally t = try_cases(variants[v], 200, noise[k], 0);
+            CHECK_EQ(t.violations, 0);
+            CHECK_EQ(t.cases, 200);
+            printf("variant %zu, noise %.2f: true drop / bound drop: box %.2f, adjoint %.2f\n", v,
+                   noise[k], t.true_drop / t.drop[0], t.true_drop / t.drop[1]);
+        }
+}
+
 TEST(a_broken_bound_is_noticed)
 {
     CHECK_LE(20, try_cases(one_layer, 60, 0.02, 0.01).violations);
+    for (size_t v = 0; v < VARIANTS; v++)
+        CHECK_LE(10, try_cases(variants[v], 60, 0.02, 0.01).violations);
 }
 
 /* Long enough for the convolution by transforms; many words at once. */
-TEST(samples_of_long_texts_stay_within_their_bounds)
+static void sample_long(const char *const *wide)
 {
-    static const char *const wide[] = {"channels=16", "state=8", "layers=1", NULL};
     enum { LONG = 150, SAMPLES = 300, WORDS = 40 };
     char text[WORDS][8];
     const char *name[WORDS];
@@ -260,6 +283,15 @@ TEST(samples_of_long_texts_stay_within_their_bounds)
     harness_deinit(&h);
     stet_model_free(m);
     stet_vocab_free(v);
+}
+
+TEST(samples_of_long_texts_stay_within_their_bounds)
+{
+    static const char *const wide[] = {"channels=16", "state=8", "layers=1", NULL};
+    static const char *const plain[] = {"channels=16", "state=8", "s4-block=relu", "s4-pool=max",
+                                        NULL};
+    sample_long(wide);
+    sample_long(plain);
 }
 
 /* ---- bad numbers -------------------------------------------------------------------------- */

@@ -373,6 +373,39 @@ TEST(certified_texts_stand_every_attack)
     }
 }
 
+static size_t dear_bounds;
+static stet_status count_dear(void *work, size_t method, int other, size_t refine, cert_bound *out)
+{
+    dear_bounds += method == cert_bilstm.dear;
+    return cert_bilstm.bound(work, method, other, refine, out);
+}
+
+/* Where the words that a cheap bound fears change the answer, the dearest one is spared; the verdicts
+ * are the same. */
+TEST(a_text_that_is_broken_by_the_feared_words_is_not_bounded_further)
+{
+    static cert_family with, without;
+    with = without = cert_bilstm;
+    with.bound = without.bound = count_dear;
+    without.dear = 0;
+    size_t calls[2];
+    world w;
+    make(&w, 1, 7, 2);
+    stet_certify_result r[2];
+    for (int k = 0; k < 2; k++) {
+        const stet_certify_args a = args_of(&w, NULL);
+        dear_bounds = 0;
+        CHECK_OK(certify_run_with(&a, k ? &without : &with, &r[k]));
+        calls[k] = dear_bounds;
+    }
+    for (size_t i = 0; i < TEXTS; i++)
+        CHECK_EQ(r[0].verdict[i], r[1].verdict[i]);
+    CHECK(calls[0] < calls[1]);
+    for (int k = 0; k < 2; k++)
+        stet_certify_result_deinit(&r[k]);
+    unmake(&w);
+}
+
 TEST(what_does_not_fit_together_is_refused)
 {
     world w;

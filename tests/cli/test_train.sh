@@ -16,6 +16,22 @@ for model in cnn bilstm s4; do
     done
     [ -e $model/checkpoint.safetensors ] && fail "$model: a complete run keeps no checkpoint"
 done
+# A recipe stands before what is given: its settings are those of the run, and what is given wins.
+printf '{"good": ["fine", "great"], "bad": ["poor", "awful"]}' >near.json
+"$STET" synonyms build -q --neighbours near.json -o near || fail "synonyms build"
+for model in sum cnn bilstm s4; do
+    output "validation accuracy" "$STET" train --recipe robust --model $model --data train.tsv --vectors vectors.txt --synonyms near --epochs 2 --kappa 0.25 -o recipe -q
+    grep -q 'kappa=0.25' recipe/config.json && grep -q '"epochs": 2' recipe/config.json && grep -q '"smooth_frequency": 0.5' recipe/config.json ||
+        fail "$model: the recipe's settings: $(cat recipe/config.json)"
+    grep -q '"word_scores": true' recipe/config.json || fail "$model: the recipe has word scores"
+done
+"$STET" train --recipe robust --no-word-scores --data train.tsv --vectors vectors.txt --synonyms near --epochs 1 -o recipe -q >/dev/null
+grep -q '"word_scores": true' recipe/config.json && fail "the recipe won over what was given"
+output "validation accuracy" "$STET" train --recipe eibc --data train.tsv --vectors vectors.txt --synonyms near --epochs 2 -o recipe -q
+grep -q 'box-alpha=10' recipe/config.json || fail "eibc: $(cat recipe/config.json)"
+expect 2 "--recipe eibc: a model of kind 's4' has no such recipe" "$STET" train --recipe eibc --model s4 --data train.tsv --vectors vectors.txt -o none
+expect 2 "needs --synonyms" "$STET" train --recipe robust --data train.tsv --vectors vectors.txt -o none
+expect 2 "needs --tune-vectors" "$STET" train --defense box-width --data train.tsv --vectors vectors.txt --synonyms near -o none
 # A complete run is not resumed: the same command tells its numbers again, another one is refused.
 again="--data train.tsv --vectors vectors.txt --lr 0.02 --batch 8 -o cnn --resume"
 cp cnn/model.safetensors weights

@@ -18,11 +18,11 @@ forge() { # FILE LINE SED-EXPRESSION
     tail -n +$(($2 + 1)) "$1"
 }
 
-# KIND, or KIND-and-something: a sum with a small network, kinds with word scores.
-for model in cnn bilstm sum sum-net cnn-scores bilstm-scores s4-scores s4; do
+# KIND, or KIND-and-something: a sum with a small network, kinds with word scores, with the largest states.
+for model in cnn bilstm bilstm-max sum sum-net cnn-scores bilstm-scores s4-scores s4-relu s4; do
     kind=${model%%-*}
     small=$(case $kind in cnn) echo --filters 8 ;; bilstm) echo --hidden 6 ;; s4) echo --channels 8 --state 4 ;; esac)
-    small="$small $(case $model in *-net) echo --score-hidden 4 ;; *-scores) echo --word-scores ;; esac)"
+    small="$small $(case $model in *-net) echo --score-hidden 4 ;; *-scores) echo --word-scores ;; *-max) echo --pool max ;; *-relu) echo --s4-block relu --s4-pool max ;; esac)"
     "$STET" train -q --data train.tsv --vectors vectors.txt --model $kind $small --lr 0.02 --batch 8 --epochs 5 -o $model >/dev/null ||
         fail "train $model"
     for how in "near" "near --budget 1" "near --largest" "far --complete" "far --budget 1 --complete"; do
@@ -75,6 +75,12 @@ cp -r s4 shorter
 sed 's/"max_len": *[0-9]*/"max_len": 3/' s4/config.json >shorter/config.json
 cmp -s s4/config.json shorter/config.json && fail "config.json is as it was"
 "$STET" verify cert.jsonl --model shorter 2>/dev/null | grep -q '"config"' || fail "another configuration is not noticed"
+# A setting that the checker does not know may change answers.
+cp -r bilstm-max odd
+sed 's/"pool": *"max"/"pool": "odd"/' bilstm-max/config.json >odd/config.json
+expect 3 "'pool' is 'odd'" "$STET" verify cert.jsonl --model odd
+sed 's/"pool":/"pooling":/' bilstm-max/config.json >odd/config.json
+expect 3 "a setting 'pooling'" "$STET" verify cert.jsonl --model odd
 # A model whose numbers overflow says so, whoever asks.
 if command -v python3 >/dev/null; then
     cp -r cnn huge

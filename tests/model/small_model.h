@@ -11,8 +11,15 @@ enum { SMALL_WORDS = 40, SMALL_DIM = 12, SMALL_MAX_LEN = 32 };
 
 static const char *const small_cnn[] = {"filters=9", "kernels=2,3,5", NULL};
 static const char *const small_bilstm[] = {"hidden=7", NULL};
+static const char *const small_bilstm_max[] = {"hidden=7", "pool=max", NULL};
+static const char *const small_bilstm_mean[] = {"hidden=7", "pool=mean", NULL};
 static const char *const small_s4[] = {"channels=8", "state=6", NULL};
 static const char *const small_s4_deep[] = {"channels=8", "state=6", "layers=2", NULL};
+static const char *const small_s4_relu[] = {"channels=8", "state=6", "s4-block=relu", "s4-pool=max",
+                                            NULL};
+static const char *const small_s4_relu_deep[] = {"channels=8", "state=6", "layers=2",
+                                                 "s4-block=relu", NULL};
+static const char *const small_s4_max[] = {"channels=8", "state=6", "s4-pool=max", NULL};
 static const char *const small_sum[] = {NULL};
 static const char *const small_sum_net[] = {"score-hidden=6", NULL};
 static const struct {
@@ -27,7 +34,12 @@ static const struct {
                    {"bilstm", small_bilstm, true},
                    {"s4", small_s4, true},
                    {"sum", small_sum, true},
-                   {"sum", small_sum_net, true}};
+                   {"sum", small_sum_net, true},
+                   {"bilstm", small_bilstm_max, false},
+                   {"bilstm", small_bilstm_mean, true},
+                   {"s4", small_s4_relu, false},
+                   {"s4", small_s4_relu_deep, true},
+                   {"s4", small_s4_max, false}};
 enum { SMALL_KINDS = sizeof small_kinds / sizeof *small_kinds };
 
 static inline model *small_model(int kind, size_t n_classes, uint64_t seed)

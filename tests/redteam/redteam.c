@@ -48,7 +48,7 @@ static void violation(const char *what, const char *line)
 
 static const struct {
     const char *kind; /* "+cnn": with word scores */
-    const char *settings[4];
+    const char *settings[5];
 } kinds[] = {{"cnn", {"filters=4", "kernels=1,2,3"}},
              {"bilstm", {"hidden=4"}},
              {"s4", {"channels=4", "state=4", "layers=1"}},
@@ -57,7 +57,11 @@ static const struct {
              {"+sum", {"score-hidden=4"}},
              {"+cnn", {"filters=4", "kernels=1,2,3"}},
              {"+bilstm", {"hidden=4"}},
-             {"+s4", {"channels=4", "state=4", "layers=1"}}};
+             {"+s4", {"channels=4", "state=4", "layers=1"}},
+             {"bilstm", {"hidden=4", "pool=max"}},
+             {"+bilstm", {"hidden=4", "pool=mean"}},
+             {"s4", {"channels=4", "state=4", "s4-block=relu", "s4-pool=max"}},
+             {"+s4", {"channels=4", "state=4", "s4-pool=max"}}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 typedef enum craft { PLAIN, CLOSE, UNEVEN, INTEGERS, CANCEL, SMALL, HUGE_NUMBERS, CRAFTS } craft;

@@ -207,6 +207,11 @@ static node *seq_mean_apply(tape *t, node *const *in, const op_case *c)
     return op_seq_mean(t, in[0], &c->seq);
 }
 
+static node *seq_max_apply(tape *t, node *const *in, const op_case *c)
+{
+    return op_seq_max(t, in[0], &c->seq);
+}
+
 /* networks and losses ------------------------------------------------------------------------ */
 
 /* The same mask every time. */
@@ -301,6 +306,11 @@ static node *bilstm_apply(tape *t, node *const *in, const op_case *c)
     return op_bilstm(t, in[0], in + 1, &c->seq);
 }
 
+static node *bilstm_states_apply(tape *t, node *const *in, const op_case *c)
+{
+    return op_bilstm_states(t, in[0], in + 1, &c->seq);
+}
+
 static void s4_kernel_setup(op_case *c, int v, rng *r, arena *mem)
 {
     (void)r, (void)mem;
@@ -374,8 +384,10 @@ const op_test op_tests[OP_COUNT] = {
     ROW(bce_logits, bce_logits_setup, 1e-10, 1e-6),
     ROW(kl, two, 1e-8, 1e-6),
     ROW(seq_mean, seq_mean_setup, 1e-10, 1e-6),
+    ROW(seq_max, seq_mean_setup, 1e-10, 1e-6),
     ROW(conv_pool, conv_pool_setup, 1e-8, 1e-5),
     ROW(bilstm, bilstm_setup, 1e-8, 1e-5),
+    ROW(bilstm_states, bilstm_setup, 1e-8, 1e-5),
     ROW(s4_kernel, s4_kernel_setup, 1e-8, 1e-4),
     ROW(s4_conv, s4_conv_setup, 1e-8, 1e-5),
 };

@@ -12,7 +12,19 @@
 
 static const char *const s4[] = {"channels=5", "state=4", "layers=1", NULL};
 static const char *const s4_deep[] = {"channels=4", "state=4", "layers=2", NULL};
+static const char *const s4_relu[] = {"channels=5", "state=4", "s4-block=relu", NULL};
+static const char *const s4_max[] = {"channels=5", "state=4", "s4-pool=max", NULL};
+static const char *const s4_both[] = {"channels=5", "state=4", "s4-block=relu", "s4-pool=max",
+                                      NULL};
+static const char *const s4_both_deep[] = {"channels=4",    "state=4",     "layers=2",
+                                           "s4-block=relu", "s4-pool=max", NULL};
+static const char *const *const s4_variants[] = {s4_relu, s4_max, s4_both, s4_both_deep};
+enum { S4_VARIANTS = 4 };
 static const char *const bilstm[] = {"hidden=4", NULL};
+static const char *const bilstm_max[] = {"hidden=4", "pool=max", NULL};
+static const char *const bilstm_mean[] = {"hidden=4", "pool=mean", NULL};
+static const char *const *const bilstm_pools[] = {bilstm, bilstm_max, bilstm_mean};
+enum { POOLS = 3 };
 static const char *const cnn[] = {"filters=5", "kernels=1,2,4", NULL};
 static const char *const sum_alone[] = {NULL}, *const sum_net[] = {"score-hidden=5", NULL};
 
@@ -132,8 +144,10 @@ TEST(cnn_bounds_never_exceed_the_truth)
 
 TEST(bilstm_bounds_never_exceed_the_truth)
 {
-    CHECK_LE(20, compare_with_truth("bilstm", bilstm, 5, 60, 0.1));
-    compare_with_truth("bilstm", bilstm, 5, 60, 1);
+    for (size_t k = 0; k < POOLS; k++) {
+        CHECK_LE(20, compare_with_truth("bilstm", bilstm_pools[k], 5, 60, 0.1));
+        compare_with_truth("bilstm", bilstm_pools[k], 5, 40, 1);
+    }
 }
 
 TEST(s4_bounds_never_exceed_the_truth)
@@ -141,6 +155,10 @@ TEST(s4_bounds_never_exceed_the_truth)
     CHECK_LE(20, compare_with_truth("s4", s4, 5, 60, 0.05));
     compare_with_truth("s4", s4, 5, 60, 1);
     compare_with_truth("s4", s4_deep, 5, 60, 0.05);
+    for (size_t k = 0; k < S4_VARIANTS; k++) {
+        CHECK_LE(10, compare_with_truth("s4", s4_variants[k], 5, 60, 0.05));
+        compare_with_truth("s4", s4_variants[k], 5, 60, 1);
+    }
 }
 
 /* A task without choices: the bound is the margin but for rounding. */
@@ -175,13 +193,16 @@ TEST(a_cnn_without_choices_is_evaluated)
 
 TEST(a_bilstm_without_choices_is_evaluated)
 {
-    compare_values("bilstm", bilstm, 1e-4);
+    for (size_t k = 0; k < POOLS; k++)
+        compare_values("bilstm", bilstm_pools[k], 1e-4);
 }
 
 TEST(an_s4_without_choices_is_evaluated)
 {
     compare_values("s4", s4, 1e-3);
     compare_values("s4", s4_deep, 1e-2);
+    for (size_t k = 0; k < S4_VARIANTS; k++)
+        compare_values("s4", s4_variants[k], 1e-2);
 }
 
 /* The line of a text w0 w1 ... of n words: word `other` at position 0 gives the class `after`. */
@@ -316,9 +337,12 @@ TEST(the_cnn_certifier_can_be_followed)
 TEST(the_bilstm_certifier_can_be_followed)
 {
     static const double noise[] = {0.03, 0.1, 0.3, 1};
-    CHECK_LE(20, follow(&cert_bilstm, NULL, "bilstm", bilstm, 12, 100, 0.1));
-    for (size_t k = 0; k < 4; k++) /* long enough for decisions that a little rounding might turn */
-        follow(&cert_bilstm, NULL, "bilstm", bilstm, 20, 120, noise[k]);
+    for (size_t pool = 0; pool < POOLS; pool++) {
+        CHECK_LE(10, follow(&cert_bilstm, NULL, "bilstm", bilstm_pools[pool], 12, 60, 0.1));
+        for (size_t k = 0; k < 4;
+             k++) /* long enough for decisions that a little rounding might turn */
+            follow(&cert_bilstm, NULL, "bilstm", bilstm_pools[pool], 20, pool ? 30 : 120, noise[k]);
+    }
 }
 
 TEST(the_s4_certifier_can_be_followed)
@@ -326,6 +350,10 @@ TEST(the_s4_certifier_can_be_followed)
     CHECK_LE(20, follow(&cert_s4, NULL, "s4", s4, 12, 100, 0.05));
     follow(&cert_s4, NULL, "s4", s4, 12, 60, 1);
     follow(&cert_s4, NULL, "s4", s4_deep, 12, 60, 0.05);
+    for (size_t k = 0; k < S4_VARIANTS; k++) {
+        CHECK_LE(10, follow(&cert_s4, NULL, "s4", s4_variants[k], 12, 60, 0.05));
+        follow(&cert_s4, NULL, "s4", s4_variants[k], 12, 40, 1);
+    }
 }
 
 /* ---- scores of words ---------------------------------------------------------------------- */
@@ -335,11 +363,10 @@ static const struct {
     const char *const *settings;
     const cert_family *family;
     double tolerance; /* of a text without choices */
-} scored[] = {{"sum", sum_alone, &cert_sum, 4e-5},
-              {"sum", sum_net, &cert_sum, 1e-4},
-              {"cnn", cnn, &cert_cnn, 4e-5},
-              {"bilstm", bilstm, &cert_bilstm, 1e-4},
-              {"s4", s4, &cert_s4, 1e-3}};
+} scored[] = {{"sum", sum_alone, &cert_sum, 4e-5}, {"sum", sum_net, &cert_sum, 1e-4},
+              {"cnn", cnn, &cert_cnn, 4e-5},       {"bilstm", bilstm, &cert_bilstm, 1e-4},
+              {"s4", s4, &cert_s4, 1e-3},          {"bilstm", bilstm_max, &cert_bilstm, 1e-4},
+              {"s4", s4_both, &cert_s4, 1e-3}};
 enum { SCORED = sizeof scored / sizeof *scored };
 
 TEST(bounds_with_scores_never_exceed_the_truth)

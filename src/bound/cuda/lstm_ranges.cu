@@ -1,9 +1,12 @@
-/* bound/cuda/lstm_ranges.cu - ranges of a bidirectional LSTM's last states (../lstm_ranges.h).
+/* bound/cuda/lstm_ranges.cu - ranges of a bidirectional LSTM's last states, or of all of them
+ * (../lstm_ranges.h).
  *
  * As tensor/cuda/lstm.cu: a block walks one direction of one text, a thread has both ends of a gate of a
  * unit, and its weights serve two products, U with the state's centre and |U| with its radius. Kept
  * for backward by token: the gates' ends, the state's centre and radius and the cell's ends before
  * it, and the ends of tanh of the cell after it. */
+#include <string.h>
+
 #include "bound/cuda/set_ranges.cuh"
 #include "bound/interval.h"
 #include "tensor/cuda/lstm.cuh"
@@ -14,6 +17,7 @@ enum { W_IH, W_HH, B_IH, B_HH, PER_DIRECTION, ROWS = 2 * PER_DIRECTION };
 struct lstm_ranges {
     const uint32_t *start, *row;
     size_t B, T, V, D, H, G; /* G = 4 H */
+    bool every;              /* token's state is the result, not the last ones alone */
     const float *w_hh[2], *b_ih[2], *b_hh[2];
     set_extremes words; /* of both directions' gates: 2 G columns */
     /* for backward, by token; NULL: not wanted */
@@ -27,6 +31,7 @@ static lstm_ranges ranges_of(const node *n)
 {
     const set_ranges_args *a = (const set_ranges_args *)n->args;
     lstm_ranges s = {};
+    s.every = strcmp(n->op->name, "bilstm_states_ranges") == 0;
     s.start = a->s->at->start;
     s.row = a->s->at->row;
     s.B = a->s->at->n_texts;
@@ -142,9 +147,11 @@ static __global__ void __launch_bounds__(4 * UNITS, 1)
             centre[(t + 1) % 2][k] = iv_mid(h);
         else if (q == 1)
             radius[(t + 1) % 2][k] = iv_rad(h);
+        if (q == 2 && s.every)
+            put_ends(y + token * 4 * UNITS + d * UNITS + k, 2 * UNITS, h);
         __syncthreads();
     }
-    if (q == 0)
+    if (q == 0 && !s.every)
         put_ends(y + text * 4 * UNITS + d * UNITS + k, 2 * UNITS, h);
 }
 
@@ -187,10 +194,12 @@ static __global__ void __launch_bounds__(1024)
             h = iv_mul_pos(o, tau);
             centre[k] = iv_mid(h);
             radius[k] = iv_rad(h);
+            if (s.every)
+                put_ends(y + token * 4 * H + d * H + k, 2 * H, h);
         }
         __syncthreads();
     }
-    if (k < H)
+    if (k < H && !s.every)
         put_ends(y + text * 4 * H + d * H + k, 2 * H, h);
 }
 
@@ -312,14 +321,20 @@ static __global__ void __launch_bounds__(4 * UNITS, 1)
         w[j] = s.w_hh[d][(q * UNITS + j) * UNITS + k];
         magnitude[j] = fabsf(w[j]);
     }
-    const float *given = dy + text * 4 * UNITS + d * UNITS + k;
-    iv dh = {given[0], given[2 * UNITS]}, dc = {0, 0};
+    const float *given = dy + d * UNITS + k; /* of text 0, or of token 0 */
+    iv dh = {0, 0}, dc = {0, 0};
+    if (!s.every)
+        dh = iv{given[text * 4 * UNITS], given[text * 4 * UNITS + 2 * UNITS]};
     /* the token before is on its way while a step is computed */
     range_kept ahead = kept_at(s, d, token_at(d, first, len, len - 1), UNITS, k);
     for (uint32_t t = len; t-- > 0;) {
         const range_kept now = ahead;
         if (t > 0)
             ahead = kept_at(s, d, token_at(d, first, len, t - 1), UNITS, k);
+        if (s.every) {
+            const float *more = given + token_at(d, first, len, t) * 4 * UNITS;
+            dh = iv{dh.lo + more[0], dh.hi + more[2 * UNITS]};
+        }
         const iv c_ = cell_gradient(now, dh, dc);
         const float2 mine = gate_back(now, q, dh, c_);
         dc = right_back(c_, now.f, now.c);
@@ -343,12 +358,15 @@ static __global__ void __launch_bounds__(1024)
     float *dz = shared, *part = dz + 2 * G; /* (CENTRE RADIUS, G) each */
     const uint32_t first = s.start[text], len = s.start[text + 1] - first;
     iv dh = {0, 0}, dc = {0, 0};
-    if (k < H)
+    if (k < H && !s.every)
         dh = iv{dy[text * 4 * H + d * H + k], dy[text * 4 * H + (2 + d) * H + k]};
     for (uint32_t t = len; t-- > 0;) {
         const size_t token = token_at(d, first, len, t);
         if (k < H) {
             const range_kept now = kept_at(s, d, token, H, k);
+            if (s.every)
+                dh = iv{dh.lo + dy[token * 4 * H + d * H + k],
+                        dh.hi + dy[token * 4 * H + (2 + d) * H + k]};
             const iv c_ = cell_gradient(now, dh, dc);
             for (unsigned q = 0; q < 4; q++) {
                 const float2 g = gate_back(now, q, dh, c_);

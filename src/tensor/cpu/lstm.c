@@ -8,7 +8,7 @@
  *
  * A piece of work is one direction of one group of texts; the cut depends on the batch alone. What
  * backward needs is kept step by step within a piece: for each token (a row of the three arrays)
- * the gates, and the state before it. */
+ * the gates, and the state before it. The result is the last states, or those after every token. */
 #include <string.h>
 
 #include "base/pool.h"
@@ -50,13 +50,14 @@ typedef struct lstm {
     real *packed[2]; /* (G + H G + 4H P): what keep.cell points to */
     real *w_in;      /* (D, 2 G) in panels: both w_ih^T */
     real *x;         /* (V, 2 G): projected rows */
-    real *y;         /* (B, 2 H) */
+    bool every;      /* token's state is wanted, not the last ones alone */
+    real *y;         /* (B, 2 H); every: (T, 2 H) */
     bool record;
     kept keep;
     real *scratch; /* (workers, scratch_size) */
     size_t scratch_size;
     /* backward */
-    const real *dy; /* (B, 2 H) */
+    const real *dy; /* as y */
     real *du;       /* (2, groups, 4H, P) */
     entries entry;
     real *dx; /* (V, 2 G) */
@@ -68,9 +69,10 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static lstm lstm_of(const node *n)
+static lstm lstm_of(const node *n, bool every)
 {
-    lstm s = {.seq = ((const seq_args *)n->args)->at, .rows = n->in[0], .w = n->in + 1};
+    lstm s = {
+        .seq = ((const seq_args *)n->args)->at, .rows = n->in[0], .w = n->in + 1, .every = every};
     s.D = shape_cols(s.rows->shape);
     s.H = shape_cols(s.w[1]->shape);
     s.G = lstm_padded(4 * s.H);
@@ -121,6 +123,13 @@ static place next_place(const lstm *s, const lstm_walk *w, place p)
     return (place){p.gates, p.h + turn, p.c + turn};
 }
 
+/* Where the result has the state, or its gradient, of text r of a walk at its step. */
+static size_t result_at(const lstm *s, const lstm_walk *w, size_t r)
+{
+    const size_t row = s->every ? walk_token(s->seq, w, r) : w->b + r;
+    return (row * 2 + w->dir) * s->H;
+}
+
 static void forward_piece(void *ctx, size_t piece, int worker)
 {
     lstm *s = ctx;
@@ -137,10 +146,12 @@ static void forward_piece(void *ctx, size_t piece, int worker)
         real *h[GROUP], *c[GROUP];
         for (size_t r = 0; r < w.n; r++) {
             x[r] = s->x + (s->seq->row[walk_token(s->seq, &w, r)] * 2 + w.dir) * s->G;
-            h[r] = r < next ? q.h + r * P : s->y + ((w.b + r) * 2 + w.dir) * s->H;
+            h[r] = r < next ? q.h + r * P : s->y + result_at(s, &w, r);
             c[r] = r < next ? q.c + r * P : lost;
         }
         lstm_step_forward(&s->keep.cell[w.dir], w.n, w.t == 0, x, p.h, p.c, z, p.gates, h, c);
+        for (size_t r = 0; s->every && r < next; r++)
+            memcpy(s->y + result_at(s, &w, r), h[r], s->H * sizeof *h[r]);
         p = q;
         w.n = next;
         w.t++;
@@ -160,9 +171,9 @@ static stet_status keep_for_backward(lstm *s, arena *mem)
     return STET_OK;
 }
 
-stet_status cpu_bilstm_fwd(tape *t, node *n)
+static stet_status lstm_fwd(tape *t, node *n, bool every)
 {
-    lstm s = lstm_of(n);
+    lstm s = lstm_of(n, every);
     const size_t V = s.seq->n_rows, G = s.G, D = s.D;
     kept *keep = n->saved = arena_new(t->mem, kept, 1);
     s.record = t->record && n->needs_grad;
@@ -186,6 +197,16 @@ stet_status cpu_bilstm_fwd(tape *t, node *n)
     arena_restore(t->mem, scratch);
     *keep = s.keep;
     return STET_OK;
+}
+
+stet_status cpu_bilstm_fwd(tape *t, node *n)
+{
+    return lstm_fwd(t, n, false);
+}
+
+stet_status cpu_bilstm_states_fwd(tape *t, node *n)
+{
+    return lstm_fwd(t, n, true);
 }
 
 /* backward: gradients by input row ----------------------------------------------------------- */
@@ -320,10 +341,15 @@ static void backward_piece(void *ctx, size_t piece, int worker)
     w.n = 0;
     for (w.t = text_len(s->seq, w.b); w.t-- > 0;) {
         while (w.n < texts && text_len(s->seq, w.b + w.n) > w.t) {
-            memcpy(dh + w.n * P, s->dy + ((w.b + w.n) * 2 + d) * H, H * sizeof *dh);
+            if (s->every)
+                memset(dh + w.n * P, 0, P * sizeof *dh);
+            else
+                memcpy(dh + w.n * P, s->dy + result_at(s, &w, w.n), H * sizeof *dh);
             memset(dc + w.n * P, 0, P * sizeof *dc);
             w.n++;
         }
+        for (size_t r = 0; s->every && r < w.n; r++)
+            add_into(H, s->dy + result_at(s, &w, r), dh + r * P);
         w.row -= w.n;
         held += w.n;
         real *dz_step = dz + (CHUNK + GROUP - held) * G;
@@ -349,9 +375,9 @@ static void add_recurrent_gradients(const lstm *s)
                          s->w[4 * d + 1]->grad + j * H);
 }
 
-stet_status cpu_bilstm_bwd(tape *t, node *n)
+static stet_status lstm_bwd(tape *t, node *n, bool every)
 {
-    lstm s = lstm_of(n);
+    lstm s = lstm_of(n, every);
     s.keep = *(const kept *)n->saved;
     s.dy = n->grad;
     const arena_mark scratch = arena_save(t->mem);
@@ -371,4 +397,14 @@ stet_status cpu_bilstm_bwd(tape *t, node *n)
     TRY(input_gradients(&s, t->mem));
     arena_restore(t->mem, scratch);
     return STET_OK;
+}
+
+stet_status cpu_bilstm_bwd(tape *t, node *n)
+{
+    return lstm_bwd(t, n, false);
+}
+
+stet_status cpu_bilstm_states_bwd(tape *t, node *n)
+{
+    return lstm_bwd(t, n, true);
 }

@@ -1,5 +1,5 @@
 /* tensor/cpu/rows.c - ops that move whole rows or parts of them: gather, concat, slice, and the
- * mean over the tokens of each text. */
+ * mean and the largest over the tokens of each text. */
 #include <string.h>
 
 #include "base/simd.h"
@@ -205,5 +205,57 @@ stet_status cpu_seq_mean_bwd(tape *t, node *n)
     (void)t;
     mean_job job = {n, ((const seq_args *)n->args)->at, grad_is_fresh(n->in[0])};
     ranges_run(job.seq->n_texts, 1, spread_texts, &job);
+    return STET_OK;
+}
+
+/* largest of each text ----------------------------------------------------------------------- */
+
+typedef struct max_job {
+    node *n;
+    const seq_index *seq;
+    uint32_t *from; /* (B, c): where it stands */
+} max_job;
+
+static SIMD_CLONES void max_texts(void *ctx, size_t piece, size_t begin, size_t end)
+{
+    (void)piece;
+    const max_job *job = ctx;
+    const uint32_t *start = job->seq->start;
+    const size_t c = shape_cols(job->n->shape);
+    for (size_t b = begin; b < end; b++) {
+        real *RESTRICT y = job->n->value + b * c;
+        uint32_t *RESTRICT from = job->from + b * c;
+        for (size_t i = start[b]; i < start[b + 1]; i++) {
+            const real *RESTRICT x = job->n->in[0]->value + i * c;
+            const bool first = i == start[b];
+            for (size_t j = 0; j < c; j++) {
+                const bool more = first || x[j] > y[j] || x[j] != x[j]; /* NaN stays NaN */
+                y[j] = more ? x[j] : y[j];
+                from[j] = more ? (uint32_t)i : from[j];
+            }
+        }
+    }
+}
+
+stet_status cpu_seq_max_fwd(tape *t, node *n)
+{
+    max_job job = {n, ((const seq_args *)n->args)->at, NULL};
+    n->saved = job.from = arena_new(t->mem, uint32_t, shape_count(n->shape));
+    if (!job.from)
+        return STET_ENOMEM;
+    ranges_run(job.seq->n_texts, 1, max_texts, &job);
+    return STET_OK;
+}
+
+stet_status cpu_seq_max_bwd(tape *t, node *n)
+{
+    (void)t;
+    node *x = n->in[0];
+    const uint32_t *from = n->saved;
+    const size_t c = shape_cols(n->shape), count = shape_count(n->shape);
+    if (grad_is_fresh(x))
+        memset(x->grad, 0, shape_count(x->shape) * sizeof *x->grad);
+    for (size_t i = 0; i < count; i++)
+        x->grad[from[i] * c + i % c] += n->grad[i];
     return STET_OK;
 }

@@ -11,6 +11,7 @@
 struct lstm {
     const uint32_t *start, *row; /* of the sequence, on the device */
     size_t B, T, V, D, H, G;     /* G = 4 H */
+    bool every;                  /* token's state is the result, not the last ones alone */
     const float *w_hh[2], *b_ih[2], *b_hh[2];
     /* for backward, by token; NULL: not wanted */
     float *gates; /* (T, 2, G): i f g o */
@@ -19,10 +20,11 @@ struct lstm {
     float *tc[2]; /* (T, H): tanh of the cell after it */
 };
 
-static lstm lstm_of(const node *n)
+static lstm lstm_of(const node *n, bool every)
 {
     const seq_index *seq = ((const seq_args *)n->args)->at;
     lstm s = {};
+    s.every = every;
     s.start = seq->start;
     s.row = seq->row;
     s.B = seq->n_texts;
@@ -94,9 +96,11 @@ static __global__ void __launch_bounds__(4 * UNITS, 1)
         h = o * tc;
         if (q == 0)
             state[(t + 1) % 2][k] = h;
+        if (q == 0 && s.every)
+            y[(token * 2 + d) * UNITS + k] = h;
         __syncthreads();
     }
-    if (q == 0)
+    if (q == 0 && !s.every)
         y[(text * 2 + d) * UNITS + k] = h;
 }
 
@@ -131,10 +135,12 @@ static __global__ void __launch_bounds__(1024)
                 s.tc[d][token * H + k] = tc;
             }
             h[k] = gate[3 * H + k] * tc;
+            if (s.every)
+                y[(token * 2 + d) * H + k] = h[k];
         }
         __syncthreads();
     }
-    for (size_t k = threadIdx.x; k < H; k += blockDim.x)
+    for (size_t k = threadIdx.x; !s.every && k < H; k += blockDim.x)
         y[(text * 2 + d) * H + k] = h[k];
 }
 
@@ -147,17 +153,17 @@ static stet_status project(cuda_device *d, const lstm *s, const node *n, float *
     return cuda_gemm(d, false, true, s->V, 2 * s->G, s->D, n->in[0]->value, s->D, w_in, s->D, 0, x);
 }
 
-extern "C" stet_status cuda_bilstm_fwd(tape *t, node *n)
+static stet_status lstm_fwd(tape *t, node *n, bool every)
 {
     cuda_device *d = cuda_now();
-    lstm s = lstm_of(n);
+    lstm s = lstm_of(n, every);
     size_t bytes;
     TRY(lstm_shared(n, s.H, 6, &bytes));
     if (n->needs_grad) {
         n->saved = store_arena_alloc(t->values, kept_size(&s), sizeof(float));
         if (!n->saved)
             return STET_ENOMEM;
-        s = lstm_of(n);
+        s = lstm_of(n, every);
     }
     if (s.H == 0)
         return STET_OK;
@@ -171,6 +177,16 @@ extern "C" stet_status cuda_bilstm_fwd(tape *t, node *n)
         TRY(each(d, "bilstm", 2 * s.H * s.G, turn_over{{s.w_hh[0], s.w_hh[1]}, s.H, u}));
     FOR_UNITS(lstm_kernel, lstm_far_kernel, s.H, dim3((unsigned)s.B, 2), bytes, s, x, u, n->value);
     return cuda_launched(d, "bilstm");
+}
+
+extern "C" stet_status cuda_bilstm_fwd(tape *t, node *n)
+{
+    return lstm_fwd(t, n, false);
+}
+
+extern "C" stet_status cuda_bilstm_states_fwd(tape *t, node *n)
+{
+    return lstm_fwd(t, n, true);
 }
 
 /* backward ----------------------------------------------------------------------------------- */
@@ -207,7 +223,7 @@ static __global__ void __launch_bounds__(4 * UNITS, 1)
     const unsigned k = quad_unit(), q = quad_gate();
     const size_t G = 4 * UNITS, text = blockIdx.x, d = blockIdx.y;
     const uint32_t first = s.start[text], len = s.start[text + 1] - first;
-    float w[UNITS], dh = dy[(text * 2 + d) * UNITS + k], dc = 0;
+    float w[UNITS], dh = s.every ? 0 : dy[(text * 2 + d) * UNITS + k], dc = 0;
 #pragma unroll
     for (int j = 0; j < UNITS; j++)
         w[j] = s.w_hh[d][(q * UNITS + j) * UNITS + k];
@@ -220,6 +236,8 @@ static __global__ void __launch_bounds__(4 * UNITS, 1)
         ahead[0] = ahead[1];
         if (t >= 2)
             ahead[1] = kept_at(s, d, token_at(d, first, len, t - 2), UNITS, k);
+        if (s.every)
+            dh += dy[(token_at(d, first, len, t) * 2 + d) * UNITS + k];
         const float e = dc + dh * (now.o * (1 - now.tc * now.tc));
         const float mine = gate_back(now, q, dh, e);
         dc = e * now.f;
@@ -237,11 +255,13 @@ static __global__ void __launch_bounds__(1024)
     const size_t H = s.H, G = 4 * H, text = blockIdx.x, d = blockIdx.y, k = threadIdx.x;
     float *dz = shared, *part = dz + G;
     const uint32_t first = s.start[text], len = s.start[text + 1] - first;
-    float dh = k < H ? dy[(text * 2 + d) * H + k] : 0, dc = 0;
+    float dh = k < H && !s.every ? dy[(text * 2 + d) * H + k] : 0, dc = 0;
     for (uint32_t t = len; t-- > 0;) {
         const size_t token = token_at(d, first, len, t);
         if (k < H) {
             const step_kept now = kept_at(s, d, token, H, k);
+            if (s.every)
+                dh += dy[(token * 2 + d) * H + k];
             const float e = dc + dh * (now.o * (1 - now.tc * now.tc));
             for (unsigned q = 0; q < 4; q++)
                 dz[q * H + k] = gate_back(now, q, dh, e);
@@ -279,10 +299,10 @@ static stet_status input_gradients(cuda_device *d, const lstm *s, node *n, const
     return STET_OK;
 }
 
-extern "C" stet_status cuda_bilstm_bwd(tape *, node *n)
+static stet_status lstm_bwd(node *n, bool every)
 {
     cuda_device *d = cuda_now();
-    const lstm s = lstm_of(n);
+    const lstm s = lstm_of(n, every);
     size_t bytes;
     TRY(lstm_shared(n, s.H, 8, &bytes));
     if (s.H == 0)
@@ -303,4 +323,14 @@ extern "C" stet_status cuda_bilstm_bwd(tape *, node *n)
     TRY(cuda_sort(&mem, s.row, s.T, s.V, &sorted));
     TRY(scatter_add(&mem, "bilstm", sorted, s.T, s.V, 2 * s.G, matrix_entry{dz, 2 * s.G}, dx));
     return input_gradients(d, &s, n, dx);
+}
+
+extern "C" stet_status cuda_bilstm_bwd(tape *, node *n)
+{
+    return lstm_bwd(n, false);
+}
+
+extern "C" stet_status cuda_bilstm_states_bwd(tape *, node *n)
+{
+    return lstm_bwd(n, true);
 }

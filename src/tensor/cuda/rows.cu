@@ -147,6 +147,39 @@ static dim3 text_grid(const seq_index *seq, size_t c)
     return dim3((unsigned)seq->n_texts, (unsigned)((c + WARP - 1) / WARP));
 }
 
+/* largest of each text: `from` (B, c) is where it stands, the first of equals; NaN stays NaN */
+static __global__ void max_kernel(const float *x, const uint32_t *start, size_t c, float *y,
+                                  uint32_t *from)
+{
+    const size_t b = blockIdx.x, j = (size_t)blockIdx.y * WARP + threadIdx.x;
+    if (j >= c)
+        return;
+    uint32_t at = start[b];
+    float most = x[at * c + j];
+    for (uint32_t i = start[b] + 1; i < start[b + 1]; i++) {
+        const float now = x[i * c + j];
+        if (now > most || now != now) {
+            most = now;
+            at = i;
+        }
+    }
+    y[b * c + j] = most;
+    if (from)
+        from[b * c + j] = at;
+}
+
+/* Each column of a text has one entry that gets the gradient. */
+struct give_to_largest {
+    const float *dy;
+    const uint32_t *from;
+    size_t c;
+    float *dx;
+    __device__ void operator()(size_t i) const
+    {
+        dx[from[i] * c + i % c] += dy[i];
+    }
+};
+
 extern "C" stet_status cuda_seq_mean_fwd(tape *, node *n)
 {
     const seq_index *seq = ((const seq_args *)n->args)->at;
@@ -169,4 +202,28 @@ extern "C" stet_status cuda_seq_mean_bwd(tape *, node *n)
     mean_bwd_kernel<<<text_grid(seq, c), dim3(WARP, COLUMN_ROWS), 0, cuda_now()->stream>>>(
         n->grad, seq->start, c, x->grad, fresh);
     return cuda_launched(cuda_now(), "seq_mean");
+}
+
+extern "C" stet_status cuda_seq_max_fwd(tape *t, node *n)
+{
+    const seq_index *seq = ((const seq_args *)n->args)->at;
+    const size_t c = shape_cols(n->shape);
+    if (c == 0)
+        return STET_OK;
+    if (n->needs_grad) {
+        n->saved = store_arena_alloc(t->values, shape_count(n->shape), sizeof(uint32_t));
+        if (!n->saved)
+            return STET_ENOMEM;
+    }
+    max_kernel<<<text_grid(seq, c), dim3(WARP, 1), 0, cuda_now()->stream>>>(
+        n->in[0]->value, seq->start, c, n->value, (uint32_t *)n->saved);
+    return cuda_launched(cuda_now(), "seq_max");
+}
+
+extern "C" stet_status cuda_seq_max_bwd(tape *, node *n)
+{
+    TRY(clear_if_fresh(cuda_now(), n->in[0]));
+    const give_to_largest f = {n->grad, (const uint32_t *)n->saved, shape_cols(n->shape),
+                               n->in[0]->grad};
+    return each(cuda_now(), "seq_max", shape_count(n->shape), f);
 }
