@@ -35,6 +35,7 @@ typedef struct repro_row {
     struct {
         const char *model, *args; /* more of them, for one kind of model */
     } also[4];
+    bool no_proof; /* its models have no certificates */
 } repro_row;
 
 extern const char repro_paper_rows[]; /* names of the paper's rows */

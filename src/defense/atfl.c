@@ -251,14 +251,7 @@ static stet_status start(const void *cfg, const model *m, const stet_subst *subs
     if (!s)
         return STET_ENOMEM;
     s->cfg = *(const atfl_cfg *)cfg;
-    if (m->reader.rows)
-        return error_set(STET_ENOTSUP,
-                         "defence 'atfl' needs a model that reads one row a word, not a %s",
-                         m->desc->name);
-    if (m->scores >= 0)
-        return error_set(STET_EUSAGE, "defence 'atfl' cannot be combined with word scores: its "
-                                      "attack sees vectors alone");
-    TRY(word_sets_make(subst, m->vocab, &s->sets));
+    TRY(mixing_sets("atfl", m, subst, &s->sets));
     s->slot = mem_zalloc(m->n_words, sizeof *s->slot);
     return s->slot ? STET_OK : STET_ENOMEM;
 }

@@ -17,7 +17,8 @@
     X(ascc)                                                                                        \
     X(atfl)                                                                                        \
     X(ranmask)                                                                                     \
-    X(safer)
+    X(safer)                                                                                       \
+    X(dne)
 
 #define DEFENSE_DECLARE(name) extern const defense_desc defense_##name;
 DEFENSES(DEFENSE_DECLARE)

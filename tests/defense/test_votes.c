@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "defense/defenses.h"
+#include "defense/kept_sets.h"
 #include "defense/votes.h"
 #include "stet/certify.h"
 
@@ -393,5 +394,40 @@ TEST(synonyms_are_drawn_evenly)
         CHECK_NEAR((double)drawn[stet_vocab_id(m->vocab, name, 5)] / 3000, 0.2, 0.035);
     }
     arena_deinit(&mem);
+    stet_model_free(m);
+}
+
+TEST(a_model_answers_by_the_mean_over_mixtures)
+{
+    stet_train_result t;
+    stet_model *m, *again;
+    float one[2], two[2], network[2], alone[2];
+    uint32_t ids[64];
+    size_t n;
+    stet_train_args a = run_of("dne", SETTINGS("dne-draws=8"), at("dne"));
+    CHECK_OK(stet_train(&a, &t));
+    CHECK_LE(0.8, t.valid_accuracy);
+    CHECK_OK(stet_model_load(a.out, &m));
+    read_text(m, ids, &n);
+    CHECK_OK(model_logits_of(m, ids, n, one));
+    CHECK_NEAR(exp((double)one[0]) + exp((double)one[1]), 1, 1e-5);
+    CHECK(one[1] > one[0]);
+    /* the same text has the same answer, also from a copy; other draws another */
+    CHECK_OK(stet_model_save(m, at("dne-copy")));
+    CHECK_OK(stet_model_load(at("dne-copy"), &again));
+    CHECK_OK(model_logits_of(again, ids, n, two));
+    CHECK(one[0] == two[0] && one[1] == two[1]);
+    uint64_t start[2] = {0, n};
+    int32_t label = 0;
+    const stet_corpus one_text = {1, n, 2, ids, start, &label};
+    CHECK_OK(model_network_logits(m, &one_text, network));
+    const double p = 1 / (1 + exp((double)(network[0] - network[1])));
+    CHECK(fabs(exp((double)one[1]) - p) > 1e-6); /* mixtures are no words */
+    /* where no word has a neighbour, a mixture is the word */
+    kept_sets *sets = again->rule->state;
+    memset(sets->words.start, 0, (sets->words.n_words + 1) * sizeof *sets->words.start);
+    CHECK_OK(model_logits_of(again, ids, n, alone));
+    CHECK_NEAR(exp((double)alone[1]), p, 1e-5);
+    stet_model_free(again);
     stet_model_free(m);
 }
