@@ -29,26 +29,11 @@ static const stet_opt opts[] = {
 
 /* ---- mixtures ----------------------------------------------------------------------------- */
 
-/* Marsaglia and Tsang 2000. */
-static double gamma_draw(rng *r, double a)
-{
-    if (!(a > 0))
-        return 0;
-    if (a < 1)
-        return gamma_draw(r, a + 1) * pow(1 - rng_double(r), 1 / a);
-    const double d = a - 1.0 / 3, c = 1 / sqrt(9 * d);
-    for (;;) {
-        const double x = rng_normal(r), t = 1 + c * x, v = t * t * t;
-        if (t > 0 && log(1 - rng_double(r)) < 0.5 * x * x + d - d * v + d * log(v))
-            return d * v;
-    }
-}
-
 void dirichlet(const dne_cfg *c, rng *r, size_t n, size_t n_near, double *eta)
 {
     double sum = 0;
     for (size_t j = 0; j < n; j++)
-        sum += eta[j] = gamma_draw(r, j < n_near || j + 1 == n ? c->alpha : c->alpha * c->decay);
+        sum += eta[j] = rng_gamma(r, j < n_near || j + 1 == n ? c->alpha : c->alpha * c->decay);
     if (!(sum > 0)) { /* alpha is 0, or nearly */
         memset(eta, 0, n * sizeof *eta);
         eta[rng_below(r, n)] = sum = 1;
