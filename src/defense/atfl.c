@@ -58,6 +58,14 @@ static bool is_full(const attack *a, size_t b)
     return (double)(a->count[b] + 1) > a->s->cfg.cap * (double)words_of(a, b);
 }
 
+double swap_score(const real *from, const real *to, const real *g, size_t dim)
+{
+    double score = 0;
+    for (size_t d = 0; d < dim; d++)
+        score += (double)((to[d] - from[d]) * g[d]);
+    return score;
+}
+
 /* The unused slot of a position whose vector lies farthest along g; its score, -INFINITY: none. */
 static double best_slot(const attack *a, size_t pos, const real *g, size_t *slot)
 {
@@ -67,11 +75,9 @@ static double best_slot(const attack *a, size_t pos, const real *g, size_t *slot
     double best = -INFINITY;
     for (size_t j = 0; j < n; j++) {
         const real *to = a->vector + a->h.row[a->h.first[word] + j] * a->D;
-        double score = 0;
         if (a->used[a->h.start[pos] + j])
             continue;
-        for (size_t d = 0; d < a->D; d++)
-            score += (double)((to[d] - from[d]) * g[d]);
+        const double score = swap_score(from, to, g, a->D);
         if (score > best) {
             best = score;
             *slot = j;

@@ -213,24 +213,6 @@ static stet_status predict(const rule *r, const model *m, const uint32_t *ids, s
     return st;
 }
 
-static bool is_near(const word_sets *s, uint32_t word, uint32_t of)
-{
-    bool found = word == of;
-    for (uint32_t k = s->start[of]; k < s->start[of + 1] && !found; k++)
-        found = s->word[k] == word;
-    return found;
-}
-
-/* The share of draws that two words have in common. */
-static double overlap(const word_sets *s, uint32_t a, uint32_t b)
-{
-    const size_t na = s->start[a + 1] - s->start[a] + 1, nb = s->start[b + 1] - s->start[b] + 1;
-    size_t common = is_near(s, a, b);
-    for (uint32_t k = s->start[a]; k < s->start[a + 1]; k++)
-        common += is_near(s, s->word[k], b);
-    return (double)common / (double)(na > nb ? na : nb);
-}
-
 /* The least that each position's word shares with one of its substitutes. */
 static void least_overlaps(const word_sets *s, const uint32_t *ids, const stet_choices *c,
                            double *q)
@@ -238,7 +220,7 @@ static void least_overlaps(const word_sets *s, const uint32_t *ids, const stet_c
     for (size_t i = 0; i < c->n; i++) {
         q[i] = 1;
         for (uint32_t k = c->start[i]; k < c->start[i + 1]; k++)
-            q[i] = fmin(q[i], overlap(s, ids[i], c->word[k]));
+            q[i] = fmin(q[i], draws_shared(s, ids[i], c->word[k]));
     }
 }
 
