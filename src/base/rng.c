@@ -55,6 +55,21 @@ double rng_normal(rng *r)
     return sqrt(-2 * log(u)) * cos(angle);
 }
 
+/* Marsaglia and Tsang 2000. */
+double rng_gamma(rng *r, double a)
+{
+    if (!(a > 0))
+        return 0;
+    if (a < 1)
+        return rng_gamma(r, a + 1) * pow(1 - rng_double(r), 1 / a);
+    const double d = a - 1.0 / 3, c = 1 / sqrt(9 * d);
+    for (;;) {
+        const double x = rng_normal(r), t = 1 + c * x, v = t * t * t;
+        if (t > 0 && log(1 - rng_double(r)) < 0.5 * x * x + d - d * v + d * log(v))
+            return d * v;
+    }
+}
+
 uint64_t rng_below(rng *r, uint64_t n)
 {
     const double x = rng_double(r) * (double)n;

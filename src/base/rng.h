@@ -31,6 +31,7 @@ double rng_double(rng *r);                      /* [0, 1), 53 bits */
 float rng_float(rng *r);                        /* [0, 1), 24 bits */
 double rng_range(rng *r, double lo, double hi); /* [lo, hi) */
 double rng_normal(rng *r);                      /* mean 0, variance 1 */
+double rng_gamma(rng *r, double a);             /* mean and variance a; 0 for a <= 0 */
 uint64_t rng_below(rng *r, uint64_t n);         /* floor(u * n), u = rng_double */
 void rng_permutation(rng *r, uint32_t *p, size_t n);
 /* `want` <= n of the numbers below n, ascending, every subset equally likely. */

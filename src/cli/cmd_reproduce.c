@@ -83,7 +83,7 @@ static void plan_accuracy(reproduction *r, const char *model, const repro_list *
     for (size_t k = 0; k < r->seeds.n; k++)
         for (size_t i = 0; i < rows->n; i++)
             repro_measure(r, repro_run(r, model, rows->v[i], NULL, r->seeds.v[k]), &r->attacks,
-                          r->cfg->certify);
+                          r->cfg->certify && !repro_row_find(rows->v[i])->no_proof);
 }
 
 static void plan_table1(reproduction *r)
@@ -120,7 +120,9 @@ static void plan_time(reproduction *r)
     for (size_t k = 0; k < r->seeds.n; k++)
         for (size_t m = 0; m < r->models.n; m++)
             for (size_t i = 0; i < r->defenses.n; i++)
-                repro_time(r, r->models.v[m], r->defenses.v[i], r->seeds.v[k]);
+                if (!repro_row_find(r->defenses.v[i])
+                         ->augmented) /* a standard step, more of them */
+                    repro_time(r, r->models.v[m], r->defenses.v[i], r->seeds.v[k]);
 }
 
 static void plan_bounds(reproduction *r)
@@ -444,6 +446,7 @@ static stet_status run(void *config, const stet_rest *rest)
         .steps = cfg->steps   ? cfg->steps
                  : cfg->quick ? 3
                               : 30,
+        .flipped = cfg->quick ? 50 : 2000,
         .setting = {[REPRO_FULL] = {.name = "full", .label = "full", .profile = "original"},
                     [REPRO_PAPER] = {.name = "paper", .label = "paper's", .profile = "gbm-paper"}}};
     stet_status st = check_paths(cfg);
@@ -487,6 +490,7 @@ const cli_command cmd_reproduce = {
         "--max-len 256\n",
     .opts = opts,
     .cfg_size = sizeof(reproduce_cfg),
+    .on_gpu = true, /* training */
     .max_args = STET_REST_MAX,
     .run = run,
 };

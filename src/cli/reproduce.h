@@ -35,6 +35,8 @@ typedef struct repro_row {
     struct {
         const char *model, *args; /* more of them, for one kind of model */
     } also[4];
+    bool no_proof;  /* its models have no certificates */
+    bool augmented; /* it trains on adversarial texts of a standard model */
 } repro_row;
 
 extern const char repro_paper_rows[]; /* names of the paper's rows */
@@ -66,6 +68,7 @@ typedef struct reproduction {
     const char *corpus; /* whose printed figures stand beside: "imdb", "yahoo" */
     repro_list models, defenses, attacks, seeds, betas;
     int64_t limit, epochs, steps; /* epochs 0: the row's own */
+    int64_t flipped; /* training texts to attack, for rows that need adversarial ones */
     demo_files f;
     const char *const *vectors;
     size_t n_vectors;

@@ -173,8 +173,8 @@ static void training(const reproduction *r, const char *model, const char *row, 
     for (size_t i = 0; i < r->n_train_args; i++)
         cell_args(s, r->train_args[i], NULL);
     cell_args(s, "--seed", seed, NULL);
-    if (r->cfg->common.device)
-        cell_args(s, "--device", "cuda", NULL);
+    if (strcmp(cli_device(&r->cfg->common), "cpu") != 0)
+        cell_args(s, "--device", cli_device(&r->cfg->common), NULL);
 }
 
 static bool has_stage(const cli_cell *x, const char *result, const char *synonyms)
@@ -188,6 +188,27 @@ static bool has_stage(const cli_cell *x, const char *result, const char *synonym
     return false;
 }
 
+/* A standard model in the run's folder, and training texts that an attack on it flips. */
+static void flip_texts(const reproduction *r, const char *model, const char *seed, cli_cell *x,
+                       const char *texts)
+{
+    char base[REPRO_PATH + 16], log[REPRO_PATH + 32];
+    snprintf(base, sizeof base, "%s/standard", x->dir);
+    snprintf(log, sizeof log, "%s/flipped-log.jsonl", x->dir);
+    cli_stage *s = cell_add(x, &cmd_train);
+    s->output = "standard.json";
+    training(r, model, "standard", NULL, seed, s);
+    cell_args(s, "-o", base, "--resume", NULL);
+    s = cell_add(x, &cmd_augment);
+    s->output = "flipped.json";
+    cli_source from = r->data;
+    from.synonyms = r->setting[REPRO_FULL].sets;
+    from.limit = r->flipped;
+    cell_args(s, base, "-o", texts, "--log", log, NULL);
+    cell_source(s, &from);
+    cell_number(s, "--seed", r->cfg->common.seed);
+}
+
 cli_cell *repro_run(reproduction *r, const char *model, const char *row, const char *beta,
                     const char *seed)
 {
@@ -197,9 +218,14 @@ cli_cell *repro_run(reproduction *r, const char *model, const char *row, const c
     if (x)
         return x;
     x = cells_add(&r->runs, dir);
+    char texts[REPRO_PATH + 32];
+    snprintf(texts, sizeof texts, "%s/flipped.jsonl", dir);
+    if (repro_row_find(row)->augmented)
+        flip_texts(r, model, seed, x, texts);
     cli_stage *s = cell_add(x, &cmd_train);
     s->output = "train.json";
     training(r, model, row, beta, seed, s);
+    cell_option(s, "--augment-texts", repro_row_find(row)->augmented ? texts : NULL);
     cell_args(s, "-o", dir, "--resume", NULL);
     s = cell_add(x, &cmd_eval);
     snprintf(s->result, sizeof s->result, "eval");

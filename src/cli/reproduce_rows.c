@@ -10,49 +10,57 @@
 const char repro_paper_rows[] = "standard,ibp,atfl,sem,ascc,gbm";
 
 static const repro_row rows[] = {
-    {"standard", "Standard", "", {{NULL, NULL}}},
-    {"ibp",
-     "IBP",
-     "--defense certified --kappa 0.8 --ramp 0.65 --eps-ramp 0.65 --bound ibp --lr 1e-3 --clip "
-     "0.25 "
-     "--batch 32 --dropout 0.2 --epochs 60",
-     {{"bilstm", "--epochs 30"}, {"s4", "--epochs 30"}}},
-    {"atfl", "ATFL", "--defense atfl --lr 1e-3 --dropout 0 --epochs 10", {{NULL, NULL}}},
-    {"sem", "SEM", "--defense sem --lr 1e-3 --dropout 0.2", {{NULL, NULL}}},
-    {"ascc",
-     "ASCC",
-     "--defense ascc --lr 1e-3 --weight-decay 2e-4 --dropout 0.2 --tune-vectors 1e-3 --epochs 20",
-     {{NULL, NULL}}},
-    {"gbm",
-     "GBM",
-     "--defense gbm",
-     {{"cnn", "--beta 1e-4"}, {"bilstm", "--beta 3e-5"}, {"s4", "--beta 1e-5"}}},
-    {"pgd", "PGD-K", "--defense pgd", {{NULL, NULL}}},
-    {"freelb", "FreeLB", "--defense freelb", {{NULL, NULL}}},
-    {"freelb++", "FreeLB++", "--defense freelb++", {{NULL, NULL}}},
-    {"ranmask", "RanMASK", "--defense ranmask", {{NULL, NULL}}},
-    {"safer", "SAFER", "--defense safer", {{NULL, NULL}}},
-    {"smooth",
-     "stet: smoothed vectors, logit bound",
-     "--smooth 4 --defense gbm --gbm-of logits --beta 1e-3 --lr 1e-3 --dropout 0.2 --schedule "
-     "cosine "
-     "--epochs 8",
-     {{NULL, NULL}}},
-    {"certified",
-     "stet: worst case",
-     "--smooth 5.5 --smooth-frequency 0.5 --defense gbm,certified --kappa 0.45 --bound-share 0.5 "
-     "--gbm-of logits --beta 3e-4 --schedule cosine --lr 1e-3 --weight-decay 5e-4 --dropout 0.2 "
-     "--epochs 8",
-     {{"cnn", "--filters 256"},
-      {"bilstm",
-       "--lr 3e-3 --clip 1 --dropout 0 --smooth 7 --kappa 0.35 --bound-share 0.25 --eps-ramp 0.6"},
-      {"s4", "--lr 3e-3 --clip 1 --dropout 0 --smooth 14 --kappa 0.5 --bound-share 0.25 "
-             "--eps-ramp 0.6 --epochs 6"}}},
-    {"words",
-     "stet: words that learn",
-     "--word-scores --tune-vectors 1e-4 --smooth 2 --smooth-frequency 0.5 --defense certified "
-     "--kappa 0.7 --schedule cosine --lr 1e-3 --weight-decay 5e-4 --dropout 0.2 --epochs 4",
-     {{"cnn", "--filters 256"}}},
+    {.name = "standard", .label = "Standard", .args = ""},
+    {.name = "ibp",
+     .label = "IBP",
+     .args = "--defense certified --kappa 0.8 --ramp 0.65 --eps-ramp 0.65 --bound ibp --lr 1e-3 "
+             "--clip 0.25 --batch 32 --dropout 0.2 --epochs 60",
+     .also = {{"bilstm", "--epochs 30"}, {"s4", "--epochs 30"}}},
+    {.name = "atfl", .label = "ATFL", .args = "--defense atfl --lr 1e-3 --dropout 0 --epochs 10"},
+    {.name = "sem", .label = "SEM", .args = "--defense sem --lr 1e-3 --dropout 0.2"},
+    {.name = "ascc",
+     .label = "ASCC",
+     .args = "--defense ascc --lr 1e-3 --weight-decay 2e-4 --dropout 0.2 --tune-vectors 1e-3 "
+             "--epochs 20"},
+    {.name = "gbm",
+     .label = "GBM",
+     .args = "--defense gbm",
+     .also = {{"cnn", "--beta 1e-4"}, {"bilstm", "--beta 3e-5"}, {"s4", "--beta 1e-5"}}},
+    {.name = "pgd", .label = "PGD-K", .args = "--defense pgd"},
+    {.name = "freelb", .label = "FreeLB", .args = "--defense freelb"},
+    {.name = "freelb++", .label = "FreeLB++", .args = "--defense freelb++"},
+    {.name = "ranmask", .label = "RanMASK", .args = "--defense ranmask"},
+    {.name = "safer", .label = "SAFER", .args = "--defense safer"},
+    {.name = "dne", .label = "DNE", .args = "--defense dne --lr 1e-3", .no_proof = true},
+    {.name = "augment",
+     .label = "Augmentation",
+     .args = "--defense augment --lr 1e-3",
+     .augmented = true},
+    {.name = "mixada",
+     .label = "MixADA",
+     .args = "--defense augment,mixada --lr 1e-3",
+     .augmented = true},
+    {.name = "smooth",
+     .label = "stet: smoothed vectors, logit bound",
+     .args = "--smooth 4 --defense gbm --gbm-of logits --beta 1e-3 --lr 1e-3 --dropout 0.2 "
+             "--schedule cosine --epochs 8"},
+    {.name = "certified",
+     .label = "stet: worst case",
+     .args = "--smooth 5.5 --smooth-frequency 0.5 --defense gbm,certified --kappa 0.45 "
+             "--bound-share 0.5 --gbm-of logits --beta 3e-4 --schedule cosine --lr 1e-3 "
+             "--weight-decay 5e-4 --dropout 0.2 --epochs 8",
+     .also = {{"cnn", "--filters 256"},
+              {"bilstm",
+               "--lr 3e-3 --clip 1 --dropout 0 --smooth 7 --kappa 0.35 --bound-share 0.25 "
+               "--eps-ramp 0.6"},
+              {"s4", "--lr 3e-3 --clip 1 --dropout 0 --smooth 14 --kappa 0.5 --bound-share 0.25 "
+                     "--eps-ramp 0.6 --epochs 6"}}},
+    {.name = "words",
+     .label = "stet: words that learn",
+     .args = "--word-scores --tune-vectors 1e-4 --smooth 2 --smooth-frequency 0.5 --defense "
+             "certified --kappa 0.7 --schedule cosine --lr 1e-3 --weight-decay 5e-4 --dropout 0.2 "
+             "--epochs 4",
+     .also = {{"cnn", "--filters 256"}}},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 

@@ -26,6 +26,21 @@ static const stet_opt opts[] = {
     STET_OPT_END,
 };
 
+/* ---- sets -------------------------------------------------------------------------------- */
+
+stet_status mixing_sets(const char *defense, const model *m, const stet_subst *s, word_sets *out)
+{
+    if (m->reader.rows)
+        return error_set(STET_ENOTSUP,
+                         "defence '%s' needs a model that reads one row a word, not a %s", defense,
+                         m->desc->name);
+    if (m->scores >= 0)
+        return error_set(STET_EUSAGE, "defence '%s' cannot be combined with word scores: it looks "
+                                      "at vectors alone",
+                         defense);
+    return word_sets_make(s, m->vocab, out);
+}
+
 /* ---- slots -------------------------------------------------------------------------------- */
 
 /* Slots of the batch's words; rows beyond them are numbered in order of first use. */
@@ -97,16 +112,15 @@ double hull_weights(const real *w, size_t stride, size_t n, double *p)
 enum { MOST_SLOTS = 1001 }; /* ascc-most and the word itself */
 enum { STATE, ROWS, SLOPE };
 
-/* The slots in the store, for kernels. */
-static hull_args args_of(tape *t, const hulls *h)
+hulls hulls_twin(tape *t, const hulls *h)
 {
-    hull_args a = {.at = *h};
+    hulls at = *h;
     const size_t V = h->seq->n_rows;
-    a.at.seq = tape_seq(t, h->seq);
-    a.at.first = tape_twin(t, h->first, (V + 1) * sizeof *h->first);
-    a.at.row = tape_twin(t, h->row, h->first[V] * sizeof *h->row);
-    a.at.start = tape_twin(t, h->start, (h->seq->n_tokens + 1) * sizeof *h->start);
-    return a;
+    at.seq = tape_seq(t, h->seq);
+    at.first = tape_twin(t, h->first, (V + 1) * sizeof *h->first);
+    at.row = tape_twin(t, h->row, h->first[V] * sizeof *h->row);
+    at.start = tape_twin(t, h->start, (h->seq->n_tokens + 1) * sizeof *h->start);
+    return at;
 }
 
 /* The slots of position i: their rows, their number, their softmax. */
@@ -197,7 +211,7 @@ static const op_desc points_op = {
 
 node *hull_points(tape *t, const hulls *h, node *state, node *rows)
 {
-    const hull_args a = args_of(t, h);
+    const hull_args a = {.at = hulls_twin(t, h)};
     return tape_push(t, &points_op, (node *[]){state, rows}, ROWS + 1, &a, sizeof a);
 }
 
@@ -271,10 +285,7 @@ static const op_desc step_op = {
 node *hull_step(tape *t, const ascc_cfg *c, const hulls *h, node *state, node *rows, node *g,
                 int64_t k)
 {
-    hull_args a = args_of(t, h);
-    a.rate = c->rate;
-    a.alpha = c->alpha;
-    a.k = k;
+    const hull_args a = {.at = hulls_twin(t, h), .rate = c->rate, .alpha = c->alpha, .k = k};
     return tape_push(t, &step_op, (node *[]){state, rows, g}, SLOPE + 1, &a, sizeof a);
 }
 
@@ -347,14 +358,7 @@ static stet_status start(const void *cfg, const model *m, const stet_subst *subs
     if (!s)
         return STET_ENOMEM;
     s->cfg = *(const ascc_cfg *)cfg;
-    if (m->reader.rows)
-        return error_set(STET_ENOTSUP,
-                         "defence 'ascc' needs a model that reads one row a word, not a %s",
-                         m->desc->name);
-    if (m->scores >= 0)
-        return error_set(STET_EUSAGE, "defence 'ascc' cannot be combined with word scores: a "
-                                      "mixture of words has no score");
-    TRY(word_sets_make(subst, m->vocab, &s->sets));
+    TRY(mixing_sets("ascc", m, subst, &s->sets));
     s->slot = mem_zalloc(m->n_words, sizeof *s->slot);
     return s->slot ? STET_OK : STET_ENOMEM;
 }

@@ -15,9 +15,17 @@ typedef struct ascc_cfg {
     double rate, alpha, kl, adv;
 } ascc_cfg;
 
-/* In memory of the step. `slot` (vocabulary) is scratch that comes and goes zeroed. At most `most` substitutes a word. */
+/* The sets by the model's ids, for a defence that reads vectors of several words at a position; an error
+ * by its name for models where that cannot be: without one row a word, or with word scores. */
+stet_status mixing_sets(const char *defense, const model *m, const stet_subst *s, word_sets *out);
+
+/* In memory of the step. `slot` (vocabulary) is scratch that comes and goes zeroed. At most `most`
+ * substitutes a word. */
 stet_status hulls_make(const word_sets *s, const batch *x, size_t most, uint32_t *slot, arena *mem,
                        hulls *out);
+
+/* The same in the tape's store, for kernels. */
+hulls hulls_twin(tape *t, const hulls *h);
 
 /* p (n) = softmax of w[0], w[stride], ...; their entropy. */
 double hull_weights(const real *w, size_t stride, size_t n, double *p);

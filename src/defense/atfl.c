@@ -58,6 +58,14 @@ static bool is_full(const attack *a, size_t b)
     return (double)(a->count[b] + 1) > a->s->cfg.cap * (double)words_of(a, b);
 }
 
+double swap_score(const real *from, const real *to, const real *g, size_t dim)
+{
+    double score = 0;
+    for (size_t d = 0; d < dim; d++)
+        score += (double)((to[d] - from[d]) * g[d]);
+    return score;
+}
+
 /* The unused slot of a position whose vector lies farthest along g; its score, -INFINITY: none. */
 static double best_slot(const attack *a, size_t pos, const real *g, size_t *slot)
 {
@@ -67,11 +75,9 @@ static double best_slot(const attack *a, size_t pos, const real *g, size_t *slot
     double best = -INFINITY;
     for (size_t j = 0; j < n; j++) {
         const real *to = a->vector + a->h.row[a->h.first[word] + j] * a->D;
-        double score = 0;
         if (a->used[a->h.start[pos] + j])
             continue;
-        for (size_t d = 0; d < a->D; d++)
-            score += (double)((to[d] - from[d]) * g[d]);
+        const double score = swap_score(from, to, g, a->D);
         if (score > best) {
             best = score;
             *slot = j;
@@ -251,14 +257,7 @@ static stet_status start(const void *cfg, const model *m, const stet_subst *subs
     if (!s)
         return STET_ENOMEM;
     s->cfg = *(const atfl_cfg *)cfg;
-    if (m->reader.rows)
-        return error_set(STET_ENOTSUP,
-                         "defence 'atfl' needs a model that reads one row a word, not a %s",
-                         m->desc->name);
-    if (m->scores >= 0)
-        return error_set(STET_EUSAGE, "defence 'atfl' cannot be combined with word scores: its "
-                                      "attack sees vectors alone");
-    TRY(word_sets_make(subst, m->vocab, &s->sets));
+    TRY(mixing_sets("atfl", m, subst, &s->sets));
     s->slot = mem_zalloc(m->n_words, sizeof *s->slot);
     return s->slot ? STET_OK : STET_ENOMEM;
 }

@@ -21,6 +21,9 @@ typedef struct atfl_state {
     node *pairing;
 } atfl_state;
 
+/* What a swap gains along the gradient g: (to - from) . g. */
+double swap_score(const real *from, const real *to, const real *g, size_t dim);
+
 /* The fast gradient projection method: in each round the swaps whose change of the vector goes
  * farthest along the loss's gradient, by one pass for all texts. ids[i] (as long as text i) are the
  * words of the first n_own texts afterwards. */

@@ -137,6 +137,15 @@ typedef struct probe {
 } probe;
 stet_status probe_run(const step_view *v, probe *p);
 
+/* Passes on the way to the step's that train too. `step_beside` is the step as probe_run should see it,
+ * so that their gradients gather in `grad` (n_values) alone; these are then a term of the step's loss,
+ * and what others make of the loss, they make of that term. */
+step_view step_beside(const step_view *v, node *grad, model_weights *fixed);
+/* `to` with another term: 0, with the gradient g (of x's shape) with respect to x. */
+node *slope_add(tape *t, node *to, node *x, node *g);
+/* The same for every parameter. */
+node *slopes_add(const step_view *v, node *to, const node *grad);
+
 /* ---- the hooks ---------------------------------------------------------------------------- */
 
 typedef struct defense_desc {

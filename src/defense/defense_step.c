@@ -133,3 +133,30 @@ stet_status probe_run(const step_view *v, probe *p)
     }
     return tape_status(step);
 }
+
+step_view step_beside(const step_view *v, node *grad, model_weights *fixed)
+{
+    step_view beside = *v;
+    *fixed = v->w ? *v->w : (model_weights){0};
+    fixed->learn = NULL; /* their rows are in the term */
+    beside.w = v->w ? fixed : NULL;
+    beside.grad = grad ? grad->value : NULL;
+    return beside;
+}
+
+node *slope_add(tape *t, node *to, node *x, node *g)
+{
+    node *y = op_sum(t, op_mul(t, x, g));
+    return op_add(t, to, op_sub(t, y, y ? tape_constant(t, y->shape, y->value) : NULL));
+}
+
+node *slopes_add(const step_view *v, node *to, const node *grad)
+{
+    const model *m = v->m;
+    for (size_t i = 0; i < m->n_params + m->n_added; i++)
+        if (v->p->param[i]->needs_grad)
+            to = slope_add(
+                v->p->t, to, v->p->param[i],
+                tape_constant(v->p->t, m->params[i].shape, grad->value + m->params[i].first));
+    return to;
+}

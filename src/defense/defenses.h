@@ -18,7 +18,10 @@
     X(ascc)                                                                                        \
     X(atfl)                                                                                        \
     X(ranmask)                                                                                     \
-    X(safer)
+    X(safer)                                                                                       \
+    X(dne)                                                                                         \
+    X(augment)                                                                                     \
+    X(mixada)
 
 #define DEFENSE_DECLARE(name) extern const defense_desc defense_##name;
 DEFENSES(DEFENSE_DECLARE)

@@ -137,26 +137,6 @@ static node *first_delta(const adv_state *s, const step_view *v, const batch *ow
     return tape_numbers(v->p->t, shape2(own->seq.n_tokens, v->m->dim), u);
 }
 
-/* `to` with another term: 0, with the gradient g (of x's shape) with respect to x. */
-static node *add_slope(tape *t, node *to, node *x, node *g)
-{
-    node *y = op_sum(t, op_mul(t, x, g));
-    return op_add(t, to, op_sub(t, y, y ? tape_constant(t, y->shape, y->value) : NULL));
-}
-
-/* The passes on the way as a term of the step's loss: what others make of the loss, they make of
- * their gradients too. */
-static node *with_slopes(const step_view *v, node *sum, const node *grad, node *rows, node *drows)
-{
-    const model *m = v->m;
-    for (size_t i = 0; i < m->n_params + m->n_added; i++)
-        if (v->p->param[i]->needs_grad)
-            sum = add_slope(
-                v->p->t, sum, v->p->param[i],
-                tape_constant(v->p->t, m->params[i].shape, grad->value + m->params[i].first));
-    return rows->needs_grad ? add_slope(v->p->t, sum, rows, drows) : sum;
-}
-
 /* The last perturbation of the batch, whose rows are one a position. */
 static node *climb(adv_state *s, const step_view *v, const batch *own, node *rows, node *delta)
 {
@@ -165,12 +145,8 @@ static node *climb(adv_state *s, const step_view *v, const batch *own, node *row
     node *at = tape_constant(t, rows->shape, rows->value), *sum = NULL, *drows = NULL,
          *grad = s->free && moves ? tape_zeros(t, shape1(v->m->n_values)) : NULL;
     s->before = s->first = NULL;
-    const model_weights *own_weights = v->w;
-    model_weights fixed = own_weights ? *own_weights : (model_weights){0};
-    fixed.learn = NULL; /* its rows are in the term */
-    step_view beside = *v;
-    beside.w = own_weights ? &fixed : NULL;
-    beside.grad = grad ? grad->value : NULL;
+    model_weights fixed;
+    const step_view beside = step_beside(v, grad, &fixed);
     for (int64_t k = 0; k < moves && delta; k++) {
         probe p = {
             .x = own, .rows = op_add(t, at, delta), .weight = s->free ? 1 : 0, .dropout = true};
@@ -184,7 +160,10 @@ static node *climb(adv_state *s, const step_view *v, const batch *own, node *row
         drows = drows ? op_add(t, drows, p.drows) : p.drows;
         delta = adv_move(t, &s->cfg, &own->seq, delta, p.drows);
     }
-    s->before = s->free && sum ? with_slopes(v, sum, grad, rows, drows) : NULL;
+    if (s->free && sum) {
+        s->before = slopes_add(v, sum, grad);
+        s->before = rows->needs_grad ? slope_add(t, s->before, rows, drows) : s->before;
+    }
     return delta;
 }
 

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "defense/defenses.h"
 #include "defense/groups.h"
+#include "defense/kept_sets.h"
 #include "defense/votes.h"
 
 typedef struct safer_cfg {
@@ -102,37 +102,15 @@ static void by_group(const uint32_t *code, size_t n, uint32_t *first, uint32_t *
     first[n] = (uint32_t)n;
 }
 
-static stet_status add_near(stet_subst_builder *b, const stet_vocab *v, size_t w,
-                            const uint32_t *near)
+static const uint32_t *near_of(const void *ctx, size_t w, size_t *n)
 {
-    const char **words = mem_alloc(near[0] + 1, sizeof *words);
-    if (!words)
-        return STET_ENOMEM;
-    for (size_t i = 0; i < near[0]; i++)
-        words[i] = stet_vocab_word(v, near[i + 1]);
-    const stet_status st = stet_subst_add_list(b, stet_vocab_word(v, (uint32_t)w), words, near[0]);
-    mem_free(words);
-    return st;
-}
-
-static stet_status near_sets(const near_job *job, stet_subst **out)
-{
-    stet_subst_builder *b;
-    TRY(stet_subst_builder_new(&b));
-    stet_status st = STET_OK;
-    for (size_t w = 0; st == STET_OK && w < job->n_words; w++)
-        if (job->failed[w])
-            st = STET_ENOMEM;
-        else if (job->near[w])
-            st = add_near(b, job->m->vocab, w, job->near[w]);
-    if (st == STET_OK)
-        st = stet_subst_build(b, out);
-    stet_subst_builder_free(b);
-    return st;
+    const uint32_t *near = ((const near_job *)ctx)->near[w];
+    *n = near ? near[0] : 0;
+    return near ? near + 1 : NULL;
 }
 
 static stet_status neighbourhoods(const safer_cfg *c, const model *m, const word_sets *s,
-                                  stet_subst **out)
+                                  kept_sets *out)
 {
     const size_t n = m->n_words;
     uint32_t *code = mem_zalloc(3 * n + 1, sizeof *code), *order = code + n, *first = order + n;
@@ -145,7 +123,10 @@ static stet_status neighbourhoods(const safer_cfg *c, const model *m, const word
         by_group(code, n, first, order);
         near_job job = {m, code, order, first, n, (size_t)c->most, near, failed};
         pool_run(n, find_near, &job);
-        st = near_sets(&job, out);
+        for (size_t w = 0; w < n; w++)
+            st = failed[w] ? STET_ENOMEM : st;
+        if (st == STET_OK)
+            st = kept_sets_make(m, near_of, &job, out);
     }
     for (size_t w = 0; near && w < n; w++)
         mem_free(near[w]);
@@ -157,26 +138,18 @@ static stet_status neighbourhoods(const safer_cfg *c, const model *m, const word
 
 /* ---- the rule ----------------------------------------------------------------------------- */
 
-typedef struct safer_rule {
-    stet_subst *subst; /* what the folder keeps */
-    word_sets near;
-} safer_rule;
-
 static const char file_name[] = "safer.subst";
 
 static void rule_end(void *state)
 {
-    safer_rule *s = state;
-    if (!s)
-        return;
-    stet_subst_free(s->subst);
-    word_sets_deinit(&s->near);
-    mem_free(s);
+    if (state)
+        kept_sets_deinit(state);
+    mem_free(state);
 }
 
 static stet_status make(const void *cfg, const model *m, const stet_subst *subst, void **state)
 {
-    safer_rule *s = *state = mem_zalloc(1, sizeof *s);
+    kept_sets *s = *state = mem_zalloc(1, sizeof *s);
     word_sets given = {0};
     if (!s)
         return STET_ENOMEM;
@@ -185,31 +158,21 @@ static stet_status make(const void *cfg, const model *m, const stet_subst *subst
                          "defence 'safer' needs a model that reads one row a word, not a %s",
                          m->desc->name);
     TRY(word_sets_make(subst, m->vocab, &given));
-    const stet_status st = neighbourhoods(cfg, m, &given, &s->subst);
+    const stet_status st = neighbourhoods(cfg, m, &given, s);
     word_sets_deinit(&given);
-    TRY(st);
-    return word_sets_make(s->subst, m->vocab, &s->near);
+    return st;
 }
 
 static stet_status load(const void *cfg, const model *m, const char *dir, void **state)
 {
     (void)cfg;
-    safer_rule *s = *state = mem_zalloc(1, sizeof *s);
-    char *path = path_join(dir, file_name);
-    stet_status st = s && path ? stet_subst_load(path, &s->subst) : STET_ENOMEM;
-    if (st == STET_OK)
-        st = word_sets_make(s->subst, m->vocab, &s->near);
-    mem_free(path);
-    return st;
+    *state = mem_zalloc(1, sizeof(kept_sets));
+    return *state ? kept_sets_load(m, dir, file_name, *state) : STET_ENOMEM;
 }
 
 static stet_status save(const void *state, const char *dir)
 {
-    char *path = path_join(dir, file_name);
-    const stet_status st =
-        path ? stet_subst_save(((const safer_rule *)state)->subst, path) : STET_ENOMEM;
-    mem_free(path);
-    return st;
+    return kept_sets_save(state, dir, file_name);
 }
 
 typedef struct swaps {
@@ -234,7 +197,7 @@ static stet_status count(const rule *r, const model *m, const uint32_t *ids, siz
                          uint64_t turn, uint64_t *votes)
 {
     const safer_cfg *c = r->cfg;
-    const swaps of = {&((const safer_rule *)r->state)->near, n < m->max_len ? n : m->max_len};
+    const swaps of = {&((const kept_sets *)r->state)->words, n < m->max_len ? n : m->max_len};
     const int64_t copies = turn == TURN_ANSWER ? c->votes : c->draws;
     return votes_count(m, ids, of.L, (size_t)copies, turn, swap_words, &of, votes);
 }
@@ -250,24 +213,6 @@ static stet_status predict(const rule *r, const model *m, const uint32_t *ids, s
     return st;
 }
 
-static bool is_near(const word_sets *s, uint32_t word, uint32_t of)
-{
-    bool found = word == of;
-    for (uint32_t k = s->start[of]; k < s->start[of + 1] && !found; k++)
-        found = s->word[k] == word;
-    return found;
-}
-
-/* The share of draws that two words have in common. */
-static double overlap(const word_sets *s, uint32_t a, uint32_t b)
-{
-    const size_t na = s->start[a + 1] - s->start[a] + 1, nb = s->start[b + 1] - s->start[b] + 1;
-    size_t common = is_near(s, a, b);
-    for (uint32_t k = s->start[a]; k < s->start[a + 1]; k++)
-        common += is_near(s, s->word[k], b);
-    return (double)common / (double)(na > nb ? na : nb);
-}
-
 /* The least that each position's word shares with one of its substitutes. */
 static void least_overlaps(const word_sets *s, const uint32_t *ids, const stet_choices *c,
                            double *q)
@@ -275,7 +220,7 @@ static void least_overlaps(const word_sets *s, const uint32_t *ids, const stet_c
     for (size_t i = 0; i < c->n; i++) {
         q[i] = 1;
         for (uint32_t k = c->start[i]; k < c->start[i + 1]; k++)
-            q[i] = fmin(q[i], overlap(s, ids[i], c->word[k]));
+            q[i] = fmin(q[i], draws_shared(s, ids[i], c->word[k]));
     }
 }
 
@@ -291,7 +236,7 @@ static stet_status certify(const rule *r, const model *m, const uint32_t *ids,
     out->verdict = STET_UNDECIDED; /* also where too few votes agree: it abstains */
     out->confidence = 1 - (m->n_classes > 2 ? 2 : 1) * c->error;
     if (st == STET_OK) {
-        least_overlaps(&((const safer_rule *)r->state)->near, ids, choices, q);
+        least_overlaps(&((const kept_sets *)r->state)->words, ids, choices, q);
         const size_t asked = choices->n < how->budget ? choices->n : how->budget;
         size_t R = 0;
         vote_bounds b = votes_bound(votes, m->n_classes, (size_t)label, c->error, 0);
@@ -331,14 +276,14 @@ static const rule_desc safer_rule_desc = {
 static stet_status swap_texts(void *state, const step_view *v, step_texts *t)
 {
     (void)state;
-    const safer_rule *s = v->m->rule->state;
+    const kept_sets *s = v->m->rule->state;
     rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
     for (size_t i = 0; i < t->n; i++) {
         uint32_t *copy = arena_new(t->mem, uint32_t, t->v[i].n + 1);
         if (!copy)
             return STET_ENOMEM;
         memcpy(copy, t->v[i].ids, t->v[i].n * sizeof *copy);
-        swap_words(&(swaps){&s->near, t->v[i].n}, &r, copy);
+        swap_words(&(swaps){&s->words, t->v[i].n}, &r, copy);
         t->v[i].ids = copy;
     }
     return STET_OK;

@@ -102,6 +102,23 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static bool is_near(const word_sets *s, uint32_t word, uint32_t of)
+{
+    bool found = word == of;
+    for (uint32_t k = s->start[of]; k < s->start[of + 1] && !found; k++)
+        found = s->word[k] == word;
+    return found;
+}
+
+double draws_shared(const word_sets *s, uint32_t a, uint32_t b)
+{
+    const size_t na = s->start[a + 1] - s->start[a] + 1, nb = s->start[b + 1] - s->start[b] + 1;
+    size_t common = is_near(s, a, b);
+    for (uint32_t k = s->start[a]; k < s->start[a + 1]; k++)
+        common += is_near(s, s->word[k], b);
+    return (double)common / (double)(na > nb ? na : nb);
+}
+
 double swapped_chance(double *q, size_t n, size_t R)
 {
     double same = 1;
@@ -125,7 +142,7 @@ vote_bounds votes_bound(const uint64_t *count, size_t n_classes, size_t label, d
     if (n_classes > 2)
         b.other = fmin(b.other, share_upper(other, n, error / (double)n_classes));
     b.abstains = !(b.own > 0.5);
-    b.holds = !b.abstains && fmax(b.own - changed, 0) > fmin(b.other + changed, 1);
+    b.holds = !b.abstains && votes_hold(b.own, b.other, changed);
     return b;
 }
 

@@ -3,6 +3,7 @@
 #ifndef DEFENSE_VOTES_H
 #define DEFENSE_VOTES_H
 
+#include "bound/hulls.h"
 #include "model/rule.h"
 
 /* Clopper and Pearson: the share behind k successes of n is at least / at most this, each but for a
@@ -21,7 +22,10 @@ double kept_chance(size_t L, size_t K, size_t r);
  * SIZE_MAX: p is not above it as it is. */
 size_t masked_radius(size_t L, size_t K, double p);
 
-/* SAFER. q (n) says for each word how much of its draws every substitute of it shares: the chance that
+/* SAFER. The share of draws that two words have in common, where each is drawn as any word of its list
+ * or as itself; of lists of different sizes, of the longer one. */
+double draws_shared(const word_sets *s, uint32_t a, uint32_t b);
+/* q (n) says for each word how much of its draws every substitute of it shares: the chance that
  * R changed words show, at most. Sorts q. */
 double swapped_chance(double *q, size_t n, size_t R);
 /* Does the majority of `label` stay, when changes show with a chance of at most `changed`? Lower bound
@@ -31,6 +35,10 @@ typedef struct vote_bounds {
     double own, other;
     bool abstains, holds;
 } vote_bounds;
+static inline bool votes_hold(double own, double other, double changed)
+{
+    return (own - changed > 0 ? own - changed : 0) > (other + changed < 1 ? other + changed : 1);
+}
 vote_bounds votes_bound(const uint64_t *count, size_t n_classes, size_t label, double error,
                         double changed);
 

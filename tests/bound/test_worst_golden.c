@@ -6,10 +6,10 @@
 #include "bound/worst_case.h"
 #include "golden.h"
 
-enum { N = 4, MAX_SET = 8, MAX_DIM = 4 };
+enum { MOST = 4, MAX_SET = 8, MAX_DIM = 4 };
 
-/* One text of N positions, each a word of its own with its own set: E[position][word][coordinate],
- * the clean word first. */
+/* One text, each position a word of its own with its own set: E[position][word][coordinate], the clean
+ * word first. */
 typedef struct text {
     arena mem;
     tape t;
@@ -18,10 +18,13 @@ typedef struct text {
 
 static void text_make(text *x, const json_t *E, size_t dim)
 {
-    static uint32_t start[N * MAX_SET + 1], word[N * MAX_SET], slot[N * MAX_SET], row[N], id[N];
-    static uint32_t text_start[] = {0, N};
+    static uint32_t start[MOST * MAX_SET + 1], word[MOST * MAX_SET], slot[MOST * MAX_SET], row[MOST],
+        id[MOST], text_start[2];
+    const uint32_t N = (uint32_t)json_array_size(E);
     *x = (text){.mem = {0}};
     size_t n = N;
+    CHECK(N <= MOST);
+    text_start[1] = N;
     memset(start, 0, sizeof start);
     for (uint32_t p = 0; p < N; p++) {
         row[p] = id[p] = p;
@@ -173,4 +176,121 @@ TEST(ranges_of_a_layer_norm_are_the_golden_ones)
     }
     arena_deinit(&mem);
     json_decref(o);
+}
+
+/* ---- intervals by hand -------------------------------------------------------------------- */
+
+static node *values(text *x, shape s, const real *v)
+{
+    real *own = arena_new(&x->mem, real, shape_count(s));
+    CHECK(own);
+    memcpy(own, v, shape_count(s) * sizeof *own);
+    return tape_constant(&x->t, s, own);
+}
+
+static void text_of(text *x, const char *sets, size_t dim)
+{
+    json_t *E = json_loads(sets, 0, NULL);
+    CHECK(E);
+    text_make(x, E, dim);
+    json_decref(E);
+}
+
+static const double by_hand = sizeof(real) == 4 ? 2e-6 : 1e-6; /* as many digits as are printed */
+
+/* Ranges of the map (1 -2; 0.5 1) x + (0, -1), before ReLU: lower ends, upper ends. */
+static void check_affine(const char *sets, double eps, const double want[4])
+{
+    text x;
+    text_of(&x, sets, 2);
+    const double lift = 20; /* away from ReLU */
+    node *w = values(&x, shape3(2, 2, 1), (real[]){1, -2, 0.5, 1}),
+         *b = values(&x, shape1(2), (real[]){(real)lift, (real)lift - 1});
+    const node *y = op_conv_ranges(&x.t, &x.sets, w, b, eps, false);
+    CHECK_OK(tape_status(&x.t));
+    for (size_t i = 0; i < 4; i++)
+        CHECK_NEAR((double)y->value[2 + i] - lift, want[i], 4 * by_hand);
+    arena_deinit(&x.mem);
+}
+
+TEST(boxes_of_an_affine_map_by_hand)
+{
+    /* the corners of a box have the box's range */
+    check_affine("[[[0,-1],[2,-1],[0,1],[2,1]]]", 1, (double[]){-2, -2, 4, 1});
+    check_affine("[[[1,1],[1,3]]]", 1, (double[]){-5, 0.5, -1, 2.5});
+    /* candidates go through the map one by one: a box around them would give [-4, 2] x [-1, 2] */
+    check_affine("[[[1,0],[0,1],[2,2]]]", 1, (double[]){-2, -0.5, 1, 2});
+    check_affine("[[[1,0],[0,1],[2,2]]]", 0.5, (double[]){-0.5, -0.5, 1, 0.75});
+    check_affine("[[[1,0],[0,1],[2,2]]]", 0, (double[]){1, -0.5, 1, -0.5});
+}
+
+TEST(pooled_boxes_and_worst_losses_by_hand)
+{
+    text x;
+    text_of(&x, "[[[0,-1],[2,-1],[0,1],[2,1]], [[1,1],[1,3]]]", 2);
+    node *w = values(&x, shape3(2, 2, 1), (real[]){1, -2, 0.5, 1}),
+         *b = values(&x, shape1(2), (real[]){0, -1});
+    node *y = op_conv_ranges(&x.t, &x.sets, w, b, 1, false), *lo = op_slice(&x.t, y, 2, 2),
+         *hi = op_slice(&x.t, y, 4, 2);
+    const double want[] = {0, 0.5, 4, 2.5};
+    CHECK_OK(tape_status(&x.t));
+    for (size_t i = 0; i < 4; i++)
+        CHECK_NEAR(y->value[2 + i], want[i], by_hand);
+    /* the lead of class 1 is (1, -1) f + 0.25, in [-2.25, 3.75]: not proved for either label */
+    node *last = values(&x, shape2(2, 2), (real[]){0, 0, 1, -1}),
+         *bias = values(&x, shape1(2), (real[]){0, 0.25});
+    static const int32_t one = 1, zero = 0;
+    CHECK_NEAR(worst_logits(&x.t, lo, hi, last, bias, &one)->value[0], 2.25, by_hand);
+    CHECK_NEAR(worst_logits(&x.t, lo, hi, last, bias, &zero)->value[1], 3.75, by_hand);
+    /* worst losses of a logit in [-0.5, 2] */
+    node *worst = values(&x, shape2(1, 2), (real[]){0.5, 0});
+    CHECK_NEAR(op_cross_entropy(&x.t, worst, &one)->value[0], 0.974077, by_hand);
+    worst = values(&x, shape2(1, 2), (real[]){0, 2});
+    CHECK_NEAR(op_cross_entropy(&x.t, worst, &zero)->value[0], 2.126928, by_hand);
+    arena_deinit(&x.mem);
+}
+
+/* y = -2 x + b, x in [1, 3]: the upper end is at 1. */
+TEST(the_gradient_of_an_end_is_its_own_words)
+{
+    text x;
+    text_of(&x, "[[[1],[3]]]", 1);
+    tape_init(&x.t, &x.mem, NULL, true);
+    static real w = -2, b = 10, dw, db;
+    node *y = op_conv_ranges(&x.t, &x.sets, tape_input(&x.t, shape3(1, 1, 1), &w, &dw),
+                             tape_input(&x.t, shape1(1), &b, &db), 1, false);
+    CHECK_OK(tape_backward(&x.t, op_sum(&x.t, op_slice(&x.t, y, 2, 1))));
+    CHECK_NEAR(y->value[2], 8, by_hand);
+    CHECK_NEAR(dw, 1, by_hand);
+    CHECK_NEAR(db, 1, by_hand);
+    arena_deinit(&x.mem);
+}
+
+static void check_lstm(const char *sets, double lo, double hi)
+{
+    text x;
+    text_of(&x, sets, 1);
+    static const real none[4];
+    node *w[8];
+    /* i (1, 0.5, 0), f (0.5, -0.5, 1), g (2, -1, 0), o (-1, 1, 0): word, state, bias */
+    w[0] = values(&x, shape2(4, 1), (real[]){1, 0.5, 2, -1});
+    w[1] = values(&x, shape2(4, 1), (real[]){0.5, -0.5, -1, 1});
+    w[2] = values(&x, shape1(4), (real[]){0, 1, 0, 0});
+    w[3] = w[6] = w[7] = values(&x, shape1(4), none);
+    w[4] = w[5] = values(&x, shape2(4, 1), none);
+    const node *ends = op_bilstm_ranges(&x.t, &x.sets, w, 1);
+    CHECK_OK(tape_status(&x.t));
+    CHECK_NEAR(ends->value[0], lo, by_hand);
+    CHECK_NEAR(ends->value[2], hi, by_hand);
+    arena_deinit(&x.mem);
+}
+
+TEST(boxes_of_one_lstm_unit_by_hand)
+{
+    check_lstm("[[[-0.5],[1]]]", -0.314701, 0.378070);
+    check_lstm("[[[-0.5],[1]], [[0]]]", -0.327516, 0.359738);
+    /* points that the boxes hold */
+    check_lstm("[[[1]]]", 0.163350, 0.163350);
+    check_lstm("[[[1]], [[0]]]", 0.214380, 0.214380);
+    check_lstm("[[[-0.5]], [[0]]]", -0.060165, -0.060165);
 }

@@ -152,6 +152,165 @@ TEST(weights_and_entropy_by_hand)
     CHECK_NEAR(p[0] + p[1] + p[2], 1, 1e-12);
 }
 
+/* ---- mixtures stay among their words ------------------------------------------------------- */
+
+/* The nearest point of the simplex. */
+static void to_simplex(double *x, size_t n)
+{
+    double sorted[8], sum = 0, by = 0;
+    memcpy(sorted, x, n * sizeof *x);
+    for (size_t i = 1; i < n; i++) /* falling */
+        for (size_t k = i; k > 0 && sorted[k] > sorted[k - 1]; k--) {
+            const double t = sorted[k];
+            sorted[k] = sorted[k - 1];
+            sorted[k - 1] = t;
+        }
+    for (size_t i = 0; i < n; i++) {
+        sum += sorted[i];
+        if (sorted[i] - (sum - 1) / (double)(i + 1) > 0)
+            by = (sum - 1) / (double)(i + 1);
+    }
+    for (size_t i = 0; i < n; i++)
+        x[i] = fmax(x[i] - by, 0);
+}
+
+/* How far a point is from the hull of n others: projected gradient, which knows nothing of softmax. */
+static double far_from_hull(const double *point, const double *vertex, size_t n, size_t dim,
+                            double *weight)
+{
+    double far = 0, size = 1e-9;
+    for (size_t i = 0; i < n * dim; i++)
+        size += vertex[i] * vertex[i];
+    for (size_t i = 0; i < n; i++)
+        weight[i] = 1 / (double)n;
+    for (int step = 0; step < 20000; step++) {
+        double gap[8];
+        far = 0;
+        for (size_t d = 0; d < dim; d++) {
+            gap[d] = -point[d];
+            for (size_t i = 0; i < n; i++)
+                gap[d] += weight[i] * vertex[i * dim + d];
+            far += gap[d] * gap[d];
+        }
+        for (size_t i = 0; i < n; i++)
+            for (size_t d = 0; d < dim; d++)
+                weight[i] -= gap[d] * vertex[i * dim + d] / size;
+        to_simplex(weight, n);
+    }
+    return sqrt(far);
+}
+
+TEST(projections_by_hand)
+{
+    double one[] = {0.8, 0.6, -0.2}, two[] = {2, 0, 0}, three[] = {0.2, 0.3, 0.1}, w[3];
+    to_simplex(one, 3);
+    to_simplex(two, 3);
+    to_simplex(three, 3);
+    const double want[][3] = {{0.6, 0.4, 0}, {1, 0, 0}, {1.0 / 3, 13.0 / 30, 7.0 / 30}};
+    for (int i = 0; i < 3; i++) {
+        CHECK_NEAR(one[i], want[0][i], 1e-12);
+        CHECK_NEAR(two[i], want[1][i], 1e-12);
+        CHECK_NEAR(three[i], want[2][i], 1e-12);
+    }
+    const double corner[] = {0, 0, 1, 0, 0, 1};
+    CHECK_NEAR(far_from_hull((double[]){1, 1}, corner, 3, 2, w), sqrt(0.5), 1e-6);
+    CHECK(fabs(w[0]) < 1e-6 && fabs(w[1] - 0.5) < 1e-6);
+    CHECK_NEAR(far_from_hull((double[]){-1, 0.5}, corner, 3, 2, w), 1, 1e-6);
+    CHECK_NEAR(far_from_hull((double[]){0.2, 0.3}, corner, 3, 2, w), 0, 1e-6);
+    CHECK(fabs(w[0] - 0.5) < 1e-5 && fabs(w[1] - 0.2) < 1e-5);
+}
+
+/* A batch of the golden texts with random numbers in its slots. */
+static node *random_state(net_step *s, const hulls *h, double size, uint64_t seed)
+{
+    real *state = arena_znew(&s->mem, real, h->n_slots * HULL_STATE);
+    CHECK(state);
+    rng r = rng_stream(seed, STREAM_TEST, 1);
+    for (size_t i = 0; i < h->n_slots; i++)
+        state[i * HULL_STATE + HULL_W] = (real)(size * rng_normal(&r));
+    return tape_numbers(&s->t, shape2(h->n_slots, HULL_STATE), state);
+}
+
+TEST(points_lie_in_the_hulls_of_their_words)
+{
+    json_t *file = golden_defenses();
+    for (uint64_t seed = 1; seed < 5; seed++) {
+        net_step s;
+        golden_sets sets;
+        hulls h;
+        net_step_begin(&s, file);
+        sets_of(at_key(at_key(file, "ascc"), "slots"), s.m->n_words, &sets);
+        CHECK_OK(hulls_make(&sets.s, &s.x, 19, sets.slot, &s.mem, &h));
+        const node *rows = pass_rows(&s.p, h.word, h.n_rows),
+                   *points = hull_points(&s.t, &h, random_state(&s, &h, seed == 4 ? 30 : 1, seed),
+                                         (node *)rows);
+        CHECK_OK(tape_status(&s.t));
+        for (size_t i = 0; i < s.x.seq.n_tokens; i++) {
+            const size_t n = h.start[i + 1] - h.start[i], D = s.m->dim;
+            double vertex[8 * 3], point[3], w[8];
+            for (size_t j = 0; j < n; j++)
+                for (size_t d = 0; d < D; d++)
+                    vertex[j * D + d] =
+                        (double)rows->value[h.row[h.first[s.x.seq.row[i]] + j] * D + d];
+            for (size_t d = 0; d < D; d++)
+                point[d] = (double)points->value[i * D + d];
+            CHECK_LE(far_from_hull(point, vertex, n, D, w), 1e-5);
+        }
+        net_step_end(&s);
+    }
+    json_decref(file);
+}
+
+/* The sum of points times fixed numbers, as a function of the rows. */
+static double weighted_points(net_step *s, const hulls *h, node *state, real *rows, real *grad)
+{
+    const size_t D = s->m->dim, T = s->x.seq.n_tokens;
+    const arena_mark mark = arena_save(&s->mem);
+    tape t;
+    tape_init(&t, &s->mem, NULL, true);
+    real *by = arena_new(&s->mem, real, T * D);
+    CHECK(by);
+    for (size_t i = 0; i < T * D; i++)
+        by[i] = (real)(((double)(i * 7 % 11) - 5) / 5);
+    node *x = tape_input(&t, shape2(h->n_rows, D), rows, grad),
+         *y = op_sum(&t,
+                     op_mul(&t, hull_points(&t, h, state, x), tape_constant(&t, shape2(T, D), by)));
+    CHECK_OK(tape_backward(&t, y));
+    const double out = (double)y->value[0];
+    arena_restore(&s->mem, mark);
+    return out;
+}
+
+TEST(the_gradient_of_points_equals_finite_differences)
+{
+    json_t *file = golden_defenses();
+    net_step s;
+    golden_sets sets;
+    hulls h;
+    net_step_begin(&s, file);
+    sets_of(at_key(at_key(file, "ascc"), "slots"), s.m->n_words, &sets);
+    CHECK_OK(hulls_make(&sets.s, &s.x, 19, sets.slot, &s.mem, &h));
+    node *state = random_state(&s, &h, 1, 9);
+    const size_t n = h.n_rows * s.m->dim;
+    real rows[128], grad[128] = {0}, unused[128];
+    CHECK(n <= 128);
+    for (size_t i = 0; i < n; i++)
+        rows[i] = s.m->table[h.word[i / s.m->dim] * s.m->dim + i % s.m->dim];
+    weighted_points(&s, &h, state, rows, grad);
+    const double step = sizeof(real) == 4 ? 0.25 : 1e-3; /* it is linear in the rows */
+    for (size_t i = 0; i < n; i++) {
+        const real was = rows[i];
+        rows[i] = was + (real)step;
+        const double up = weighted_points(&s, &h, state, rows, unused);
+        rows[i] = was - (real)step;
+        const double down = weighted_points(&s, &h, state, rows, unused);
+        rows[i] = was;
+        CHECK_NEAR(grad[i], (up - down) / (2 * step), sizeof(real) == 4 ? 1e-4 : 1e-9);
+    }
+    net_step_end(&s);
+    json_decref(file);
+}
+
 /* ---- steps -------------------------------------------------------------------------------- */
 
 TEST(without_its_terms_it_is_plain_training)

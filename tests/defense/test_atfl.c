@@ -105,6 +105,16 @@ TEST(the_loss_is_that_of_the_golden_file)
     json_decref(file);
 }
 
+TEST(scores_of_swaps_by_hand)
+{
+    const real g[] = {1, -2}, here[] = {0, 0}, one[] = {1, 1}, two[] = {0.5, -0.5};
+    const real elsewhere[] = {(real)0.1, (real)0.1}, far[] = {3, 3};
+    CHECK_NEAR(swap_score(here, one, g, 2), -1, 1e-6);
+    CHECK_NEAR(swap_score(here, two, g, 2), 1.5, 1e-6);
+    CHECK_NEAR(swap_score(here, far, elsewhere, 2), 0.6, 1e-6); /* so the second swap is made */
+    CHECK_NEAR(swap_score(two, one, g, 2), -2.5, 1e-6);         /* from the word that is there now */
+}
+
 /* ---- what it may do ----------------------------------------------------------------------- */
 
 /* Words change where they can, to substitutes of the text's own word, a quarter of them at most. */

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "defense/defenses.h"
+#include "defense/kept_sets.h"
 #include "defense/votes.h"
 #include "stet/certify.h"
 
@@ -312,6 +313,69 @@ TEST(votes_of_swaps_are_judged_as_in_the_golden_file)
 
 /* Whole groups: every swap draws from the same words, and whatever most votes say stays. Small
  * neighbourhoods: swaps show. */
+TEST(swaps_by_hand)
+{
+    enum { A, B, C, D, E, F, G, X, Y, Z, U, P, WORDS };
+    /* a: d e f; d: e f g; b alone; c: x y z u; x: c z u p (4 of 5 shared); y: c u p g (3 of 5) */
+    uint32_t word[] = {D, E, F, X, Y, Z, U, E, F, G, C, Z, U, P, C, U, P, G},
+             start[WORDS + 1] = {0, 3, 3, 7, 10, 10, 10, 10, 14, 18, 18, 18, 18};
+    const word_sets s = {WORDS, start, word};
+    CHECK_NEAR(draws_shared(&s, A, D), 0.75, 1e-12);
+    CHECK_NEAR(draws_shared(&s, B, B), 1, 1e-12);
+    CHECK_NEAR(draws_shared(&s, C, X), 0.8, 1e-12);
+    CHECK_NEAR(draws_shared(&s, C, Y), 0.6, 1e-12);
+    double q[] = {0.75, 1, 0.6};
+    const double one = swapped_chance(q, 3, 1), two = swapped_chance(q, 3, 2),
+                 any = swapped_chance(q, 3, SIZE_MAX);
+    CHECK_NEAR(one, 0.4, 1e-12);
+    CHECK_NEAR(two, 0.55, 1e-12);
+    CHECK_NEAR(any, 0.55, 1e-12);
+    CHECK(votes_hold(0.95, 0.05, one) && !votes_hold(0.90, 0.10, one));
+    CHECK(!votes_hold(1, 0, any)); /* never, if any number of words may change */
+    CHECK(votes_hold(0.95, 0.03, one) && !votes_hold(0.80, 0.10, one)); /* of several classes */
+}
+
+TEST(where_no_word_is_drawn_the_vote_is_the_network_s)
+{
+    stet_train_result t;
+    stet_model *m;
+    stet_train_args a = run_of("safer", SETTINGS("safer-votes=31", "safer-draws=1000"), at("single"));
+    CHECK_OK(stet_train(&a, &t));
+    CHECK_OK(stet_model_load(a.out, &m));
+    kept_sets *sets = m->rule->state;
+    memset(sets->words.start, 0, (sets->words.n_words + 1) * sizeof *sets->words.start);
+    rng r = rng_stream(4, STREAM_TEST, 0);
+    for (int trial = 0; trial < 20; trial++) {
+        uint32_t ids[12], start[13] = {0}, none[1] = {0};
+        uint64_t first[2] = {0, 12};
+        int32_t label = 0;
+        float own[2], network[2];
+        for (size_t i = 0; i < 12; i++)
+            ids[i] = (uint32_t)(STET_FIRST_WORD + rng_below(&r, m->n_words - STET_FIRST_WORD));
+        const stet_corpus one = {1, 12, 2, ids, first, &label};
+        CHECK_OK(model_logits_of(m, ids, 12, own));
+        CHECK_OK(model_network_logits(m, &one, network));
+        const int answer = network[1] > network[0];
+        CHECK_EQ(own[1] > own[0], answer);
+        const stet_choices nothing = {.n = 12, .start = start, .word = none};
+        const stet_certify_how any = STET_CERTIFY_HOW;
+        for (int k = 0; k < 2; k++) { /* certified where the network is right, and only there */
+            stet_certificate c = {.verdict = STET_WRONG};
+            CHECK_OK(m->rule->desc->certify(m->rule, m, ids, &nothing, &any, k, &c));
+            CHECK_EQ(c.verdict == STET_LIKELY, k == answer);
+        }
+    }
+    stet_model_free(m);
+}
+
+TEST(without_masks_every_change_shows)
+{
+    for (size_t L = 1; L < 40; L += 6)
+        for (size_t changed = 1; changed <= L; changed++)
+            CHECK_EQ(kept_chance(L, L - masked_words(L, 0), changed), 1);
+    CHECK_EQ(masked_radius(20, 20, 1), 0);
+}
+
 TEST(a_model_votes_with_synonyms_and_says_what_is_likely)
 {
     for (int cut = 0; cut < 2; cut++) {
@@ -393,5 +457,40 @@ TEST(synonyms_are_drawn_evenly)
         CHECK_NEAR((double)drawn[stet_vocab_id(m->vocab, name, 5)] / 3000, 0.2, 0.035);
     }
     arena_deinit(&mem);
+    stet_model_free(m);
+}
+
+TEST(a_model_answers_by_the_mean_over_mixtures)
+{
+    stet_train_result t;
+    stet_model *m, *again;
+    float one[2], two[2], network[2], alone[2];
+    uint32_t ids[64];
+    size_t n;
+    stet_train_args a = run_of("dne", SETTINGS("dne-draws=8"), at("dne"));
+    CHECK_OK(stet_train(&a, &t));
+    CHECK_LE(0.8, t.valid_accuracy);
+    CHECK_OK(stet_model_load(a.out, &m));
+    read_text(m, ids, &n);
+    CHECK_OK(model_logits_of(m, ids, n, one));
+    CHECK_NEAR(exp((double)one[0]) + exp((double)one[1]), 1, 1e-5);
+    CHECK(one[1] > one[0]);
+    /* the same text has the same answer, also from a copy; other draws another */
+    CHECK_OK(stet_model_save(m, at("dne-copy")));
+    CHECK_OK(stet_model_load(at("dne-copy"), &again));
+    CHECK_OK(model_logits_of(again, ids, n, two));
+    CHECK(one[0] == two[0] && one[1] == two[1]);
+    uint64_t start[2] = {0, n};
+    int32_t label = 0;
+    const stet_corpus one_text = {1, n, 2, ids, start, &label};
+    CHECK_OK(model_network_logits(m, &one_text, network));
+    const double p = 1 / (1 + exp((double)(network[0] - network[1])));
+    CHECK(fabs(exp((double)one[1]) - p) > 1e-6); /* mixtures are no words */
+    /* where no word has a neighbour, a mixture is the word */
+    kept_sets *sets = again->rule->state;
+    memset(sets->words.start, 0, (sets->words.n_words + 1) * sizeof *sets->words.start);
+    CHECK_OK(model_logits_of(again, ids, n, alone));
+    CHECK_NEAR(exp((double)alone[1]), p, 1e-5);
+    stet_model_free(again);
     stet_model_free(m);
 }
