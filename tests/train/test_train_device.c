@@ -64,11 +64,19 @@ static stet_status lost_download(store *s, void *to, const void *const *from, si
     return locked_download(s, to, from, n, bytes);
 }
 
+static stet_status lost_receive(store *s, store_letter *l)
+{
+    if (waits_left-- <= 0)
+        return error_set(STET_EDEVICE, "the device is lost");
+    return locked_receive(s, l);
+}
+
 TEST(a_lost_device_leaves_a_checkpoint_to_go_on_from)
 {
     store_desc lost = locked_desc;
     lost.name = "lost";
     lost.download = lost_download;
+    lost.receive = lost_receive;
     CHECK_OK(store_register(&lost));
     stet_train_result r;
     stet_train_args a = run_of(&ways[10], at("whole"));

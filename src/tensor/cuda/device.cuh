@@ -16,6 +16,8 @@ extern "C" {
 #include "tensor/tape.h"
 }
 
+enum { UPLOAD_PARTS = 4 };
+
 /* What store.own points to. */
 struct cuda_device {
     int id;
@@ -23,6 +25,10 @@ struct cuda_device {
     cublasHandle_t blas;
     void *blas_space;    /* cuBLAS's scratch: given once, so that a product never allocates */
     char *pinned;        /* PINNED bytes of host memory that small downloads pass through */
+    char *ring;          /* UPLOAD_PARTS parts of host memory that uploads pass through */
+    cudaEvent_t part_read[UPLOAD_PARTS]; /* the GPU has read what a part held */
+    int part;                            /* the one in use */
+    size_t part_used;                    /* bytes of it */
     store_arena scratch; /* of kernels; reuse is safe, since the stream keeps the order */
     stet_status status;  /* the first failure, until a call that returns a status reports it */
     char message[256];
@@ -234,42 +240,58 @@ stet_status cuda_sort(scratch *mem, const uint32_t *key, size_t n, size_t most,
 /* into[key[i]] += term(from[i], j) for columns j < c. The sorted terms are cut into pieces of
  * SCATTER_PIECE; what a piece has of a key is summed in order. Where a key goes on from one piece to
  * the next, the later parts wait in `rest` (pieces, c) and are added in order afterwards. Keys from
- * `rows` on are left out. */
-enum { SCATTER_PIECE = 32, SCATTER_AHEAD = 8 };
+ * `rows` on are left out. A thread has COLS columns, WARP apart: what it finds out about a term
+ * serves all of them. */
+enum { SCATTER_PIECE = 32, SCATTER_AHEAD = 8, SCATTER_COLS = 4 };
 
-template <class F>
+template <int COLS, class F>
 __global__ void scatter_kernel(sorted_keys s, size_t n, size_t rows, size_t c, F term, float *into,
                                float *rest)
 {
-    const size_t j = (size_t)blockIdx.y * WARP + threadIdx.x;
-    for (size_t piece = (size_t)blockIdx.x * COLUMN_ROWS + threadIdx.y;
-         piece * SCATTER_PIECE < n && j < c; piece += (size_t)gridDim.x * COLUMN_ROWS) {
+    constexpr int AHEAD = SCATTER_AHEAD / (COLS > 1 ? 2 : 1);
+    const size_t first_col = (size_t)blockIdx.y * WARP * COLS + threadIdx.x;
+    for (size_t piece = (size_t)blockIdx.x * COLUMN_ROWS + threadIdx.y; piece * SCATTER_PIECE < n;
+         piece += (size_t)gridDim.x * COLUMN_ROWS) {
         const size_t begin = piece * SCATTER_PIECE;
         bool first = begin > 0 && s.key[begin - 1] == s.key[begin]; /* began before */
         uint32_t key = s.key[begin];
-        float sum = 0;
-        for (size_t at = begin; at < begin + SCATTER_PIECE; at += SCATTER_AHEAD) {
-            uint32_t keys[SCATTER_AHEAD];
-            float terms[SCATTER_AHEAD]; /* loaded together, then added in order */
+        float sum[COLS] = {0};
+        const auto give = [&]() {
+            float *to = first ? rest + piece * c : into + (size_t)key * c;
 #pragma unroll
-            for (int i = 0; i < SCATTER_AHEAD; i++) {
+            for (int k = 0; k < COLS; k++) {
+                const size_t j = first_col + (size_t)k * WARP;
+                if (j < c && key < rows)
+                    to[j] += sum[k];
+                sum[k] = 0;
+            }
+        };
+        for (size_t at = begin; at < begin + SCATTER_PIECE; at += AHEAD) {
+            uint32_t keys[AHEAD];
+            float terms[AHEAD][COLS]; /* loaded together, then added in order */
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++) {
                 keys[i] = at + i < n ? s.key[at + i] : UINT32_MAX;
-                terms[i] = keys[i] < rows ? term(s.from[at + i], j) : 0;
+                const uint32_t from = keys[i] < rows ? s.from[at + i] : 0;
+#pragma unroll
+                for (int k = 0; k < COLS; k++) {
+                    const size_t j = first_col + (size_t)k * WARP;
+                    terms[i][k] = keys[i] < rows && j < c ? term(from, j) : 0;
+                }
             }
 #pragma unroll
-            for (int i = 0; i < SCATTER_AHEAD; i++) {
-                if (keys[i] != key) {
-                    if (key < rows)
-                        (first ? rest[piece * c + j] : into[(size_t)key * c + j]) += sum;
+            for (int i = 0; i < AHEAD; i++) {
+                if (keys[i] != key) { /* the same for the whole warp */
+                    give();
                     first = false;
                     key = keys[i];
-                    sum = 0;
                 }
-                sum += terms[i];
+#pragma unroll
+                for (int k = 0; k < COLS; k++)
+                    sum[k] += terms[i][k];
             }
         }
-        if (key < rows)
-            (first ? rest[piece * c + j] : into[(size_t)key * c + j]) += sum;
+        give();
     }
 }
 
@@ -287,8 +309,19 @@ static __global__ void scatter_rest_kernel(sorted_keys s, size_t n, size_t rows,
             s.key[begin - SCATTER_PIECE - 1] == key)
             continue; /* an earlier piece of the same key takes it */
         float sum = 0;
-        for (size_t p = piece; p * SCATTER_PIECE < n && s.key[p * SCATTER_PIECE] == key; p++)
-            sum += rest[p * c + j];
+        for (size_t p = piece; p * SCATTER_PIECE < n && s.key[p * SCATTER_PIECE] == key;
+             p += SCATTER_AHEAD) {
+            float parts[SCATTER_AHEAD]; /* loaded together, then added in order */
+#pragma unroll
+            for (int i = 0; i < SCATTER_AHEAD; i++) {
+                const size_t q = p + i;
+                parts[i] = q * SCATTER_PIECE < n && s.key[q * SCATTER_PIECE] == key ? rest[q * c + j]
+                                                                                   : 0;
+            }
+#pragma unroll
+            for (int i = 0; i < SCATTER_AHEAD; i++)
+                sum += parts[i];
+        }
         into[(size_t)key * c + j] += sum;
     }
 }
@@ -305,10 +338,17 @@ stet_status scatter_add(scratch *mem, const char *what, sorted_keys s, size_t n,
     if (!rest)
         return STET_ENOMEM;
     store_clear(d->scratch.store, rest, pieces * c * sizeof *rest);
-    const dim3 grid(blocks_for(pieces, COLUMN_ROWS), (unsigned)((c + WARP - 1) / WARP));
+    const unsigned blocks = blocks_for(pieces, COLUMN_ROWS);
+    const size_t wide = WARP * SCATTER_COLS;
     const dim3 block(WARP, COLUMN_ROWS);
-    scatter_kernel<<<grid, block, 0, d->stream>>>(s, n, rows, c, term, into, rest);
-    scatter_rest_kernel<<<grid, block, 0, d->stream>>>(s, n, rows, c, rest, into);
+    if (c > 2 * WARP)
+        scatter_kernel<SCATTER_COLS><<<dim3(blocks, (unsigned)((c + wide - 1) / wide)), block, 0,
+                                       d->stream>>>(s, n, rows, c, term, into, rest);
+    else
+        scatter_kernel<1><<<dim3(blocks, (unsigned)((c + WARP - 1) / WARP)), block, 0,
+                            d->stream>>>(s, n, rows, c, term, into, rest);
+    scatter_rest_kernel<<<dim3(blocks, (unsigned)((c + WARP - 1) / WARP)), block, 0, d->stream>>>(
+        s, n, rows, c, rest, into);
     return cuda_launched(d, what);
 }
 
