@@ -112,8 +112,7 @@ void ahead_ask(batch_ahead *a, const uint32_t *pick, size_t n)
 stet_status ahead_take(batch_ahead *a, const uint32_t *pick, size_t n, batch *out)
 {
     wait_for_thread(a);
-    const bool there =
-        a->state == MADE && a->pick == pick && a->n == n && a->status == STET_OK;
+    const bool there = a->state == MADE && a->pick == pick && a->n == n && a->status == STET_OK;
     a->state = IDLE;
     pthread_mutex_unlock(&a->lock);
     if (!there) { /* also after a failure: messages are kept per thread */

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "bound/hulls.h"
 #include "tensor/safetensors.h"
 #include "train/run_state.h"
 
@@ -55,6 +56,23 @@ static stet_status dump_batches(const run_state *r, size_t steps, const char *di
     mem_free(label);
     mem_free(text);
     mem_free(batches);
+    mem_free(path);
+    return st;
+}
+
+/* What may stand in the place of each word: where its ids start, ids. */
+static stet_status dump_sets(const run_state *r, const char *dir)
+{
+    word_sets s = {0};
+    char *path = path_join(dir, "sets.safetensors");
+    stet_status st = path ? word_sets_make(r->p.subst, r->p.m->vocab, &s) : STET_ENOMEM;
+    if (st == STET_OK) {
+        /* ids are far below 2^31 */
+        const st_tensor out[] = {{"start", ST_I32, shape1(s.n_words + 1), s.start},
+                                 {"word", ST_I32, shape1(s.start[s.n_words]), s.word}};
+        st = st_write(path, out, sizeof out / sizeof *out, NULL);
+    }
+    word_sets_deinit(&s);
     mem_free(path);
     return st;
 }
@@ -109,6 +127,8 @@ static stet_status bench_run(run_state *r, size_t steps, const char *dump, doubl
     if (dump) {
         TRY(stet_model_save(r->p.m, dump));
         TRY(dump_batches(r, steps, dump));
+        if (r->p.subst)
+            TRY(dump_sets(r, dump));
     }
     TRY(timed_steps(r, steps, loss, n_loss, out));
     out->steps_per_epoch = (size_t)r->steps_per_epoch;

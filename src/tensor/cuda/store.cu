@@ -60,6 +60,7 @@ static void cuda_close(store *s)
     if (d->stream)
         cudaStreamSynchronize(d->stream);
     store_arena_deinit(&d->scratch);
+    cudaFree(d->numbers);
     if (d->blas)
         cublasDestroy(d->blas);
     cudaFree(d->blas_space);
