@@ -2,7 +2,8 @@
 """Training steps of stet and of PyTorch on the same batches of the same machine, in one run.
 
     python3 bench/train_vs_torch.py build/release/stet --data train.tsv.xz --vectors glove.txt [--vectors more.txt]
-            [--models cnn,bilstm,s4] [--steps 16] [--threads 2] [--shuffle pool|plain] [--json]
+            [--models cnn,bilstm,s4,certified] [--steps 16] [--threads 2] [--shuffle pool|plain] [--json]
+            [--device cuda] [--tf32] [--synonyms sets.subst] [--max-len 512] [--filters 128]
 
 `stet bench train --dump` writes the untrained model and its batches; PyTorch loads both, takes the same steps with the same
 optimiser (no dropout on either side), the losses are compared first, then the times. The PyTorch models are written the
@@ -10,6 +11,13 @@ way its users write them: frozen nn.Embedding, padding to the longest text of th
 sequences for the BiLSTM, FFT convolution with a kernel by doubling for S4. `--shuffle plain` draws batches at random, as a
 DataLoader does; `--shuffle pool` sorts by length within pools of 16 batches, which is stet's default and spares PyTorch most of its
 padding. Both sides always take the same steps.
+
+`certified` is the TextCNN trained on intervals over the substitution sets with vectors that learn: every distinct word and
+substitute projected once, extremes over the sets, SparseAdam for the rows of the step.
+
+With `--device cuda` both compute on the GPU. PyTorch reads nothing back before the last step; the first steps are not timed on
+either side. The BiLSTM is then two padded cuDNN calls, the second over texts turned around: packed sequences are ten times
+slower there. `--tf32` lets PyTorch round its products to TF32; stet never does.
 Exits with 77 where PyTorch is not installed.
 """
 import argparse
@@ -17,7 +25,6 @@ import json
 import math
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,7 +32,6 @@ import time
 
 try:
     import torch
-    from safetensors.torch import load_file
 except ImportError as missing:
     print(f"skipped: {missing}", file=sys.stderr)
     sys.exit(77)
@@ -33,12 +39,44 @@ from torch import nn
 from torch.nn import functional as F
 
 
-def padded(texts, at_least=1):
-    longest = max(at_least, max(len(t) for t in texts))
-    out = torch.zeros(len(texts), longest, dtype=torch.long)
-    for i, t in enumerate(texts):
-        out[i, : len(t)] = t
+DEVICE = torch.device("cpu")
+
+
+def load_file(path):
+    """The tensors of a safetensors file, on the CPU."""
+    kinds = {"F32": torch.float32, "F64": torch.float64, "I32": torch.int32, "I64": torch.int64}
+    with open(path, "rb") as f:
+        head = json.loads(f.read(int.from_bytes(f.read(8), "little")))
+        data = bytearray(f.read())
+    head.pop("__metadata__", None)
+    out = {}
+    for name, t in head.items():
+        first, end = t["data_offsets"]
+        kind = kinds[t["dtype"]]
+        x = torch.frombuffer(data, dtype=kind, offset=first, count=(end - first) // kind.itemsize) if end > first else torch.empty(0, dtype=kind)
+        out[name] = x.reshape(t["shape"]).clone()
     return out
+
+
+def on_device(x):
+    return x.to(DEVICE) if DEVICE.type == "cpu" else x.pin_memory().to(DEVICE, non_blocking=True)
+
+
+def padded(texts, at_least=1, fill=0):
+    out = nn.utils.rnn.pad_sequence(texts, batch_first=True, padding_value=fill)
+    if out.shape[1] < at_least:
+        out = F.pad(out, (0, at_least - out.shape[1]), value=fill)
+    return on_device(out)
+
+
+def lengths_of(texts):
+    return on_device(torch.tensor([len(t) for t in texts]))
+
+
+def pool(y, lengths, k):
+    """Max over the windows (B, windows, F) of each text; windows over padding do not count."""
+    dead = torch.arange(y.shape[1], device=DEVICE)[None] > (lengths - k).clamp(min=0)[:, None]
+    return F.relu(y.masked_fill(dead[:, :, None], -math.inf).amax(1))
 
 
 class TextCNN(nn.Module):
@@ -52,14 +90,68 @@ class TextCNN(nn.Module):
 
     def forward(self, texts):
         x = self.embedding(padded(texts, 5)).transpose(1, 2)
-        lengths = torch.tensor([len(t) for t in texts])
+        lengths = lengths_of(texts)
         pooled = []
         for conv in self.convs:
             y = conv(x)
             k = conv.kernel_size[0]  # windows over padding do not count
-            dead = torch.arange(y.shape[2])[None] > (lengths - k).clamp(min=0)[:, None]
+            dead = torch.arange(y.shape[2], device=DEVICE)[None] > (lengths - k).clamp(min=0)[:, None]
             pooled.append(F.relu(y.masked_fill(dead[:, None], -math.inf).amax(2)))
         return self.fc(torch.cat(pooled, 1))
+
+    def loss(self, texts, label):
+        return F.cross_entropy(self(texts), label)
+
+
+class CertifiedCNN(nn.Module):
+    """The loss of `stet train --defense certified --kappa 0.3 --ramp 0`: 0.7 of the clean and 0.3 of the worst case's."""
+
+    def __init__(self, w, sets):
+        super().__init__()
+        self.embedding = nn.Embedding.from_pretrained(w["embedding.weight"], freeze=False, sparse=True)
+        convs = [w[f"convs.{i}.weight"] for i in range(3)]
+        self.convs = nn.ModuleList(nn.Conv1d(c.shape[1], c.shape[0], c.shape[2]) for c in convs)
+        self.fc = nn.Linear(w["fc.weight"].shape[1], w["fc.weight"].shape[0])
+        self.load_state_dict({k: v for k, v in w.items()})
+        # a word and its substitutes, the word itself in the places left
+        count = (sets["start"][1:] - sets["start"][:-1]).long()
+        n, most = len(count), int(count.max())
+        table = torch.arange(n)[:, None].repeat(1, most + 1)
+        owner = torch.repeat_interleave(torch.arange(n), count)
+        place = torch.arange(len(owner)) - torch.repeat_interleave(sets["start"][:-1].long(), count)
+        table[owner, place + 1] = sets["word"].long()
+        self.register_buffer("sets", table, persistent=False)
+
+    def features(self, table, index, lengths, k):
+        """(B, F) from projections (V + 1, k, F), the last row of zeros."""
+        windows = index.shape[1] - k + 1
+        y = 0
+        for l in range(k):
+            y = y + table[:, l].index_select(0, index[:, l : l + windows].reshape(-1)).view(len(index), windows, -1)
+        return y
+
+    def loss(self, texts, label):
+        lengths = lengths_of(texts)
+        flat = on_device(torch.cat(texts))
+        words, of = torch.unique(flat, return_inverse=True)
+        V = len(words)
+        index = torch.full((len(texts), max(5, max(len(t) for t in texts))), V, device=DEVICE)
+        index[torch.arange(index.shape[1], device=DEVICE)[None] < lengths[:, None]] = of
+        rows, sets = torch.unique(self.sets[words], return_inverse=True)
+        x = self.embedding(rows)
+        sides = [[], [], []]
+        for conv in self.convs:
+            n, d, k = conv.weight.shape
+            p = x @ conv.weight.permute(1, 2, 0).reshape(d, k * n)
+            mine = p.index_select(0, sets.reshape(-1)).view(V, sets.shape[1], k * n)
+            for side, table in zip(sides, (mine[:, 0], mine.amin(1), mine.amax(1))):
+                table = torch.cat([table, table.new_zeros(1, k * n)]).view(V + 1, k, n)
+                side.append(pool(self.features(table, index, lengths, k) + conv.bias, lengths, k))
+        value, lo, hi = (torch.cat(side, 1) for side in sides)
+        w, b = self.fc.weight, self.fc.bias
+        d = w[None] - w[label][:, None]  # (B, K, features)
+        worst = b[None] - b[label][:, None] + (d.clamp(min=0) * hi[:, None] + d.clamp(max=0) * lo[:, None]).sum(2)
+        return 0.7 * F.cross_entropy(self.fc(value), label) + 0.3 * F.cross_entropy(worst, label)
 
 
 class BiLSTM(nn.Module):
@@ -70,6 +162,23 @@ class BiLSTM(nn.Module):
         self.lstm = nn.LSTM(d, h, batch_first=True, bidirectional=True)
         self.fc = nn.Linear(2 * h, w["fc.weight"].shape[0])
         self.load_state_dict({k: v for k, v in w.items()})
+
+    def one_way(self, ids, lengths, weights):
+        """The last states (B, H) of one direction over padded texts, by cuDNN."""
+        zero = torch.zeros(1, len(ids), self.lstm.hidden_size, device=DEVICE)
+        y = torch.lstm(self.embedding(ids), (zero, zero), weights, True, 1, 0.0, self.training, False, True)[0]
+        return y[torch.arange(len(ids), device=DEVICE), lengths - 1]
+
+    def loss(self, texts, label):
+        if DEVICE.type == "cpu":
+            return F.cross_entropy(self(texts), label)
+        lengths = lengths_of(texts)
+        weights = [getattr(self.lstm, n) for n in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")]
+        back = [getattr(self.lstm, n + "_reverse") for n in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")]
+        ids = padded(texts)
+        turned = ids.gather(1, (lengths[:, None] - 1 - torch.arange(ids.shape[1], device=DEVICE)[None]).clamp(min=0))
+        h = [self.one_way(ids, lengths, weights), self.one_way(turned, lengths, back)]
+        return F.cross_entropy(self.fc(torch.cat(h, 1)), label)
 
     def forward(self, texts):
         lengths = torch.tensor([len(t) for t in texts])
@@ -102,7 +211,7 @@ class S4(nn.Module):
         both = lambda z: torch.cat([z, z.conj()], 1)
         A = torch.diag_embed(both(lam)) - both(P)[:, :, None] * both(P).conj()[:, None, :]
         half = (torch.exp(s.log_dt) / 2)[:, None, None]
-        eye = torch.eye(A.shape[1], dtype=A.dtype)
+        eye = torch.eye(A.shape[1], dtype=A.dtype, device=A.device)
         left = torch.linalg.inv(eye - half * A)
         power = left @ (eye + half * A)
         z = left @ (2 * half * both(B)[:, :, None])
@@ -111,8 +220,11 @@ class S4(nn.Module):
             power = power @ power
         return 2 * torch.einsum("hn,hnl->hl", C, z[:, : C.shape[1], :length]).real
 
+    def loss(self, texts, label):
+        return F.cross_entropy(self(texts), label)
+
     def forward(self, texts):
-        lengths = torch.tensor([len(t) for t in texts])
+        lengths = lengths_of(texts)
         ids = padded(texts)
         u = self.encoder(self.embedding(ids))
         L = ids.shape[1]
@@ -120,12 +232,20 @@ class S4(nn.Module):
             k = torch.fft.rfft(self.kernel(layer.s4, L), 2 * L)
             y = torch.fft.irfft(torch.fft.rfft(u.transpose(1, 2), 2 * L) * k, 2 * L)[..., :L].transpose(1, 2) + u * layer.s4.d
             u = layer.norm(u + F.glu(layer.mix(F.gelu(y)), dim=2))
-        keep = (torch.arange(L)[None] < lengths[:, None]).to(u.dtype)
+        keep = (torch.arange(L, device=DEVICE)[None] < lengths[:, None]).to(u.dtype)
         return self.fc((u * keep[:, :, None]).sum(1) / lengths[:, None])
 
 
-def optimizer(kind, model, lr):
-    train = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
+def optimizers(kind, model, lr):
+    """One or two."""
+    if kind == "certified":
+        vectors = model.embedding.weight
+        return [optimizer(kind, [(n, p) for n, p in model.named_parameters() if p is not vectors], lr), torch.optim.SparseAdam([vectors], lr=1e-3)]
+    return [optimizer(kind, list(model.named_parameters()), lr)]
+
+
+def optimizer(kind, parameters, lr):
+    train = [(n, p) for n, p in parameters if p.requires_grad]
     if kind != "s4":
         return torch.optim.Adam([p for _, p in train], lr=lr, weight_decay=1e-4)
     state = [p for n, p in train if ".s4." in n and not n.endswith(".d")]
@@ -133,28 +253,40 @@ def optimizer(kind, model, lr):
     return torch.optim.AdamW([{"params": rest, "lr": lr, "weight_decay": 1e-2}, {"params": state, "lr": 5e-3, "weight_decay": 0}])
 
 
-MODELS = {"cnn": (TextCNN, 1e-4), "bilstm": (BiLSTM, 1e-3), "s4": (S4, 5e-4)}
+MODELS = {"cnn": (TextCNN, 1e-4), "bilstm": (BiLSTM, 1e-3), "s4": (S4, 5e-4), "certified": (CertifiedCNN, 1e-4)}
+WARM_UP = 10  # as stet bench train: of many steps, the first are not timed
 
 
 def torch_steps(kind, folder, steps):
     weights = load_file(os.path.join(folder, "model.safetensors"))
     b = load_file(os.path.join(folder, "batches.safetensors"))
     build, lr = MODELS[kind]
-    model = build(weights)
-    opt = optimizer(kind, model, lr)
-    losses, seconds = [], []
-    for s in range(min(steps, len(b["batch"]) - 1)):
-        first, last = b["batch"][s].item(), b["batch"][s + 1].item()
-        texts = [b["ids"][b["text"][i] : b["text"][i + 1]].long() for i in range(first, last)]
-        label = b["label"][first:last].long()
-        start = time.perf_counter()
-        loss = F.cross_entropy(model(texts), label)
-        opt.zero_grad()
+    model = build(weights, load_file(os.path.join(folder, "sets.safetensors"))) if kind == "certified" else build(weights)
+    model = model.to(DEVICE)
+    opts = optimizers(kind, model, lr)
+    steps = min(steps, len(b["batch"]) - 1)
+    at, text = b["batch"].tolist(), b["text"].tolist()
+    batches = []
+    for s in range(steps):
+        texts = [b["ids"][text[i] : text[i + 1]].long() for i in range(at[s], at[s + 1])]
+        batches.append((texts, b["label"][at[s] : at[s + 1]].long()))
+    wait = torch.cuda.synchronize if DEVICE.type == "cuda" else lambda: None
+    warm_up = WARM_UP if steps > 2 * WARM_UP else 0
+    losses, start = [], time.perf_counter()
+    for s, (texts, label) in enumerate(batches):
+        if s == warm_up:
+            wait()
+            start = time.perf_counter()
+        loss = model.loss(texts, on_device(label))
+        for opt in opts:
+            opt.zero_grad()
         loss.backward()
-        opt.step()
-        seconds.append(time.perf_counter() - start)
-        losses.append(loss.item())
-    return losses, seconds
+        for opt in opts:
+            opt.step()
+        losses.append(loss.detach())
+    wait()
+    seconds = time.perf_counter() - start
+    return [x.item() for x in losses], seconds / (steps - warm_up)
 
 
 def main():
@@ -167,13 +299,26 @@ def main():
     ap.add_argument("--shuffle", choices=["plain", "pool"], default="plain")
     ap.add_argument("--threads", type=int, default=os.cpu_count())
     ap.add_argument("--json", action="store_true")
+    ap.add_argument("--device", default="cpu")
+    ap.add_argument("--tf32", action="store_true")
+    ap.add_argument("--synonyms")
+    ap.add_argument("--max-len", default="512")
+    ap.add_argument("--filters", default="128")
     a = ap.parse_args()
+    global DEVICE
+    DEVICE = torch.device(a.device)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = a.tf32
     torch.set_num_threads(a.threads)
     print(f"{platform.processor() or platform.machine()}, {a.threads} threads, PyTorch {torch.__version__}", file=sys.stderr)
     for kind in a.models.split(","):
         with tempfile.TemporaryDirectory() as folder:
-            cmd = [a.stet, "bench", "train", "--data", a.data, "--model", kind, "--steps", str(a.steps), "--dump", folder,
+            cmd = [a.stet, "bench", "train", "--data", a.data, "--model", "cnn" if kind == "certified" else kind, "--max-len", a.max_len,
+                   "--device", a.device, "--steps", str(a.steps), "--dump", folder,
                    "--dropout", "0", "--threads", str(a.threads), "--length-pool", "1" if a.shuffle == "plain" else "16", "--json", "-q"]
+            if kind in ("cnn", "certified"):
+                cmd += ["--filters", a.filters]
+            if kind == "certified":
+                cmd += ["--synonyms", a.synonyms, "--defense", "certified", "--kappa", "0.3", "--ramp", "0", "--tune-vectors", "1e-3"]
             for v in a.vectors:
                 cmd += ["--vectors", v]
             ours = json.loads(subprocess.run(cmd, check=True, stdout=subprocess.PIPE).stdout)
@@ -181,13 +326,14 @@ def main():
         worst = max(abs(x - y) / max(1e-3, abs(y)) for x, y in zip(ours["losses"], losses))
         if worst > 1e-3:
             sys.exit(f"{kind}: losses differ by {worst:.2g}: {ours['losses'][:len(losses)]} against {losses}")
-        theirs = statistics.mean(seconds) * ours["steps_per_epoch"]
+        theirs = seconds * ours["steps_per_epoch"]
         row = {"model": kind, "stet_epoch_s": ours["epoch_seconds"], "torch_epoch_s": theirs, "ratio": theirs / ours["epoch_seconds"],
-               "loss_difference": worst, "steps": ours["steps"], "shuffle": a.shuffle}
+               "loss_difference": worst, "steps": ours["steps"], "steps_per_epoch": ours["steps_per_epoch"], "shuffle": a.shuffle,
+               "device": a.device, "tf32": a.tf32, "max_len": int(a.max_len), "filters": int(a.filters)}
         if a.json:
             print(json.dumps(row), flush=True)
         else:
-            print(f"{kind:7s} stet {row['stet_epoch_s']:7.1f} s an epoch, PyTorch {theirs:7.1f} s: {row['ratio']:.1f}x "
+            print(f"{kind:9s} stet {row['stet_epoch_s']:8.3f} s an epoch, PyTorch {theirs:8.3f} s: {row['ratio']:.1f}x "
                   f"(losses agree to {worst:.1e} over {len(losses)} steps)", flush=True)
 
 

@@ -81,7 +81,9 @@ typedef struct stet_train_result {
 STET_API stet_status stet_train(const stet_train_args *a, stet_train_result *out);
 
 /* Time `steps` training steps (0: one epoch) of the run that `a` describes, without writing it. Where `dump` is a folder, the
- * untrained model and the batches (batches.safetensors) go there, so that another program can take the same steps. The first n_loss losses go to `loss`. */
+ * untrained model, the batches (batches.safetensors) and the substitution sets, if any
+ * (sets.safetensors), go there, so that another program can take the same steps. The first n_loss
+ * losses go to `loss`. */
 typedef struct stet_train_bench {
     size_t steps, steps_per_epoch, tokens; /* timed ones: not the first ten of many; theirs */
     double seconds;                        /* of the timed steps */

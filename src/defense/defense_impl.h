@@ -230,9 +230,12 @@ stet_status defense_list_batch(const defense_list *l, step_view *v, const stet_c
 node *defense_list_loss(defense_list *l, step_view *v); /* fills v->logits */
 bool defense_list_has_after_step(const defense_list *l);
 stet_status defense_list_after_step(const defense_list *l, const step_view *v);
-/* The numbers of the step, read from its tape with one wait; its loss among them, not listed. */
-stet_status defense_list_metrics(const defense_list *l, tape *t, node *loss, double *loss_value,
+/* The numbers of the step, sent from its tape; its loss among them, not listed. */
+stet_status defense_list_metrics(const defense_list *l, tape *t, node *loss, store_letter *to,
                                  step_metrics *out);
+/* Waits for them. */
+stet_status metrics_receive(store *s, store_letter *from, double *loss, step_metrics *m);
+bool defense_list_has_batch(const defense_list *l); /* does any change the texts of a step? */
 bool defense_list_has_worst_share(const defense_list *l);
 node *defense_list_worst_share(const defense_list *l, const step_view *v); /* the first that has */
 void defense_list_end(defense_list *l);

@@ -193,6 +193,14 @@ node *defense_list_loss(defense_list *l, step_view *v)
     return y;
 }
 
+bool defense_list_has_batch(const defense_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->d[i].desc->batch)
+            return true;
+    return false;
+}
+
 bool defense_list_has_after_step(const defense_list *l)
 {
     for (size_t i = 0; i < l->n; i++)
@@ -209,12 +217,12 @@ stet_status defense_list_after_step(const defense_list *l, const step_view *v)
     return STET_OK;
 }
 
-stet_status defense_list_metrics(const defense_list *l, tape *t, node *loss, double *loss_value,
+stet_status defense_list_metrics(const defense_list *l, tape *t, node *loss, store_letter *to,
                                  step_metrics *out)
 {
-    node *at[MAX_METRICS + 1] = {loss};
-    double value[MAX_METRICS + 1];
-    size_t n = 1, k = 0;
+    TRY(tape_status(t));
+    const void *at[MAX_METRICS + 1] = {loss->value};
+    size_t n = 1;
     out->n = 0;
     for (size_t i = 0; i < l->n; i++) {
         if (!l->d[i].desc->metrics)
@@ -225,12 +233,19 @@ stet_status defense_list_metrics(const defense_list *l, tape *t, node *loss, dou
     }
     for (size_t i = 0; i < out->n; i++)
         if (out->v[i].at)
-            at[n++] = out->v[i].at;
-    TRY(tape_read(t, at, n, value));
-    *loss_value = value[k++];
-    for (size_t i = 0; i < out->n; i++)
-        if (out->v[i].at)
-            out->v[i].value = value[k++];
+            at[n++] = out->v[i].at->value;
+    return store_send(t->store, to, at, n, sizeof(real));
+}
+
+stet_status metrics_receive(store *s, store_letter *from, double *loss, step_metrics *m)
+{
+    real value[LETTER_BYTES / sizeof(real)];
+    size_t k = 0;
+    TRY(store_receive(s, from, value));
+    *loss = (double)value[k++];
+    for (size_t i = 0; i < m->n; i++)
+        if (m->v[i].at)
+            m->v[i].value = (double)value[k++];
     return STET_OK;
 }
 

@@ -57,10 +57,7 @@ stet_status defense_list_batch(const defense_list *l, step_view *v, const stet_c
                                const uint32_t **pick, size_t *n)
 {
     v->n_own = *n;
-    bool any = false;
-    for (size_t i = 0; i < l->n; i++)
-        any |= l->d[i].desc->batch != NULL;
-    if (!any)
+    if (!defense_list_has_batch(l))
         return STET_OK;
     step_texts t = {.mem = v->mem, .n_own = *n};
     for (size_t i = 0; i < *n; i++) {

@@ -135,21 +135,32 @@ void row_optim_deinit(row_optim *o)
     *o = (row_optim){0};
 }
 
-/* The distinct rows of all parts, in order of appearance, and the place of every part's rows among
- * them: row (most), then at (most). Returns how many rows there are. */
-static size_t number_rows(row_optim *o, const row_part *part, size_t n_parts, uint32_t *row,
-                          uint32_t *at)
+/* The rows of a step: distinct ones of all parts, in order of appearance, and the place of every
+ * part's rows among them. */
+typedef struct row_numbers {
+    uint32_t *row, *at, *last; /* (most) each; last: number of the part that named a row last */
+    bool *apart;               /* (n_parts) names no row twice */
+} row_numbers;
+
+/* Returns how many rows there are. */
+static size_t number_rows(row_optim *o, const row_part *part, size_t n_parts, row_numbers *to)
 {
+    uint32_t *row = to->row, *at = to->at;
     size_t n = 0;
-    for (size_t p = 0; p < n_parts; p++)
+    for (size_t p = 0; p < n_parts; p++) {
+        to->apart[p] = true;
         for (size_t i = 0; i < part[p].n; i++) {
             uint32_t *slot = &o->slot[part[p].row[i]];
             if (*slot == 0) {
                 row[n] = part[p].row[i];
                 *slot = (uint32_t)++n;
+            } else if (to->last[*slot - 1] == p) {
+                to->apart[p] = false;
             }
+            to->last[*slot - 1] = (uint32_t)p;
             *at++ = *slot - 1;
         }
+    }
     for (size_t i = 0; i < n; i++)
         o->slot[row[i]] = 0;
     return n;
@@ -163,10 +174,12 @@ stet_status row_optim_step(row_optim *o, const optim *of, const row_part *part, 
     size_t most = 0;
     for (size_t p = 0; p < n_parts; p++)
         most += part[p].n;
-    uint32_t *index = arena_new(mem, uint32_t, 2 * most);
-    if (!index)
+    uint32_t *index = arena_new(mem, uint32_t, 3 * most);
+    bool *apart = arena_new(mem, bool, n_parts);
+    if (!index || !apart)
         return STET_ENOMEM;
-    const size_t n = number_rows(o, part, n_parts, index, index + most);
+    row_numbers to = {index, index + most, index + 2 * most, apart};
+    const size_t n = number_rows(o, part, n_parts, &to);
     uint32_t *in_store = store_arena_alloc(values, 2 * most, sizeof *in_store);
     real *grad = store_arena_alloc(values, n * o->D, sizeof *grad);
     if (!in_store || !grad)
@@ -183,7 +196,7 @@ stet_status row_optim_step(row_optim *o, const optim *of, const row_part *part, 
     store_enter(o->store);
     const uint32_t *at = in_store + most;
     for (size_t p = 0; p < n_parts; at += part[p++].n)
-        dev->add_rows(part[p].grad, at, part[p].n, o->D, grad);
+        dev->add_rows(part[p].grad, at, part[p].n, o->D, apart[p], grad);
     dev->adam_rows(&s, in_store, o->D);
     store_leave(o->store);
     return STET_OK;

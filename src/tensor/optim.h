@@ -96,8 +96,9 @@ typedef struct adam_step {
 typedef struct optim_device {
     void (*norm)(const param_group *groups, size_t n, const real *grad, double *norm);
     void (*adam)(const adam_step *s);
-    /* into[at[i]] += from[i], rows of D, in order */
-    void (*add_rows)(const real *from, const uint32_t *at, size_t n, size_t D, real *into);
+    /* into[at[i]] += from[i], rows of D, in order; apart: no row is named twice */
+    void (*add_rows)(const real *from, const uint32_t *at, size_t n, size_t D, bool apart,
+                     real *into);
     /* The same step for rows row[i] of a table; s->grad is (n, D), one row each. */
     void (*adam_rows)(const adam_step *s, const uint32_t *row, size_t D);
 } optim_device;

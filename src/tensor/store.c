@@ -158,6 +158,30 @@ stet_status store_gather(store *s, void *to, const void *const *from, size_t n, 
     return n && bytes ? s->desc->download(s, to, from, n, bytes) : STET_OK;
 }
 
+stet_status store_send(store *s, store_letter *l, const void *const *from, size_t n, size_t bytes)
+{
+    if (n > LETTER_BYTES || n * bytes > LETTER_BYTES)
+        return error_set(STET_EINTERNAL, "%zu x %zu bytes do not fit into a letter", n, bytes);
+    l->bytes = n * bytes;
+    return s->desc->send ? s->desc->send(s, l, from, n, bytes)
+                         : store_gather(s, l->data, from, n, bytes);
+}
+
+stet_status store_receive(store *s, store_letter *l, void *to)
+{
+    if (s->desc->receive)
+        TRY(s->desc->receive(s, l));
+    memcpy(to, l->data, l->bytes);
+    return STET_OK;
+}
+
+void store_letter_drop(store *s, store_letter *l)
+{
+    if (s->desc->drop)
+        s->desc->drop(s, l);
+    *l = (store_letter){0};
+}
+
 void store_copy(store *s, void *to, const void *from, size_t bytes)
 {
     if (bytes)

@@ -23,6 +23,14 @@
 
 typedef struct store store;
 
+/* Some numbers on their way to the host. */
+enum { LETTER_BYTES = 256 };
+typedef struct store_letter {
+    size_t bytes;
+    void *own; /* the device's; NULL: the numbers are in `data` already */
+    char data[LETTER_BYTES];
+} store_letter;
+
 /* What a device's memory can do. `enter` and `leave` stand around every kernel and may be NULL. */
 typedef struct store_desc {
     const char *name; /* as in --device */
@@ -37,6 +45,11 @@ typedef struct store_desc {
     /* n pieces of `bytes` bytes one after the other; waits for the device once. */
     stet_status (*download)(store *s, void *to, const void *const *from, size_t n, size_t bytes);
     void (*copy)(store *s, void *to, const void *from, size_t bytes);
+    /* n pieces of `bytes` bytes as they are now, for `receive` to wait for; `drop` releases what a
+     * letter has of the device. All three or none: without them, sending waits. */
+    stet_status (*send)(store *s, store_letter *l, const void *const *from, size_t n, size_t bytes);
+    stet_status (*receive)(store *s, store_letter *l);
+    void (*drop)(store *s, store_letter *l);
     void (*enter)(store *s);
     void (*leave)(store *s);
 } store_desc;
@@ -63,6 +76,11 @@ void store_upload(store *s, void *to, const void *from, size_t bytes);
 stet_status store_download(store *s, void *to, const void *from, size_t bytes);
 /* The same for n pieces of `bytes` bytes each, with one wait for all. */
 stet_status store_gather(store *s, void *to, const void *const *from, size_t n, size_t bytes);
+/* The same without a wait, at most LETTER_BYTES in all: the device may go on before anybody reads.
+ * A letter begins as {0} and may be sent again once it was received. */
+stet_status store_send(store *s, store_letter *l, const void *const *from, size_t n, size_t bytes);
+stet_status store_receive(store *s, store_letter *l, void *to);
+void store_letter_drop(store *s, store_letter *l);
 void store_copy(store *s, void *to, const void *from, size_t bytes);
 void store_enter(store *s);
 void store_leave(store *s);

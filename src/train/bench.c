@@ -7,15 +7,13 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "bound/hulls.h"
 #include "tensor/safetensors.h"
 #include "train/run_state.h"
 
 static size_t batch_of(const run_state *r, size_t step, const uint32_t **pick)
 {
-    const size_t first = step % (size_t)r->steps_per_epoch * r->a->batch,
-                 left = r->p.train.n_texts - first;
-    *pick = r->order + first;
-    return left < r->a->batch ? left : r->a->batch;
+    return run_batch(r, step % (size_t)r->steps_per_epoch, pick);
 }
 
 /* ids of all texts of all steps one after the other, where each text and each batch starts, labels. */
@@ -62,8 +60,36 @@ static stet_status dump_batches(const run_state *r, size_t steps, const char *di
     return st;
 }
 
+/* What may stand in the place of each word: where its ids start, ids. */
+static stet_status dump_sets(const run_state *r, const char *dir)
+{
+    word_sets s = {0};
+    char *path = path_join(dir, "sets.safetensors");
+    stet_status st = path ? word_sets_make(r->p.subst, r->p.m->vocab, &s) : STET_ENOMEM;
+    if (st == STET_OK) {
+        /* ids are far below 2^31 */
+        const st_tensor out[] = {{"start", ST_I32, shape1(s.n_words + 1), s.start},
+                                 {"word", ST_I32, shape1(s.start[s.n_words]), s.word}};
+        st = st_write(path, out, sizeof out / sizeof *out, NULL);
+    }
+    word_sets_deinit(&s);
+    mem_free(path);
+    return st;
+}
+
 /* A device loads its kernels in its first steps: of many, these are not timed. */
 enum { WARM_UP = 10 };
+
+static stet_status take_losses(run_state *r, size_t late, double *loss, size_t n_loss)
+{
+    while (r->n_sent > late) {
+        step_record s;
+        TRY(run_take(r, &s));
+        if (s.step <= n_loss)
+            loss[s.step - 1] = s.loss;
+    }
+    return STET_OK;
+}
 
 static stet_status timed_steps(run_state *r, size_t steps, double *loss, size_t n_loss,
                                stet_train_bench *out)
@@ -72,22 +98,20 @@ static stet_status timed_steps(run_state *r, size_t steps, double *loss, size_t 
     double started = seconds_now();
     for (size_t s = 0; s < steps; s++) {
         if (s == warm_up) {
+            TRY(take_losses(r, 0, loss, n_loss));
             started = seconds_now();
             out->tokens = 0;
         }
         const uint32_t *pick;
         const size_t n = batch_of(r, s, &pick);
-        double l, norm;
-        step_metrics metrics;
-        TRY(run_forward_backward(r, pick, n, &l, &metrics));
-        TRY(run_update(r, &norm));
-        if (s < n_loss)
-            loss[s] = l;
+        TRY(run_step(r, s % (size_t)r->steps_per_epoch));
+        TRY(take_losses(r, run_late(r), loss, n_loss));
         for (size_t i = 0; i < n; i++)
             out->tokens += (size_t)(r->p.train.start[pick[i] + 1] - r->p.train.start[pick[i]]);
         progress("steps", s + 1, steps, NULL);
         TRY(interrupt_status());
     }
+    TRY(take_losses(r, 0, loss, n_loss));
     out->seconds = seconds_now() - started;
     out->steps = steps - warm_up;
     return STET_OK;
@@ -103,6 +127,8 @@ static stet_status bench_run(run_state *r, size_t steps, const char *dump, doubl
     if (dump) {
         TRY(stet_model_save(r->p.m, dump));
         TRY(dump_batches(r, steps, dump));
+        if (r->p.subst)
+            TRY(dump_sets(r, dump));
     }
     TRY(timed_steps(r, steps, loss, n_loss, out));
     out->steps_per_epoch = (size_t)r->steps_per_epoch;

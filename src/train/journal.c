@@ -50,11 +50,12 @@ stet_status journal_open(run_state *r)
     return STET_OK;
 }
 
-stet_status journal_step(run_state *r, double loss, double norm, const step_metrics *m)
+stet_status journal_step(run_state *r, const step_record *s)
 {
     buf line = {0};
     buf_printf(&line, "{\"step\":%llu,\"epoch\":%llu,\"loss\":%.9g,\"grad_norm\":%.6g",
-               (unsigned long long)r->at.step, (unsigned long long)r->at.epoch + 1, loss, norm);
+               (unsigned long long)s->step, (unsigned long long)r->at.epoch + 1, s->loss, s->norm);
+    const step_metrics *m = s->metrics;
     for (size_t i = 0; i < m->n; i++)
         buf_printf(&line, ",\"%s\":%.9g", m->v[i].name, m->v[i].value);
     buf_str(&line, "}\n");

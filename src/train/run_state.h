@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "tensor/optim.h"
+#include "train/ahead.h"
 #include "train/prepare.h"
 
 /* Where the run is: what a checkpoint holds beside the weights. */
@@ -19,6 +20,20 @@ typedef struct position {
     double train_loss, valid_loss; /* of the best epoch */
     uint64_t log_size;             /* bytes of train.jsonl that belong to the finished steps */
 } position;
+
+/* A step's numbers, on their way from the device. */
+typedef struct step_numbers {
+    uint64_t step; /* finished steps with it */
+    store_letter loss, norm;
+    step_metrics metrics;
+} step_numbers;
+
+/* The same when they have arrived. */
+typedef struct step_record {
+    uint64_t step;
+    double loss, norm;
+    const step_metrics *metrics;
+} step_record;
 
 typedef struct run_state {
     const stet_train_args *a;
@@ -37,7 +52,11 @@ typedef struct run_state {
     double dropout;
     early_stop stop;
 
+    step_numbers numbers[2]; /* of the last steps, step k in k % 2 */
+    size_t n_sent;           /* of them, sent and not taken yet */
+
     batcher batches;
+    batch_ahead *ahead; /* NULL: batches are made when their step begins */
     arena step_mem;
     uint32_t *order; /* (n_train) texts in the order of this epoch */
     uint64_t steps_per_epoch;
@@ -52,10 +71,14 @@ typedef struct run_state {
 /* train.c */
 stet_status run_set_up(run_state *r);
 stet_status run_order(run_state *r); /* draws the order of the current epoch */
-/* Gradients in r->grad; the loss and the defences' numbers. */
-stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n, double *loss,
-                                 step_metrics *metrics);
-stet_status run_update(run_state *r, double *norm); /* the optimiser's step, and what follows it */
+/* The texts of step i of the epoch; how many. */
+size_t run_batch(const run_state *r, size_t i, const uint32_t **pick);
+/* Step i of the epoch. Its numbers are sent; at most those of one step before may be on their way. */
+stet_status run_step(run_state *r, size_t i);
+/* The oldest numbers on their way, once they are here; there are some. */
+stet_status run_take(run_state *r, step_record *out);
+/* How many steps may be on their way after a step: a device that can go on working does. */
+size_t run_late(const run_state *r);
 void run_tear_down(run_state *r);
 
 /* folder.c */
@@ -71,7 +94,7 @@ stet_status checkpoint_load(run_state *r); /* STET_EIO when there is none */
 
 /* journal.c: train.jsonl */
 stet_status journal_open(run_state *r); /* cut back to at.log_size; 0 begins a new file */
-stet_status journal_step(run_state *r, double loss, double norm, const step_metrics *m);
+stet_status journal_step(run_state *r, const step_record *s);
 /* worst_case: accuracy on the validation texts in the worst case; NAN: no defence has bounds. */
 stet_status journal_epoch(run_state *r, double train_loss, const stet_scores *valid,
                           double worst_case, double seconds);

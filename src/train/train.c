@@ -78,11 +78,33 @@ static step_view view_of(run_state *r)
                        .grad = r->grad};
 }
 
-static stet_status forward_backward(run_state *r, const uint32_t *pick, size_t n, double *loss,
-                                    step_metrics *metrics)
+size_t run_batch(const run_state *r, size_t i, const uint32_t **pick)
+{
+    const size_t first = i * r->a->batch, left = r->p.train.n_texts - first;
+    *pick = r->order + first;
+    return left < r->a->batch ? left : r->a->batch;
+}
+
+/* The texts of step i of the epoch as a batch, made ahead where nothing changes them. */
+static stet_status take_batch(run_state *r, step_view *v, size_t i, batch *out)
+{
+    const stet_corpus *texts = &r->p.train;
+    const uint32_t *pick;
+    size_t n = run_batch(r, i, &pick);
+    TRY(defense_list_batch(&r->defenses, v, &texts, &pick, &n));
+    if (!r->ahead)
+        return batch_make(&r->batches, r->p.m, texts, pick, n, &r->step_mem, out);
+    TRY(ahead_take(r->ahead, pick, n, out));
+    if (i + 1 < r->steps_per_epoch) {
+        n = run_batch(r, i + 1, &pick);
+        ahead_ask(r->ahead, pick, n);
+    }
+    return STET_OK;
+}
+
+static stet_status forward_backward(run_state *r, size_t i, step_numbers *to)
 {
     const model *m = r->p.m;
-    const stet_corpus *texts = &r->p.train;
     batch x;
     tape t;
     pass p = {.t = &t};
@@ -90,8 +112,7 @@ static stet_status forward_backward(run_state *r, const uint32_t *pick, size_t n
     v.p = &p;
     tape_init(&t, &r->step_mem, &r->values, true);
     store_clear(r->store, r->grad, m->n_values * sizeof *r->grad);
-    TRY(defense_list_batch(&r->defenses, &v, &texts, &pick, &n));
-    TRY(batch_make(&r->batches, m, texts, pick, n, &r->step_mem, &x));
+    TRY(take_batch(r, &v, i, &x));
     model_weights read = r->w;
     if (defense_list_alone(&r->defenses))
         read.learn = NULL;
@@ -102,21 +123,7 @@ static stet_status forward_backward(run_state *r, const uint32_t *pick, size_t n
     v.x = &x;
     node *y = defense_list_loss(&r->defenses, &v);
     TRY(tape_backward(&t, y));
-    return defense_list_metrics(&r->defenses, &t, y, loss, metrics);
-}
-
-stet_status run_forward_backward(run_state *r, const uint32_t *pick, size_t n, double *loss,
-                                 step_metrics *metrics)
-{
-    const arena_mark start = arena_save(&r->step_mem);
-    const store_mark held = store_arena_save(&r->values);
-    r->learned.n = 0;
-    const stet_status st = forward_backward(r, pick, n, loss, metrics);
-    if (st != STET_OK || !r->w.learn) { /* the rows' gradients are needed until run_update */
-        store_arena_restore(&r->values, held);
-        arena_restore(&r->step_mem, start);
-    }
-    return st;
+    return defense_list_metrics(&r->defenses, &t, y, &to->loss, &to->metrics);
 }
 
 /* The rows of the table that the step read. */
@@ -142,36 +149,67 @@ static stet_status after_step(run_state *r)
     return defense_list_after_step(&r->defenses, &v);
 }
 
-stet_status run_update(run_state *r, double *norm)
+/* The optimiser's step, and what follows it. */
+static stet_status update(run_state *r, step_numbers *to)
 {
-    stet_status st = optim_step(&r->opt, r->groups, r->n_groups, r->w.value, r->grad);
-    if (st == STET_OK && r->w.learn)
-        st = update_vectors(r);
-    if (st == STET_OK && defense_list_has_after_step(&r->defenses))
-        st = after_step(r);
+    TRY(optim_step(&r->opt, r->groups, r->n_groups, r->w.value, r->grad));
+    TRY(store_send(r->store, &to->norm, &(const void *){r->opt.norm}, 1, sizeof *r->opt.norm));
+    if (r->w.learn)
+        TRY(update_vectors(r));
+    return defense_list_has_after_step(&r->defenses) ? after_step(r) : STET_OK;
+}
+
+stet_status run_step(run_state *r, size_t i)
+{
+    step_numbers *to = &r->numbers[r->at.step % 2];
+    r->learned.n = 0;
+    stet_status st = forward_backward(r, i, to);
+    if (st == STET_OK)
+        st = update(r, to);
     store_arena_restore(&r->values, (store_mark){0});
     arena_restore(&r->step_mem, (arena_mark){0});
-    r->at.step++;
-    return st == STET_OK ? optim_norm(&r->opt, norm) : st;
+    TRY(st);
+    to->step = ++r->at.step;
+    r->n_sent++;
+    return STET_OK;
+}
+
+size_t run_late(const run_state *r)
+{
+    return r->store->desc->send ? 1 : 0;
+}
+
+stet_status run_take(run_state *r, step_record *out)
+{
+    step_numbers *from = &r->numbers[(r->at.step - r->n_sent) % 2];
+    *out = (step_record){.step = from->step, .metrics = &from->metrics};
+    r->n_sent--;
+    TRY(metrics_receive(r->store, &from->loss, &out->loss, &from->metrics));
+    return store_receive(r->store, &from->norm, &out->norm);
+}
+
+/* Enter what finished steps gave into the books, but for the last `late` of them. */
+static stet_status settle(run_state *r, size_t late)
+{
+    while (r->n_sent > late) {
+        step_record s;
+        TRY(run_take(r, &s));
+        if (!isfinite(s.loss) || !isfinite(s.norm))
+            return error_set(STET_EFORMAT,
+                             "training diverged: loss %g, gradient norm %g at step %llu; a smaller "
+                             "--lr or --clip helps",
+                             s.loss, s.norm, (unsigned long long)s.step);
+        r->at.loss_sum += s.loss;
+        TRY(journal_step(r, &s));
+    }
+    return STET_OK;
 }
 
 static stet_status train_step(run_state *r)
 {
-    const size_t first = (size_t)r->at.step_in_epoch * r->a->batch,
-                 left = r->p.train.n_texts - first;
-    double loss, norm;
-    step_metrics metrics;
-    TRY(run_forward_backward(r, r->order + first, left < r->a->batch ? left : r->a->batch, &loss,
-                             &metrics));
-    TRY(run_update(r, &norm));
-    if (!isfinite(loss) || !isfinite(norm))
-        return error_set(STET_EFORMAT,
-                         "training diverged: loss %g, gradient norm %g at step %llu; a smaller "
-                         "--lr or --clip helps",
-                         loss, norm, (unsigned long long)r->at.step);
+    TRY(run_step(r, (size_t)r->at.step_in_epoch));
     r->at.step_in_epoch++;
-    r->at.loss_sum += loss;
-    return journal_step(r, loss, norm, &metrics);
+    return settle(r, run_late(r));
 }
 
 /* ---- one epoch ---------------------------------------------------------------------------- */
@@ -238,6 +276,7 @@ static stet_status save_best(run_state *r)
 
 static stet_status save_progress(run_state *r)
 {
+    TRY(settle(r, 0));
     TRY(journal_flush(r));
     return checkpoint_save(r);
 }
@@ -254,6 +293,7 @@ static stet_status finish_epoch(run_state *r)
     stet_scores s;
     char worst[48] = "";
     double share = NAN;
+    TRY(settle(r, 0));
     stet_status st = validate(r, &s);
     if (st == STET_OK && defense_list_has_worst_share(&r->defenses)) {
         st = validate_worst_case(r, &share);
@@ -292,8 +332,10 @@ static stet_status train_epoch(run_state *r)
              r->a->epochs);
     while (r->at.step_in_epoch < r->steps_per_epoch) {
         TRY(train_step(r));
-        char note[48];
-        snprintf(note, sizeof note, "loss %.4f", r->at.loss_sum / (double)r->at.step_in_epoch);
+        char note[48] = "";
+        const double taken = (double)(r->at.step_in_epoch - r->n_sent);
+        if (taken > 0)
+            snprintf(note, sizeof note, "loss %.4f", r->at.loss_sum / taken);
         progress(what, r->at.step_in_epoch, r->steps_per_epoch, note);
         if (interrupted())
             return stop_here(r);
@@ -399,6 +441,8 @@ stet_status run_set_up(run_state *r)
     r->order = mem_alloc(r->p.train.n_texts, sizeof *r->order);
     if (!r->grad || !r->order)
         return STET_ENOMEM;
+    if (!r->store->desc->host && !defense_list_has_batch(&r->defenses))
+        TRY(ahead_open(r->p.m, &r->p.train, &r->ahead));
     return batcher_init(&r->batches, r->p.m);
 }
 
@@ -467,12 +511,22 @@ static void report(const run_state *r, double seconds, stet_train_result *out)
                                .smooth_residual = metric_of(&r->p.told, "smooth_residual")};
 }
 
+static void release_device(run_state *r)
+{
+    for (int i = 0; i < 2; i++) {
+        store_letter_drop(r->store, &r->numbers[i].loss);
+        store_letter_drop(r->store, &r->numbers[i].norm);
+    }
+    store_release(r->store, r->grad);
+}
+
 void run_tear_down(run_state *r)
 {
     if (r->log)
         fclose(r->log);
     if (r->folder)
         closedir(r->folder);
+    ahead_close(r->ahead);
     defense_list_end(&r->defenses);
     mem_free(r->log_path);
     mem_free(r->checkpoint_path);
@@ -482,7 +536,7 @@ void run_tear_down(run_state *r)
     row_optim_deinit(&r->vectors);
     weights_deinit(&r->w);
     if (r->store)
-        store_release(r->store, r->grad);
+        release_device(r);
     store_arena_deinit(&r->values);
     store_close(r->store);
     batcher_deinit(&r->batches);

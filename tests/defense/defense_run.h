@@ -117,7 +117,10 @@ static inline stet_status run_loss(run *x, batcher *batches, defense_list *l, ar
     node *y = defense_list_loss(l, &v);
     *loss = NAN;
     st = tape_backward(&t, y);
-    return st == STET_OK ? defense_list_metrics(l, &t, y, loss, &x->metrics) : st;
+    store_letter numbers = {0};
+    if (st == STET_OK)
+        st = defense_list_metrics(l, &t, y, &numbers, &x->metrics);
+    return st == STET_OK ? metrics_receive(t.store, &numbers, loss, &x->metrics) : st;
 }
 
 /* One step: the loss; parameters are moved by -rate times its gradient. */

@@ -64,6 +64,62 @@ TEST(a_large_block_comes_back_as_it_went)
     free(host);
 }
 
+TEST(a_letter_holds_what_was_there_when_it_was_sent)
+{
+    store *s = gpu();
+    real *x = store_alloc(s, 4, sizeof *x), got[2];
+    double *y = store_alloc(s, 1, sizeof *y), one;
+    store_letter letter = {0}, other = {0};
+    CHECK(x && y);
+    for (int k = 0; k < 3; k++) { /* a letter is used again */
+        store_upload(s, x, (const real[]){1, 2, 3, (real)k}, 4 * sizeof *x);
+        store_upload(s, y, &(const double){k + 0.5}, sizeof *y);
+        CHECK_OK(store_send(s, &letter, (const void *const[]){x + 3, x + 1}, 2, sizeof *x));
+        CHECK_OK(store_send(s, &other, (const void *const[]){y}, 1, sizeof *y));
+        store_clear(s, x, 4 * sizeof *x);
+        store_clear(s, y, sizeof *y);
+        CHECK_OK(store_receive(s, &letter, got));
+        CHECK_OK(store_receive(s, &other, &one));
+        CHECK_EQ(got[0], k);
+        CHECK_EQ(got[1], 2);
+        CHECK_EQ(one, k + 0.5);
+    }
+    CHECK_FAILS(store_send(s, &letter, (const void *const[]){x}, 1, LETTER_BYTES + 1),
+                STET_EINTERNAL, "letter");
+    store_letter_drop(s, &letter);
+    store_letter_drop(s, &other);
+    store_release(s, x);
+    store_release(s, y);
+    store_close(s);
+}
+
+/* Many of them in flight: memory that uploads pass through is used again and again. */
+TEST(uploads_keep_their_order_and_their_bytes)
+{
+    enum { N = 300000, TIMES = 60, KEPT = 1000 };
+    store *s = gpu();
+    uint32_t *host = malloc(N * sizeof *host), *at = store_alloc(s, N, sizeof *at);
+    uint32_t *kept = store_alloc(s, TIMES * KEPT, sizeof *kept),
+             *got = malloc(TIMES * KEPT * sizeof *got);
+    CHECK(host && at && kept && got);
+    for (uint32_t t = 0; t < TIMES; t++) {
+        const uint32_t n = N - t * 1237;
+        for (uint32_t i = 0; i < n; i++)
+            host[i] = i * 2654435761u + t;
+        store_upload(s, at, host, n * sizeof *host);
+        store_copy(s, kept + t * KEPT, at + n - KEPT, KEPT * sizeof *kept);
+    }
+    CHECK_OK(store_download(s, got, kept, TIMES * KEPT * sizeof *got));
+    for (uint32_t t = 0; t < TIMES; t++)
+        for (uint32_t i = 0; i < KEPT; i++)
+            CHECK(got[t * KEPT + i] == (N - t * 1237 - KEPT + i) * 2654435761u + t);
+    store_release(s, at);
+    store_release(s, kept);
+    store_close(s);
+    free(host);
+    free(got);
+}
+
 TEST(too_large_a_block_is_refused_and_the_gpu_goes_on)
 {
     store *s = gpu();
@@ -333,7 +389,7 @@ TEST(an_lstm_of_every_size_agrees_with_the_cpu)
 
 enum { N = 1000, ROWS = 40, DIM = 25, STEPS = 10, PARTS = 2, PART_ROWS = 30 };
 
-/* Ten steps of a block and of a table, whose parts name rows several times. */
+/* Ten steps of a block and of a table. The first part names rows several times, the second does not. */
 static void optimise(store *s, optim_kind kind, double clip, real *w, real *table, double *norm)
 {
     optim_options how = OPTIM_DEFAULTS;
@@ -362,7 +418,7 @@ static void optimise(store *s, optim_kind kind, double clip, real *w, real *tabl
         for (int i = 0; i < N; i++)
             g[i] = (real)cos(i * t);
         for (int i = 0; i < PARTS * PART_ROWS; i++)
-            index[i] = (uint32_t)(i * i + t) % ROWS;
+            index[i] = (uint32_t)(i < PART_ROWS ? i * i + t : 7 * i + t) % ROWS;
         for (int i = 0; i < PARTS * PART_ROWS * DIM; i++)
             rg[i] = (real)cos(3 * i + t);
         store_upload(s, grad, g, sizeof g);

@@ -39,6 +39,38 @@ TEST(memory_of_a_store_is_cleared_copied_and_read_back)
     }
 }
 
+TEST(a_letter_holds_what_was_there_when_it_was_sent)
+{
+    store *const stores[] = {&host_store, locked()};
+    for (int i = 0; i < 2; i++) {
+        store *s = stores[i];
+        real *x = store_alloc(s, 4, sizeof *x), got[2];
+        double *y = store_alloc(s, 1, sizeof *y), one;
+        store_letter letter = {0}, other = {0};
+        CHECK(x && y);
+        for (int k = 0; k < 3; k++) { /* a letter is used again */
+            store_upload(s, x, (const real[]){1, 2, 3, (real)k}, 4 * sizeof *x);
+            store_upload(s, y, &(const double){k + 0.5}, sizeof *y);
+            CHECK_OK(store_send(s, &letter, (const void *const[]){x + 3, x + 1}, 2, sizeof *x));
+            CHECK_OK(store_send(s, &other, (const void *const[]){y}, 1, sizeof *y));
+            store_clear(s, x, 4 * sizeof *x);
+            store_clear(s, y, sizeof *y);
+            CHECK_OK(store_receive(s, &letter, got));
+            CHECK_OK(store_receive(s, &other, &one));
+            CHECK_EQ(got[0], k);
+            CHECK_EQ(got[1], 2);
+            CHECK_EQ(one, k + 0.5);
+        }
+        CHECK_FAILS(store_send(s, &letter, (const void *const[]){x}, 1, LETTER_BYTES + 1),
+                    STET_EINTERNAL, "letter");
+        store_letter_drop(s, &letter);
+        store_letter_drop(s, &other);
+        store_release(s, x);
+        store_release(s, y);
+        store_close(s);
+    }
+}
+
 TEST(locked_memory_cannot_be_touched)
 {
     store *s = locked();

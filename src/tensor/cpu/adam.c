@@ -87,8 +87,10 @@ static void add_piece(void *ctx, size_t i, int worker)
     add_strip(j, first, left < STRIP ? left : STRIP);
 }
 
-static void cpu_add_rows(const real *from, const uint32_t *at, size_t n, size_t D, real *into)
+static void cpu_add_rows(const real *from, const uint32_t *at, size_t n, size_t D, bool apart,
+                         real *into)
 {
+    (void)apart;
     add_job j = {from, at, n, D, into};
     pool_run((D + STRIP - 1) / STRIP, add_piece, &j);
 }

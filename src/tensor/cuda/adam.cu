@@ -65,9 +65,24 @@ static void cuda_adam(const adam_step *s)
     keep("a step of Adam", each(cuda_now(), "a step of Adam", s->n, adam_entry{*s}));
 }
 
-static void cuda_add_rows(const float *from, const uint32_t *at, size_t n, size_t D, float *into)
+struct add_row_entry {
+    const float *from;
+    const uint32_t *at;
+    size_t D;
+    float *into;
+    __device__ void operator()(size_t i) const
+    {
+        const size_t row = i / D;
+        into[at[row] * D + (i - row * D)] += from[i];
+    }
+};
+
+static void cuda_add_rows(const float *from, const uint32_t *at, size_t n, size_t D, bool apart,
+                          float *into)
 {
-    keep("adding rows", cuda_add_rows_to(cuda_now(), from, at, n, UINT32_MAX, D, into));
+    cuda_device *d = cuda_now();
+    keep("adding rows", apart ? each(d, "adding rows", n * D, add_row_entry{from, at, D, into})
+                              : cuda_add_rows_to(d, from, at, n, UINT32_MAX, D, into));
 }
 
 struct adam_row_entry {

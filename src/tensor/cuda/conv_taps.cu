@@ -92,12 +92,15 @@ stet_status conv_weight_gradient(cuda_device *d, const conv_taps *c, const tap_t
     return cuda_launched(d, "the gradient of filters");
 }
 
+/* Entry i = (l cap + window) F + f; cuda_sort has seen to it that i fits. */
 struct term_value {
     const float *g, *taps;
-    size_t cap, F, D;
-    __device__ float operator()(size_t i, size_t d) const
+    uint32_t cap, F;
+    size_t D;
+    __device__ float operator()(uint32_t i, size_t d) const
     {
-        return g[i] * taps[(i / F / cap * F + i % F) * D + d];
+        const uint32_t at = i / F, f = i - at * F;
+        return g[i] * taps[(size_t)(at / cap * F + f) * D + d];
     }
 };
 
@@ -113,5 +116,5 @@ stet_status conv_rows_gradient(cuda_device *d, const conv_taps *c, const tap_ter
     TRY(pack(d, c, taps));
     TRY(cuda_sort(&mem, t->row, n, n_rows, &sorted));
     return scatter_add(&mem, "the gradient of rows", sorted, n, n_rows, c->D,
-                       term_value{t->g, taps, t->cap, c->F, c->D}, drows);
+                       term_value{t->g, taps, (uint32_t)t->cap, (uint32_t)c->F, c->D}, drows);
 }

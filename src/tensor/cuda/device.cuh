@@ -16,13 +16,21 @@ extern "C" {
 #include "tensor/tape.h"
 }
 
+enum { UPLOAD_PARTS = 4 };
+
 /* What store.own points to. */
 struct cuda_device {
     int id;
     cudaStream_t stream;
     cublasHandle_t blas;
-    void *blas_space;    /* cuBLAS's scratch: given once, so that a product never allocates */
-    char *pinned;        /* PINNED bytes of host memory that small downloads pass through */
+    void *blas_space; /* cuBLAS's scratch: given once, so that a product never allocates */
+    char *pinned;     /* PINNED bytes of host memory that small downloads pass through */
+    char *ring;       /* UPLOAD_PARTS parts of host memory that uploads pass through */
+    cudaEvent_t part_read[UPLOAD_PARTS]; /* the GPU has read what a part held */
+    int part;                            /* the one in use */
+    size_t part_used;                    /* bytes of it */
+    uint32_t *numbers;                   /* (n_numbers) 0, 1, 2, ...: scatter.cu */
+    size_t n_numbers;
     store_arena scratch; /* of kernels; reuse is safe, since the stream keeps the order */
     stet_status status;  /* the first failure, until a call that returns a status reports it */
     char message[256];
@@ -110,6 +118,17 @@ template <class F> __global__ void sum_kernel(size_t n, F f, double *part)
         part[blockIdx.x] = sum;
 }
 
+/* All of a short sum by one block. */
+template <class F, class G> __global__ void sum_short_kernel(size_t n, F f, G give)
+{
+    double sum = 0;
+    for (size_t i = threadIdx.x; i < n; i += THREADS)
+        sum += f(i);
+    sum = block_sum(sum);
+    if (threadIdx.x == 0)
+        give(sum);
+}
+
 template <class G> __global__ void sum_end_kernel(const double *part, unsigned n, G give)
 {
     double sum = 0;
@@ -126,7 +145,11 @@ stet_status sum_over(cuda_device *d, const char *what, size_t n, F f, G give)
 {
     scratch mem(d);
     size_t blocks = (n + 4 * THREADS - 1) / (4 * THREADS);
-    blocks = blocks < 1 ? 1 : blocks > SUM_BLOCKS ? SUM_BLOCKS : blocks;
+    blocks = blocks > SUM_BLOCKS ? SUM_BLOCKS : blocks;
+    if (blocks <= 1) {
+        sum_short_kernel<<<1, THREADS, 0, d->stream>>>(n, f, give);
+        return cuda_launched(d, what);
+    }
     double *part = mem.take<double>(blocks);
     if (!part)
         return STET_ENOMEM;
@@ -145,10 +168,10 @@ template <class T> __device__ inline T warp_sum(T x)
 
 /* ---- columns ------------------------------------------------------------------------------ */
 
-enum { COLUMN_ROWS = 8, PIECE_ROWS = 128 }; /* rows at a time, rows of a piece */
+enum { COLUMN_ROWS = 8, PIECE_ROWS = 256 }; /* rows at a time, rows of a piece */
 
-/* part (pieces, c): sums of f(i, j) over the rows i of each piece. */
-template <class F> __global__ void column_kernel(size_t rows, size_t c, F f, float *part)
+/* part (pieces, c): sums of f(i, j) over the rows i of each piece; added to it where `add` says. */
+template <class F> __global__ void column_kernel(size_t rows, size_t c, F f, float *part, bool add)
 {
     __shared__ float sum[COLUMN_ROWS][WARP];
     const size_t j = (size_t)blockIdx.x * WARP + threadIdx.x;
@@ -164,11 +187,13 @@ template <class F> __global__ void column_kernel(size_t rows, size_t c, F f, flo
         if (threadIdx.y == 0 && j < c) {
             for (int k = 1; k < COLUMN_ROWS; k++)
                 s += sum[k][threadIdx.x];
-            part[piece * c + j] = s;
+            part[piece * c + j] = (add ? part[piece * c + j] : 0) + s;
         }
         __syncthreads();
     }
 }
+
+enum { COLUMN_AHEAD = 16 };
 
 static __global__ void column_end_kernel(const float *part, size_t pieces, size_t c, float *grad,
                                          bool fresh)
@@ -177,8 +202,15 @@ static __global__ void column_end_kernel(const float *part, size_t pieces, size_
     if (j >= c)
         return;
     double sum = 0;
-    for (size_t p = 0; p < pieces; p++)
-        sum += (double)part[p * c + j];
+    for (size_t p = 0; p < pieces; p += COLUMN_AHEAD) {
+        float parts[COLUMN_AHEAD]; /* loaded together, then added in order */
+#pragma unroll
+        for (int i = 0; i < COLUMN_AHEAD; i++)
+            parts[i] = p + i < pieces ? part[(p + i) * c + j] : 0;
+#pragma unroll
+        for (int i = 0; i < COLUMN_AHEAD; i++)
+            sum += (double)parts[i];
+    }
     grad[j] = (fresh ? 0 : grad[j]) + (float)sum;
 }
 
@@ -189,15 +221,18 @@ template <class F> stet_status grad_add_columns(cuda_device *d, node *x, size_t 
     const bool fresh = grad_is_fresh(x);
     if (c == 0)
         return STET_OK;
+    const dim3 grid((unsigned)((c + WARP - 1) / WARP), (unsigned)(pieces < 1024 ? pieces : 1024));
+    const dim3 block(WARP, COLUMN_ROWS);
+    if (pieces == 1) {
+        column_kernel<<<grid, block, 0, d->stream>>>(rows, c, f, x->grad, !fresh);
+        return cuda_launched(d, "column sums");
+    }
     scratch mem(d);
     float *part = mem.take<float>(pieces * c);
     if (!part)
         return STET_ENOMEM;
-    if (pieces) {
-        const dim3 grid((unsigned)((c + WARP - 1) / WARP),
-                        (unsigned)(pieces < 1024 ? pieces : 1024));
-        column_kernel<<<grid, dim3(WARP, COLUMN_ROWS), 0, d->stream>>>(rows, c, f, part);
-    }
+    if (pieces)
+        column_kernel<<<grid, block, 0, d->stream>>>(rows, c, f, part, false);
     column_end_kernel<<<(unsigned)((c + THREADS - 1) / THREADS), THREADS, 0, d->stream>>>(
         part, pieces, c, x->grad, fresh);
     return cuda_launched(d, "column sums");
@@ -234,42 +269,58 @@ stet_status cuda_sort(scratch *mem, const uint32_t *key, size_t n, size_t most,
 /* into[key[i]] += term(from[i], j) for columns j < c. The sorted terms are cut into pieces of
  * SCATTER_PIECE; what a piece has of a key is summed in order. Where a key goes on from one piece to
  * the next, the later parts wait in `rest` (pieces, c) and are added in order afterwards. Keys from
- * `rows` on are left out. */
-enum { SCATTER_PIECE = 32, SCATTER_AHEAD = 8 };
+ * `rows` on are left out. A thread has COLS columns, WARP apart: what it finds out about a term
+ * serves all of them. */
+enum { SCATTER_PIECE = 32, SCATTER_AHEAD = 8, SCATTER_COLS = 4 };
 
-template <class F>
+template <int COLS, class F>
 __global__ void scatter_kernel(sorted_keys s, size_t n, size_t rows, size_t c, F term, float *into,
                                float *rest)
 {
-    const size_t j = (size_t)blockIdx.y * WARP + threadIdx.x;
-    for (size_t piece = (size_t)blockIdx.x * COLUMN_ROWS + threadIdx.y;
-         piece * SCATTER_PIECE < n && j < c; piece += (size_t)gridDim.x * COLUMN_ROWS) {
+    constexpr int AHEAD = SCATTER_AHEAD / (COLS > 1 ? 2 : 1);
+    const size_t first_col = (size_t)blockIdx.y * WARP * COLS + threadIdx.x;
+    for (size_t piece = (size_t)blockIdx.x * COLUMN_ROWS + threadIdx.y; piece * SCATTER_PIECE < n;
+         piece += (size_t)gridDim.x * COLUMN_ROWS) {
         const size_t begin = piece * SCATTER_PIECE;
         bool first = begin > 0 && s.key[begin - 1] == s.key[begin]; /* began before */
         uint32_t key = s.key[begin];
-        float sum = 0;
-        for (size_t at = begin; at < begin + SCATTER_PIECE; at += SCATTER_AHEAD) {
-            uint32_t keys[SCATTER_AHEAD];
-            float terms[SCATTER_AHEAD]; /* loaded together, then added in order */
+        float sum[COLS] = {0};
+        const auto give = [&]() {
+            float *to = first ? rest + piece * c : into + (size_t)key * c;
 #pragma unroll
-            for (int i = 0; i < SCATTER_AHEAD; i++) {
+            for (int k = 0; k < COLS; k++) {
+                const size_t j = first_col + (size_t)k * WARP;
+                if (j < c && key < rows)
+                    to[j] = (first ? 0 : to[j]) + sum[k];
+                sum[k] = 0;
+            }
+        };
+        for (size_t at = begin; at < begin + SCATTER_PIECE; at += AHEAD) {
+            uint32_t keys[AHEAD];
+            float terms[AHEAD][COLS]; /* loaded together, then added in order */
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++) {
                 keys[i] = at + i < n ? s.key[at + i] : UINT32_MAX;
-                terms[i] = keys[i] < rows ? term(s.from[at + i], j) : 0;
+                const uint32_t from = keys[i] < rows ? s.from[at + i] : 0;
+#pragma unroll
+                for (int k = 0; k < COLS; k++) {
+                    const size_t j = first_col + (size_t)k * WARP;
+                    terms[i][k] = keys[i] < rows && j < c ? term(from, j) : 0;
+                }
             }
 #pragma unroll
-            for (int i = 0; i < SCATTER_AHEAD; i++) {
-                if (keys[i] != key) {
-                    if (key < rows)
-                        (first ? rest[piece * c + j] : into[(size_t)key * c + j]) += sum;
+            for (int i = 0; i < AHEAD; i++) {
+                if (keys[i] != key) { /* the same for the whole warp */
+                    give();
                     first = false;
                     key = keys[i];
-                    sum = 0;
                 }
-                sum += terms[i];
+#pragma unroll
+                for (int k = 0; k < COLS; k++)
+                    sum[k] += terms[i][k];
             }
         }
-        if (key < rows)
-            (first ? rest[piece * c + j] : into[(size_t)key * c + j]) += sum;
+        give();
     }
 }
 
@@ -287,8 +338,19 @@ static __global__ void scatter_rest_kernel(sorted_keys s, size_t n, size_t rows,
             s.key[begin - SCATTER_PIECE - 1] == key)
             continue; /* an earlier piece of the same key takes it */
         float sum = 0;
-        for (size_t p = piece; p * SCATTER_PIECE < n && s.key[p * SCATTER_PIECE] == key; p++)
-            sum += rest[p * c + j];
+        for (size_t p = piece; p * SCATTER_PIECE < n && s.key[p * SCATTER_PIECE] == key;
+             p += SCATTER_AHEAD) {
+            float parts[SCATTER_AHEAD]; /* loaded together, then added in order */
+#pragma unroll
+            for (int i = 0; i < SCATTER_AHEAD; i++) {
+                const size_t q = p + i;
+                parts[i] =
+                    q * SCATTER_PIECE < n && s.key[q * SCATTER_PIECE] == key ? rest[q * c + j] : 0;
+            }
+#pragma unroll
+            for (int i = 0; i < SCATTER_AHEAD; i++)
+                sum += parts[i];
+        }
         into[(size_t)key * c + j] += sum;
     }
 }
@@ -304,11 +366,18 @@ stet_status scatter_add(scratch *mem, const char *what, sorted_keys s, size_t n,
     float *rest = mem->take<float>(pieces * c);
     if (!rest)
         return STET_ENOMEM;
-    store_clear(d->scratch.store, rest, pieces * c * sizeof *rest);
-    const dim3 grid(blocks_for(pieces, COLUMN_ROWS), (unsigned)((c + WARP - 1) / WARP));
+    const unsigned blocks = blocks_for(pieces, COLUMN_ROWS);
+    const size_t wide = WARP * SCATTER_COLS;
     const dim3 block(WARP, COLUMN_ROWS);
-    scatter_kernel<<<grid, block, 0, d->stream>>>(s, n, rows, c, term, into, rest);
-    scatter_rest_kernel<<<grid, block, 0, d->stream>>>(s, n, rows, c, rest, into);
+    if (c > 2 * WARP)
+        scatter_kernel<SCATTER_COLS>
+            <<<dim3(blocks, (unsigned)((c + wide - 1) / wide)), block, 0, d->stream>>>(
+                s, n, rows, c, term, into, rest);
+    else
+        scatter_kernel<1><<<dim3(blocks, (unsigned)((c + WARP - 1) / WARP)), block, 0, d->stream>>>(
+            s, n, rows, c, term, into, rest);
+    scatter_rest_kernel<<<dim3(blocks, (unsigned)((c + WARP - 1) / WARP)), block, 0, d->stream>>>(
+        s, n, rows, c, rest, into);
     return cuda_launched(d, what);
 }
 

@@ -23,32 +23,74 @@ static stet_status run_move(const node *n, size_t rows, move_block f)
     return each(cuda_now(), n->op->name, rows * f.width, f);
 }
 
+/* Some blocks of equally many rows, with one launch: their entries one after the other. */
+enum { BLOCKS_AT_ONCE = 8 };
+struct move_blocks {
+    size_t rows, n, end[BLOCKS_AT_ONCE]; /* where each block's entries end */
+    move_block block[BLOCKS_AT_ONCE];
+    void add(move_block b)
+    {
+        end[n] = (n ? end[n - 1] : 0) + rows * b.width;
+        block[n++] = b;
+    }
+    __device__ void operator()(size_t i) const
+    {
+        size_t k = 0;
+        while (i >= end[k])
+            k++;
+        block[k](i - (k ? end[k - 1] : 0));
+    }
+};
+
+static stet_status run_moves(const node *n, move_blocks *f)
+{
+    const size_t entries = f->n ? f->end[f->n - 1] : 0;
+    const stet_status st = each(cuda_now(), n->op->name, entries, *f);
+    f->n = 0;
+    return st;
+}
+
 extern "C" stet_status cuda_concat_fwd(tape *, node *n)
 {
     const size_t total = shape_cols(n->shape);
+    move_blocks f = {};
+    f.rows = shape_rows(n->shape);
     size_t at = 0;
     for (int i = 0; i < n->n_in; i++) {
         const size_t c = shape_cols(n->in[i]->shape);
-        TRY(run_move(n, shape_rows(n->shape),
-                     move_block{n->in[i]->value, n->value + at, c, total, c, false}));
+        f.add(move_block{n->in[i]->value, n->value + at, c, total, c, false});
         at += c;
+        if (f.n == BLOCKS_AT_ONCE)
+            TRY(run_moves(n, &f));
     }
-    return STET_OK;
+    return run_moves(n, &f);
+}
+
+/* A block a launch where an operand stands twice: both parts of its gradient meet. */
+static bool stands_twice(const node *n, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (n->in[k] == n->in[i])
+            return true;
+    return false;
 }
 
 extern "C" stet_status cuda_concat_bwd(tape *, node *n)
 {
     const size_t total = shape_cols(n->shape);
+    move_blocks f = {};
+    f.rows = shape_rows(n->shape);
     size_t at = 0;
     for (int i = 0; i < n->n_in; i++) {
         node *x = n->in[i];
         const size_t c = shape_cols(x->shape);
+        if (f.n == BLOCKS_AT_ONCE || stands_twice(n, i))
+            TRY(run_moves(n, &f));
         if (x->needs_grad)
-            TRY(run_move(n, shape_rows(n->shape),
-                         move_block{n->grad + at, x->grad, total, c, c, !grad_is_fresh(x)}));
+            f.add(move_block{n->grad + at, x->grad, total, c, c, !grad_is_fresh(x)});
         at += c;
     }
-    return STET_OK;
+    return run_moves(n, &f);
 }
 
 extern "C" stet_status cuda_slice_fwd(tape *, node *n)

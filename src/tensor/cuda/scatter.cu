@@ -11,6 +11,26 @@ struct own_number {
     }
 };
 
+/* 0, 1, 2, ... up to n, kept for the next time; NULL: a failure. */
+static const uint32_t *numbers(cuda_device *d, size_t n)
+{
+    if (d->numbers && n <= d->n_numbers)
+        return d->numbers;
+    store *s = d->scratch.store;
+    const size_t room = 2 * n + THREADS;
+    uint32_t *more = static_cast<uint32_t *>(store_alloc(s, room, sizeof *more));
+    if (!more)
+        return NULL;
+    if (each(d, "numbering", room, own_number{more}) != STET_OK) {
+        store_release(s, more);
+        return NULL;
+    }
+    store_release(s, d->numbers);
+    d->numbers = more;
+    d->n_numbers = room;
+    return more;
+}
+
 /* A radix sort keeps the order of equal keys. */
 stet_status cuda_sort(scratch *mem, const uint32_t *key, size_t n, size_t most, sorted_keys *out)
 {
@@ -20,14 +40,16 @@ stet_status cuda_sort(scratch *mem, const uint32_t *key, size_t n, size_t most, 
     int bits = 1;
     while (bits < 32 && most >> bits)
         bits++;
-    uint32_t *place = mem->take<uint32_t>(3 * n), *sorted = place + n, *from = place + 2 * n;
+    const uint32_t *place = numbers(d, n);
+    if (!place)
+        return d->status == STET_OK ? STET_ENOMEM : d->status;
+    uint32_t *sorted = mem->take<uint32_t>(2 * n), *from = sorted + n;
     size_t bytes = 0;
     cub::DeviceRadixSort::SortPairs(NULL, bytes, key, sorted, place, from, (int)n, 0, bits,
                                     d->stream);
-    char *space = place ? mem->take<char>(bytes) : NULL;
+    char *space = sorted ? mem->take<char>(bytes) : NULL;
     if (!space)
         return STET_ENOMEM;
-    TRY(each(d, "numbering", n, own_number{place}));
     const cudaError_t e = cub::DeviceRadixSort::SortPairs(space, bytes, key, sorted, place, from,
                                                           (int)n, 0, bits, d->stream);
     *out = sorted_keys{sorted, from};

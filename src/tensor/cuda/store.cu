@@ -8,7 +8,7 @@ extern "C" {
 #include "base/mem.h"
 }
 
-enum { PINNED = 1 << 16 };
+enum { PINNED = 1 << 16, UPLOAD_PART = 4 << 20 };
 static const size_t BLAS_SPACE = (size_t)32 << 20; /* what NVIDIA advises for Hopper */
 
 static thread_local cuda_device *now;
@@ -60,10 +60,15 @@ static void cuda_close(store *s)
     if (d->stream)
         cudaStreamSynchronize(d->stream);
     store_arena_deinit(&d->scratch);
+    cudaFree(d->numbers);
     if (d->blas)
         cublasDestroy(d->blas);
     cudaFree(d->blas_space);
     cudaFreeHost(d->pinned);
+    cudaFreeHost(d->ring);
+    for (int i = 0; i < UPLOAD_PARTS; i++)
+        if (d->part_read[i])
+            cudaEventDestroy(d->part_read[i]);
     if (d->stream)
         cudaStreamDestroy(d->stream);
     if (now == d)
@@ -76,6 +81,11 @@ static stet_status open_parts(cuda_device *d)
     TRY(check(d, "choosing the GPU", cudaSetDevice(d->id)));
     TRY(check(d, "making a stream", cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking)));
     TRY(check(d, "taking host memory", cudaMallocHost((void **)&d->pinned, PINNED)));
+    TRY(check(d, "taking host memory",
+              cudaMallocHost((void **)&d->ring, (size_t)UPLOAD_PARTS * UPLOAD_PART)));
+    for (int i = 0; i < UPLOAD_PARTS; i++)
+        TRY(check(d, "making an event",
+                  cudaEventCreateWithFlags(&d->part_read[i], cudaEventDisableTiming)));
     TRY(check(d, "taking memory", cudaMalloc(&d->blas_space, BLAS_SPACE)));
     cublasStatus_t e = cublasCreate(&d->blas);
     if (e == CUBLAS_STATUS_SUCCESS)
@@ -139,11 +149,29 @@ static void cuda_clear(store *s, void *p, size_t bytes)
     check(of(s), "clearing memory", cudaMemsetAsync(p, 0, bytes, of(s)->stream));
 }
 
-/* From ordinary host memory: read before the call returns. */
+/* Room for `bytes` bytes that the GPU will read. A part is filled again once it has read them. */
+static char *ring_take(cuda_device *d, size_t bytes)
+{
+    if (bytes > UPLOAD_PART - d->part_used) {
+        check(d, "marking an upload", cudaEventRecord(d->part_read[d->part], d->stream));
+        d->part = (d->part + 1) % UPLOAD_PARTS;
+        check(d, "the work before an upload", cudaEventSynchronize(d->part_read[d->part]));
+        d->part_used = 0;
+    }
+    char *at = d->ring + (size_t)d->part * UPLOAD_PART + d->part_used;
+    d->part_used += (bytes + 63) / 64 * 64;
+    return at;
+}
+
+/* `from` is read before the call returns. From page-locked memory the GPU copies by itself; a copy
+ * from ordinary memory would wait for the work before it. */
 static void cuda_upload(store *s, void *to, const void *from, size_t bytes)
 {
-    check(of(s), "a copy to the GPU",
-          cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, of(s)->stream));
+    cuda_device *d = of(s);
+    if (bytes <= UPLOAD_PART)
+        from = std::memcpy(ring_take(d, bytes), from, bytes);
+    check(d, "a copy to the GPU",
+          cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, d->stream));
 }
 
 static void cuda_copy(store *s, void *to, const void *from, size_t bytes)
@@ -168,6 +196,80 @@ static stet_status cuda_download(store *s, void *to, const void *const *from, si
     return STET_OK;
 }
 
+/* A letter's page-locked memory, which the GPU writes itself, and when it has. */
+struct cuda_letter {
+    cudaEvent_t written;
+    uint32_t *words;
+};
+
+static void cuda_drop(store *s, store_letter *l)
+{
+    cuda_letter *own = static_cast<cuda_letter *>(l->own);
+    if (!own)
+        return;
+    if (own->written) {
+        check(of(s), "the work before a letter", cudaEventSynchronize(own->written));
+        cudaEventDestroy(own->written);
+    }
+    cudaFreeHost(own->words);
+    mem_free(own);
+    l->own = NULL;
+}
+
+static stet_status letter_open(store *s, store_letter *l)
+{
+    cuda_letter *own = static_cast<cuda_letter *>(mem_zalloc(1, sizeof *own));
+    if (!own)
+        return STET_ENOMEM;
+    l->own = own;
+    TRY(check(of(s), "taking host memory", cudaMallocHost((void **)&own->words, LETTER_BYTES)));
+    return check(of(s), "making an event",
+                 cudaEventCreateWithFlags(&own->written, cudaEventDisableTiming));
+}
+
+struct letter_word {
+    const uint32_t *from[LETTER_BYTES / sizeof(uint32_t)];
+    size_t words; /* of a piece */
+    uint32_t *to;
+    __device__ void operator()(size_t i) const
+    {
+        to[i] = from[i / words][i % words];
+    }
+};
+
+static stet_status cuda_send(store *s, store_letter *l, const void *const *from, size_t n,
+                             size_t bytes)
+{
+    cuda_device *d = of(s);
+    if (!l->own) {
+        const stet_status st = letter_open(s, l);
+        if (st != STET_OK) {
+            cuda_drop(s, l);
+            return st;
+        }
+    }
+    const cuda_letter *own = static_cast<const cuda_letter *>(l->own);
+    letter_word f;
+    f.words = bytes / sizeof(uint32_t);
+    f.to = own->words;
+    for (size_t i = 0; i < n && f.words; i++)
+        f.from[i] = static_cast<const uint32_t *>(from[i]);
+    TRY(each(d, "sending numbers", n * f.words, f));
+    return check(d, "sending numbers", cudaEventRecord(own->written, d->stream));
+}
+
+static stet_status cuda_receive(store *s, store_letter *l)
+{
+    cuda_device *d = of(s);
+    const cuda_letter *own = static_cast<const cuda_letter *>(l->own);
+    if (!own)
+        return report(d);
+    check(d, "the work before a copy from the GPU", cudaEventSynchronize(own->written));
+    TRY(report(d));
+    std::memcpy(l->data, own->words, l->bytes);
+    return STET_OK;
+}
+
 static void cuda_enter(store *s)
 {
     now = of(s);
@@ -185,6 +287,9 @@ const store_desc cuda_store_desc = {
     cuda_upload,
     cuda_download,
     cuda_copy,
+    cuda_send,
+    cuda_receive,
+    cuda_drop,
     cuda_enter,
     /* leave */ NULL,
 };
