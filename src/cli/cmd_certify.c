@@ -22,7 +22,7 @@ static const stet_opt opts[] = {
     STET_OPT_OUT(certify_cfg, out, NULL,
                  "certificates for `stet verify`, one JSON line a text (docs/formats.md)"),
     STET_OPT_STR("export", certify_cfg, export_dir, NULL, "DIR",
-                 "write the question of each text for other verifiers, as ONNX and VNN-LIB (cnn)"),
+                 "write the question of each text for other verifiers, as ONNX and VNN-LIB (cnn, sum)"),
     STET_OPT_REAL("require", certify_cfg, require, "0", 0, 1, "SHARE",
                   "exit with 4 if the certified share is below"),
     CLI_RECORD_OPT(certify_cfg),
