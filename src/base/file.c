@@ -376,6 +376,13 @@ stet_status dir_make(const char *path)
     return st;
 }
 
+stet_status file_look(const char *path, bool *there)
+{
+    struct stat sb;
+    *there = stat(path, &sb) == 0;
+    return *there || errno == ENOENT || errno == ENOTDIR ? STET_OK : fail(path, errno);
+}
+
 /* What cannot be looked at may be there. */
 static bool exists(const char *path, bool folder)
 {

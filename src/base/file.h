@@ -52,6 +52,7 @@ stet_status dir_make(const char *path); /* with parents; fine if it exists */
 /* True also for what cannot be looked at (EIO, EACCES): opening it will say why. */
 bool file_exists(const char *path);
 bool dir_exists(const char *path);
+stet_status file_look(const char *path, bool *there); /* STET_EIO: it cannot be known */
 stet_status file_remove(const char *path); /* fine if it does not exist */
 char *path_join(const char *dir, const char *name); /* new string, NULL: out of memory */
 /* Where the last part of a path begins, *n bytes long, slashes at the end left out: folders of one machine mean
