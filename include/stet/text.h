@@ -85,6 +85,9 @@ STET_API void stet_dataset_free(stet_dataset *d);
 
 /* Fetch a known corpus or any URL into `dir`: resumes, checks size and checksum, unpacks. */
 STET_API stet_status stet_data_get(const char *name_or_url, const char *dir);
+/* The same, and the file must have this SHA-256 (64 digits; NULL: the recorded one, if there is one). */
+STET_API stet_status stet_data_get_checked(const char *name_or_url, const char *sha256,
+                                           const char *dir);
 /* The names it knows, i = 0, 1, ..., with a line about each (`what` may be NULL); NULL past the end. */
 STET_API const char *stet_data_known(size_t i, const char **what);
 

@@ -376,16 +376,36 @@ stet_status dir_make(const char *path)
     return st;
 }
 
-bool file_exists(const char *path)
+stet_status file_look(const char *path, bool *there)
 {
     struct stat sb;
-    return stat(path, &sb) == 0 && !S_ISDIR(sb.st_mode);
+    *there = stat(path, &sb) == 0;
+    return *there || errno == ENOENT || errno == ENOTDIR ? STET_OK : fail(path, errno);
+}
+
+/* What cannot be looked at may be there. */
+static bool exists(const char *path, bool folder)
+{
+    struct stat sb;
+    return stat(path, &sb) == 0 ? !S_ISDIR(sb.st_mode) == !folder
+                                : errno != ENOENT && errno != ENOTDIR;
+}
+
+bool file_exists(const char *path)
+{
+    return exists(path, false);
 }
 
 bool dir_exists(const char *path)
 {
-    struct stat sb;
-    return stat(path, &sb) == 0 && S_ISDIR(sb.st_mode);
+    return exists(path, true);
+}
+
+stet_status file_remove(const char *path)
+{
+    return unlink(path) == 0 || errno == ENOENT
+               ? STET_OK
+               : error_set(STET_EIO, "%s: cannot be removed: %s", path, strerror(errno));
 }
 
 char *path_join(const char *dir, const char *name)

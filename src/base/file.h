@@ -49,9 +49,12 @@ stet_status file_map_open(file_map *m, const char *path);
 void file_map_close(file_map *m);
 
 stet_status dir_make(const char *path); /* with parents; fine if it exists */
+/* True also for what cannot be looked at (EIO, EACCES): opening it will say why. */
 bool file_exists(const char *path);
 bool dir_exists(const char *path);
 stet_status file_sync_folder(const char *path); /* a rename to `path` lasts */
+stet_status file_look(const char *path, bool *there); /* STET_EIO: it cannot be known */
+stet_status file_remove(const char *path); /* fine if it does not exist */
 char *path_join(const char *dir, const char *name); /* new string, NULL: out of memory */
 /* Where the last part of a path begins, *n bytes long, slashes at the end left out: folders of one machine mean
  * nothing on another. */

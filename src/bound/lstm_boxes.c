@@ -40,7 +40,7 @@ stet_status lstm_read(const lstm_weights *w, const real *rows, const uint32_t *i
         for (size_t j = 0; j < 4 * H; j++)
             z[t * 4 * H + j] = w->b_ih[j] + w->b_hh[j];
     }
-    gemm(false, true, n, 4 * H, D, 1, x, D, w->w_ih, D, 1, z, 4 * H);
+    TRY(gemm(false, true, n, 4 * H, D, 1, x, D, w->w_ih, D, 1, z, 4 * H));
     memset(h, 0, H * sizeof *h);
     memset(c, 0, H * sizeof *c);
     for (size_t t = 0; t < n; t++)

@@ -403,8 +403,8 @@ static stet_status input_gradient(lstm *s, arena *mem)
             TRY(gemm_long(mem, true, false, 4 * H, D, b->n_rows, 1, s->dtable + d * G, 2 * G,
                           s->w[ROWS]->value, D, 1, w->grad, D));
         if (s->w[ROWS]->grad)
-            gemm(false, false, b->n_rows, D, 4 * H, 1, s->dtable + d * G, 2 * G, w->value, D, 1,
-                 s->w[ROWS]->grad, D);
+            TRY(gemm(false, false, b->n_rows, D, 4 * H, 1, s->dtable + d * G, 2 * G, w->value, D, 1,
+                     s->w[ROWS]->grad, D));
     }
     return STET_OK;
 }

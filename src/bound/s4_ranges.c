@@ -123,8 +123,8 @@ static stet_status encoder_bwd(tape *t, node *n)
         TRY(gemm_long(t->mem, true, false, e.H, e.D, e.s->n_rows, 1, e.dtable, e.cols,
                       n->in[2]->value, e.D, 1, n->in[0]->grad, e.D));
     if (n->in[2]->grad)
-        gemm(false, false, e.s->n_rows, e.D, e.H, 1, e.dtable, e.cols, n->in[0]->value, e.D, 1,
-             n->in[2]->grad, e.D);
+        TRY(gemm(false, false, e.s->n_rows, e.D, e.H, 1, e.dtable, e.cols, n->in[0]->value, e.D, 1,
+                 n->in[2]->grad, e.D));
     arena_restore(t->mem, scratch);
     return STET_OK;
 }

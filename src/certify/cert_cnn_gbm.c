@@ -189,7 +189,7 @@ stet_status cnn_gbm_window(cnn_work *w, int other, cert_bound *out)
     real *moved = arena_new(&w->mem, real, n * width), *y; /* moved (n, width): |W| delta */
     if (!delta || !moved)
         return STET_ENOMEM;
-    gemm_serial(false, false, n, width, D, 1, delta, D, w->s->size_of, width, 0, moved, width);
+    TRY(gemm_serial(false, false, n, width, D, 1, delta, D, w->s->size_of, width, 0, moved, width));
     TRY(clean_features(w, &y));
     double sum = cnn_bias_margin(w, other), size = fabs(sum), pads = 0;
     for (size_t f = 0; f < w->s->features; f++) {

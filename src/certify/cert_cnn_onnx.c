@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "certify/cert_cnn.h"
 #include "certify/onnx.h"
+#include "model/word_scores.h"
 
 typedef struct network {
     const model *m;
@@ -105,7 +106,8 @@ stet_status cnn_onnx(const model *m, const cert_task *t, buf *graph)
                 model_value(m, model_param_id(m, "fc.weight")));
     onnx_floats(q->graph, "fc.bias", (const int64_t[]){K, 0},
                 model_value(m, model_param_id(m, "fc.bias")));
+    const bool scored = has_word_scores(m);
     onnx_node(q->graph, "Gemm", (const char *const[]){"features", "fc.weight", "fc.bias", NULL},
-              "logits", (const onnx_attr[]){{"transB", 0, {1}}, {0}});
-    return buf_status(graph);
+              scored ? "network" : "logits", (const onnx_attr[]){{"transB", 0, {1}}, {0}});
+    return scored ? cert_scores_onnx(m, t, "network", graph) : buf_status(graph);
 }

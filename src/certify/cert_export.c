@@ -12,7 +12,6 @@
 #include "base/mem.h"
 #include "certify/certifier.h"
 #include "certify/onnx.h"
-#include "model/word_scores.h"
 
 typedef struct question {
     const stet_certifier *c;
@@ -78,7 +77,7 @@ static stet_status write_file(const char *dir, size_t index, const char *ending,
 
 stet_status cert_export_check(const model *m, const cert_family *f)
 {
-    if (!f->onnx || m->rule || has_word_scores(m))
+    if (!f->onnx || m->rule)
         return error_set(STET_ENOTSUP, "no questions can be exported about this model of kind '%s'",
                          m->desc->name);
     return STET_OK;

@@ -34,4 +34,8 @@ void cert_scores_add(const cert_scores *s, cert_bound *b);
 /* To one that is, before cert_sum_up(): base, slack, and what each word contributes. */
 void cert_scores_add_words(const cert_scores *s, cert_bound *b, double *contribution);
 
+/* cert_scores_onnx.c: to an ONNX graph with the input "choice", the output "logits": those of the node
+ * `network` and what words add, or, if that is NULL, biases and words. */
+stet_status cert_scores_onnx(const model *m, const cert_task *t, const char *network, buf *graph);
+
 #endif

@@ -16,6 +16,7 @@
 #include "base/pool.h"
 #include "base/simd.h"
 #include "certify/cert_scores.h"
+#include "certify/onnx.h"
 #include "model/word_scores.h"
 
 static const char *const methods[] = {"exact", NULL};
@@ -206,6 +207,17 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
     return STET_OK;
 }
 
+/* Words add up, so the question is one linear map. */
+static stet_status onnx(const model *m, const cert_task *t, buf *graph)
+{
+    int64_t inputs = 0;
+    for (size_t p = 0; p < t->n; p++)
+        inputs += t->start[p + 1] - t->start[p] > 1 ? t->start[p + 1] - t->start[p] : 0;
+    onnx_input(graph, "choice", (const int64_t[]){1, inputs, 0});
+    onnx_output(graph, "logits", (const int64_t[]){1, (int64_t)m->n_classes, 0});
+    return cert_scores_onnx(m, t, NULL, graph);
+}
+
 const cert_family cert_sum = {
     .methods = methods,
     .exact = true,
@@ -215,4 +227,5 @@ const cert_family cert_sum = {
     .work_free = work_free,
     .open = open,
     .bound = bound,
+    .onnx = onnx,
 };

@@ -122,6 +122,7 @@ bool cli_colour(void);                   /* see terminal.h */
 const char *cli_style(const char *name); /* "bold", "red", ...; "" when plain */
 void cli_note(const char *fmt, ...)
     __attribute__((format(printf, 1, 2))); /* a line on stderr unless --quiet */
+void cli_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* in any case */
 
 /* Say that a --require threshold was not met: the program will exit with 4. */
 void cli_require_failed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -24,7 +24,7 @@ static const stet_opt opts[] = {
                  "certificates for `stet verify`, one JSON line a text (docs/formats.md); until all "
                  "are there PATH.part, from which the same command goes on"),
     STET_OPT_STR("export", certify_cfg, export_dir, NULL, "DIR",
-                 "write the question of each text for other verifiers, as ONNX and VNN-LIB (cnn)"),
+                 "write the question of each text for other verifiers, as ONNX and VNN-LIB (cnn, sum)"),
     STET_OPT_REAL("require", certify_cfg, require, "0", 0, 1, "SHARE",
                   "exit with 4 if the certified share is below"),
     CLI_RECORD_OPT(certify_cfg),

@@ -8,7 +8,7 @@
 typedef struct data_cfg {
     cli_common common;
     int format, header, tokenizer;
-    const char *label, *text, *out;
+    const char *label, *text, *out, *sha256;
     bool skip_bad, unlabelled;
     stet_strings vectors;
     int64_t limit;
@@ -272,8 +272,10 @@ static stet_status run_get(void *config, const stet_rest *rest)
     const data_cfg *cfg = config;
     if (rest->n == 0)
         return list_known(cfg);
+    if (cfg->sha256 && rest->n > 1)
+        return cli_usage("--sha256 is of one file, not of %zu", rest->n);
     for (size_t i = 0; i < rest->n; i++) {
-        const stet_status st = stet_data_get(rest->v[i], cfg->out);
+        const stet_status st = stet_data_get_checked(rest->v[i], cfg->sha256, cfg->out);
         if (st != STET_OK)
             return st;
     }
@@ -282,6 +284,8 @@ static stet_status run_get(void *config, const stet_rest *rest)
 
 static const stet_opt get_opts[] = {
     STET_OPT_OUT(data_cfg, out, "data", "folder to put it in"),
+    STET_OPT_STR("sha256", data_cfg, sha256, NULL, "HEX",
+                 "what the file's SHA-256 must be; without it, the recorded one of a known name"),
     CLI_COMMON_OPTS(data_cfg),
     STET_OPT_END,
 };

@@ -116,9 +116,9 @@ void cli_record(const cli_measured *m, json_t *numbers)
     json_t *o = numbers ? make(m, numbers) : NULL;
     char *text = o ? json_dumps(o, JSON_REAL_PRECISION(10)) : NULL;
     if (!text)
-        cli_note("warning: results not kept in %s: out of memory", m->dir);
+        cli_warn("warning: results not kept in %s: out of memory", m->dir);
     else if (stet_results_write(m->dir, m->name, text) != STET_OK)
-        cli_note("warning: results not kept (--no-record does without): %s", stet_last_error());
+        cli_warn("warning: results not kept (--no-record does without): %s", stet_last_error());
     stet_free(text);
     json_decref(numbers);
     json_decref(o);

@@ -177,15 +177,27 @@ stet_status output_end(stet_status st)
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
-void cli_note(const char *fmt, ...)
+static void put_note(const char *fmt, va_list ap)
 {
-    if (state.quiet)
-        return;
-    va_list ap;
-    va_start(ap, fmt);
     clear_line();
     vfprintf(stderr, fmt, ap);
     fputc('\n', stderr);
+}
+
+void cli_note(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    if (!state.quiet)
+        put_note(fmt, ap);
+    va_end(ap);
+}
+
+void cli_warn(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    put_note(fmt, ap);
     va_end(ap);
 }
 
@@ -318,8 +330,9 @@ stet_status cli_each_line(cli_line *each, void *user)
             line[--n] = '\0';
         st = each(user, line, (size_t)n);
     }
-    if (st == STET_OK && ferror(stdin))
-        st = cli_fail(STET_EIO, "standard input: %s", strerror(errno));
+    if (st == STET_OK && !feof(stdin)) /* getline sets no mark where memory runs out */
+        st = cli_fail(errno == ENOMEM ? STET_ENOMEM : STET_EIO, "standard input: %s",
+                      strerror(errno));
     free(line);
     return st;
 }

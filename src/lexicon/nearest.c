@@ -226,8 +226,8 @@ static void meet(search *s, size_t a, size_t b, int worker)
     const size_t rows = s->n - row < BLOCK ? s->n - row : BLOCK;
     const size_t cols = s->n - col < BLOCK ? s->n - col : BLOCK;
     float *dot = s->block + (size_t)worker * BLOCK * BLOCK;
-    gemm_serial(false, true, rows, cols, s->dim, 1, s->y + row * s->dim, s->dim,
-                s->y + col * s->dim, s->dim, 0, dot, BLOCK);
+    (void)gemm_serial(false, true, rows, cols, s->dim, 1, s->y + row * s->dim, s->dim,
+                      s->y + col * s->dim, s->dim, 0, dot, BLOCK); /* transposed: cannot fail */
     for (size_t r = 0; r < rows; r++) {
         const float *d = dot + r * BLOCK;
         const size_t i = row + r, from = a == b ? r + 1 : 0;

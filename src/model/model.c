@@ -383,8 +383,8 @@ stet_status model_project_words(const model *m, const real *w, bool transposed, 
     enum { ROWS = 4096 }; /* at a time */
     for (size_t r = 0; r < m->n_words; r += ROWS) {
         const size_t some = m->n_words - r < ROWS ? m->n_words - r : ROWS;
-        gemm(false, transposed, some, n, m->dim, 1, m->table + r * m->dim, m->dim, w,
-             transposed ? m->dim : n, 0, out + r * ld, ld);
+        TRY(gemm(false, transposed, some, n, m->dim, 1, m->table + r * m->dim, m->dim, w,
+                 transposed ? m->dim : n, 0, out + r * ld, ld));
     }
     return STET_OK;
 }

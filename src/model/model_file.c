@@ -149,7 +149,7 @@ static stet_status keep_old(const member *f, const json_t *config)
 {
     if (config && member_path(f, config) == f->old && rename(f->old, f->path) != 0)
         return error_set(STET_EIO, "%s: %s", f->path, strerror(errno));
-    unlink(f->old);
+    TRY(file_remove(f->old));
     if (config && link(f->path, f->old) != 0 && errno != ENOENT && rename(f->path, f->old) != 0)
         return error_set(STET_EIO, "%s: %s", f->old, strerror(errno));
     return STET_OK;
@@ -176,9 +176,8 @@ static stet_status save_members(const model *m, const members *f, const char *di
     if (json_object_set_new(config, "sha256", sums) != 0)
         return error_set(STET_ENOMEM, "out of memory for the configuration");
     TRY(json_write_file(f->config, config));
-    unlink(f->weights.old);
-    unlink(f->vocab.old);
-    return STET_OK;
+    TRY(file_remove(f->weights.old));
+    return file_remove(f->vocab.old);
 }
 
 stet_status stet_model_save(const stet_model *m, const char *dir)

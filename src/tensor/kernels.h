@@ -10,17 +10,18 @@
 stet_status gemm_prepare(void);
 
 /* c = alpha op(a) op(b) + beta c; row-major, op(a) is (m, k), op(b) is (k, n); leading dimensions
- * in elements. Cut into fixed blocks that run on the pool, each on one BLAS thread. */
-void gemm(bool ta, bool tb, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
-          const real *b, size_t ldb, real beta, real *c, size_t ldc);
+ * in elements. Cut into fixed blocks that run on the pool, each on one BLAS thread. STET_ENOMEM where
+ * BLAS would have no room for a copy of b, which it makes of small ones that are not transposed. */
+stet_status gemm(bool ta, bool tb, size_t m, size_t n, size_t k, real alpha, const real *a,
+                 size_t lda, const real *b, size_t ldb, real beta, real *c, size_t ldc);
 /* The same where k may be long and c small, as in weight gradients: cuts k too; the parts, added in
  * order, are in `mem` meanwhile. */
 stet_status gemm_long(arena *mem, bool ta, bool tb, size_t m, size_t n, size_t k, real alpha,
                       const real *a, size_t lda, const real *b, size_t ldb, real beta, real *c,
                       size_t ldc);
 /* The same on the calling thread alone, for use inside pool pieces. */
-void gemm_serial(bool ta, bool tb, size_t m, size_t n, size_t k, real alpha, const real *a,
-                 size_t lda, const real *b, size_t ldb, real beta, real *c, size_t ldc);
+stet_status gemm_serial(bool ta, bool tb, size_t m, size_t n, size_t k, real alpha, const real *a,
+                        size_t lda, const real *b, size_t ldb, real beta, real *c, size_t ldc);
 
 /* Vector functions, within 2 ulp of the double-precision result (float build); y may be x. NaN
  * stays NaN, overflow saturates as libm. */

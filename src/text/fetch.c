@@ -13,36 +13,38 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sha1.h"
 #include "stet/text.h"
 
-/* Sizes and checksums are those that public projects record for these files; 0 and NULL
- * where none was found (then the address names a commit). */
+/* Sizes and checksums are those that public projects record for these files, or, where the address names
+ * a commit, Git's own; 0 and NULL where none was found. */
 static const fetch_item catalogue[] = {
     {"imdb", "50,000 film reviews, 2 classes (Maas et al. 2011)",
      "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz", 84125825,
-     "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe"},
+     "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe", NULL},
     {"ag_news", "127,600 news texts, 4 classes (Zhang et al. 2015)",
      "https://s3.amazonaws.com/fast-ai-nlp/ag_news_csv.tgz", 11784419,
-     "9a8c300eabb45750237fcc669f61cb8a3448f3ef6f6098e1ce340e444f6872be"},
+     "9a8c300eabb45750237fcc669f61cb8a3448f3ef6f6098e1ce340e444f6872be", NULL},
     {"yahoo_answers", "1,460,000 questions and answers, 10 classes (Zhang et al. 2015)",
      "https://s3.amazonaws.com/fast-ai-nlp/yahoo_answers_csv.tgz", 319476345,
-     "2d4277855faf8b35259009425fa8f7fe1888b5644b47165508942d000f4c96ae"},
+     "2d4277855faf8b35259009425fa8f7fe1888b5644b47165508942d000f4c96ae", NULL},
     {"sst2", "70,000 phrases of film reviews, 2 classes (Socher et al. 2013)",
      "https://dl.fbaipublicfiles.com/glue/data/SST-2.zip", 7439277,
-     "d67e16fb55739c1b32cdce9877596db1c127dc322d93c082281f64057c16deaa"},
+     "d67e16fb55739c1b32cdce9877596db1c127dc322d93c082281f64057c16deaa", NULL},
     {"newsgroups20", "18,846 posts, 20 classes, split by date",
      "http://qwone.com/~jason/20Newsgroups/20news-bydate.tar.gz", 0,
-     "8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610"},
+     "8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610", NULL},
     {"glove.6B", "GloVe vectors of 400,000 words, 50 to 300 dimensions",
      "https://nlp.stanford.edu/data/glove.6B.zip", 862182613,
-     "617afb2fe6cbd085c235baf7a465b96f4112bd7f7ccb2b2cbd649fed9cbcf2fb"},
+     "617afb2fe6cbd085c235baf7a465b96f4112bd7f7ccb2b2cbd649fed9cbcf2fb", NULL},
     {"glove.840B", "GloVe vectors of 2.2 million words, 300 dimensions",
      "https://nlp.stanford.edu/data/glove.840B.300d.zip", 2176768927,
-     "c06db255e65095393609f19a4cfca20bf3a71e20cc53e892aafa490347e3849f"},
+     "c06db255e65095393609f19a4cfca20bf3a71e20cc53e892aafa490347e3849f", NULL},
     {"counterfitted", "counter-fitted vectors of 65,713 words (Mrksic et al. 2016)",
-     "https://github.com/nmrksic/counter-fitting/raw/8cf3cf4db1074f2f80ecf728e6af68347c3b3d02/word_vectors/"
+     "https://github.com/nmrksic/counter-fitting/raw/8cf3cf4db1074f2f80ecf728e6af68347c3b3d02/"
+     "word_vectors/"
      "counter-fitted-vectors.txt.zip",
-     0, NULL},
+     0, NULL, "c3b88f0b560b1a695780a8d6090cdbf36e6a7f04"},
 };
 enum { N_CATALOGUE = sizeof catalogue / sizeof *catalogue };
 
@@ -174,11 +176,30 @@ static stet_status download(const fetch_item *item, const char *part)
     return st;
 }
 
+/* SHA-1 of "blob SIZE", a NUL and the content. */
+static stet_status git_blob(const char *path, char out[SHA1_HEX])
+{
+    file_map m;
+    sha1 h;
+    char head[32];
+    TRY(file_map_open(&m, path));
+    sha1_init(&h);
+    sha1_add(&h, head, (size_t)snprintf(head, sizeof head, "blob %zu", m.size) + 1);
+    sha1_add(&h, m.data, m.size);
+    sha1_hex(&h, out);
+    file_map_close(&m);
+    return STET_OK;
+}
+
 static stet_status verify(const fetch_item *item, const char *part)
 {
-    char sum[SHA256_HEX];
+    char sum[SHA256_HEX], blob[SHA1_HEX] = "";
     uint64_t size = 0;
     TRY(file_sha256(part, sum, &size));
+    if (item->blob)
+        TRY(git_blob(part, blob));
+    if (!item->sha256 && !item->blob)
+        log_warn("%s: nothing says what it must be; its SHA-256 is %s", item->url, sum);
     stet_status st = STET_OK;
     if (item->size && size != item->size)
         st = error_set(STET_EFORMAT, "%s: expected %llu bytes, got %llu; removed", item->url,
@@ -186,6 +207,9 @@ static stet_status verify(const fetch_item *item, const char *part)
     else if (item->sha256 && strcmp(sum, item->sha256) != 0)
         st = error_set(STET_EFORMAT, "%s: expected SHA-256 %s, got %s; removed", item->url,
                        item->sha256, sum);
+    else if (item->blob && strcmp(blob, item->blob) != 0)
+        st = error_set(STET_EFORMAT, "%s: expected Git's blob %s, got %s; removed", item->url,
+                       item->blob, blob);
     if (st != STET_OK)
         unlink(part);
     return st;
@@ -245,11 +269,26 @@ stet_status fetch_get(const fetch_item *item, const char *dir)
 
 stet_status stet_data_get(const char *name_or_url, const char *dir)
 {
-    for (size_t i = 0; i < N_CATALOGUE; i++)
+    return stet_data_get_checked(name_or_url, NULL, dir);
+}
+
+static bool is_sha256(const char *s)
+{
+    return strlen(s) == SHA256_HEX - 1 && strspn(s, "0123456789abcdef") == SHA256_HEX - 1;
+}
+
+stet_status stet_data_get_checked(const char *name_or_url, const char *sum, const char *dir)
+{
+    if (sum && !is_sha256(sum))
+        return error_set(STET_EUSAGE, "SHA-256 '%.80s': expected 64 digits 0-9 and a-f", sum);
+    fetch_item item = {.url = strstr(name_or_url, "://") ? name_or_url : NULL};
+    for (size_t i = 0; i < N_CATALOGUE && !item.url; i++)
         if (strcasecmp(catalogue[i].name, name_or_url) == 0)
-            return fetch_get(&catalogue[i], dir);
-    if (strstr(name_or_url, "://"))
-        return fetch_get(&(fetch_item){.url = name_or_url}, dir);
+            item = catalogue[i];
+    if (sum)
+        item.sha256 = sum;
+    if (item.url)
+        return fetch_get(&item, dir);
     buf names = {0};
     for (size_t i = 0; i < N_CATALOGUE; i++)
         buf_printf(&names, "%s%s", i ? ", " : "", catalogue[i].name);

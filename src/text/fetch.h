@@ -9,6 +9,7 @@ typedef struct fetch_item {
     const char *url;
     uint64_t size;      /* 0: unknown */
     const char *sha256; /* 64 lower-case digits; NULL: unknown */
+    const char *blob;   /* Git's name of the content, 40 digits; NULL: unknown */
 } fetch_item;
 
 /* Download into dir/FILE, FILE being the last part of the URL, and unpack archives beside it. An

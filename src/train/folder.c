@@ -55,9 +55,9 @@ static stet_status keep_foreign_files(const run_state *r)
     stet_status st = ours ? STET_OK : is_journal(r->log_path, &ours);
     for (size_t i = 0; st == STET_OK && !ours && i < sizeof written / sizeof *written; i++) {
         char *path = path_join(r->a->out, written[i]);
-        if (!path)
-            st = STET_ENOMEM;
-        else if (file_exists(path))
+        bool there = false;
+        st = path ? file_look(path, &there) : STET_ENOMEM;
+        if (there)
             st = error_set(STET_EUSAGE,
                            "%s: no training wrote this file, and one would replace it: choose "
                            "another folder",

@@ -468,9 +468,7 @@ static stet_status finish_run(run_state *r)
     }
     json_decref(o);
     mem_free(config);
-    if (st == STET_OK)
-        unlink(r->checkpoint_path);
-    return st;
+    return st == STET_OK ? file_remove(r->checkpoint_path) : st;
 }
 
 static stet_status run(run_state *r)

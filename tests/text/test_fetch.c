@@ -12,6 +12,7 @@
 #include "stet/text.h"
 #include "test.h"
 #include "text/fetch.h"
+#include "base/sha1.h"
 #include "base/sha256.h"
 
 /* ---- SHA-256 ------------------------------------------------------------------------------ */
@@ -39,6 +40,30 @@ TEST(sha256_gives_the_published_digests)
     memset(a, 'a', 1000000);
     CHECK_STR(sum_of(a, 1000000, 4099),
               "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+    free(a);
+}
+
+static const char *sha1_of(const char *data, size_t n, size_t step)
+{
+    static char hex[SHA1_HEX];
+    sha1 h;
+    sha1_init(&h);
+    for (size_t i = 0; i < n; i += step)
+        sha1_add(&h, data + i, n - i < step ? n - i : step);
+    sha1_hex(&h, hex);
+    return hex;
+}
+
+TEST(sha1_gives_the_published_digests)
+{
+    CHECK_STR(sha1_of("", 0, 1), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
+    CHECK_STR(sha1_of("abc", 3, 3), "a9993e364706816aba3e25717850c26c9cd0d89d");
+    CHECK_STR(sha1_of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56, 7),
+              "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
+    char *a = malloc(1000000);
+    CHECK(a != NULL);
+    memset(a, 'a', 1000000);
+    CHECK_STR(sha1_of(a, 1000000, 4099), "34aa973cd4c4daa4f61eeb2bdbad27316534016f");
     free(a);
 }
 
@@ -146,6 +171,33 @@ TEST(a_file_is_fetched_once_and_checked)
     CHECK_EQ(count_entries(in_dir("new/folder")), 1);
     CHECK_OK(fetch_get(&item, in_dir("new/folder")));
     check_log("/data.bin -\n");
+}
+
+/* As `git hash-object` names the content. */
+TEST(a_file_of_a_commit_is_checked_by_its_blob)
+{
+    CHECK_OK(file_write_all(in_dir("hello.txt"), "hello\n", 6));
+    char url[300];
+    snprintf(url, sizeof url, "file://%s", in_dir("hello.txt"));
+    fetch_item item = {.url = url, .blob = "ce013625030ba8dba906f756967f9e9ca394464a"};
+    CHECK_OK(fetch_get(&item, in_dir("git")));
+    check_file("git/hello.txt", "hello\n", 6);
+    item.blob = "ce013625030ba8dba906f756967f9e9ca394464b";
+    CHECK_FAILS(fetch_get(&item, in_dir("other")), STET_EFORMAT, "expected Git's blob");
+    CHECK_EQ(count_entries(in_dir("other")), 0);
+}
+
+TEST(a_sha256_of_ones_own_is_checked)
+{
+    CHECK_OK(file_write_all(in_dir("hello.txt"), "hello\n", 6));
+    char url[300];
+    snprintf(url, sizeof url, "file://%s", in_dir("hello.txt"));
+    const char *is = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03",
+               *other = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be04";
+    CHECK_OK(stet_data_get_checked(url, is, in_dir("own")));
+    CHECK_FAILS(stet_data_get_checked(url, other, in_dir("no")), STET_EFORMAT, "expected SHA-256");
+    CHECK_EQ(count_entries(in_dir("no")), 0);
+    CHECK_FAILS(stet_data_get_checked(url, "58", in_dir("no")), STET_EUSAGE, "64 digits");
 }
 
 TEST(any_url_and_redirects_work)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/torture/torture.py STET PRELOAD [--quick|--kills N] [--only NAME] - every command on the models of a small
+"""tests/torture/torture.py STET PRELOAD [--quick|--kills N] [--only NAME] [--part I/N] - every command on the models of a small
 demonstration, with its n-th allocation or system call failing, for n = 1, 2, ... until the command succeeds.
 
 A failure is: a signal or a hang; an exit with 0 and another answer; an exit that blames the input or the command line; no
@@ -15,7 +15,9 @@ import subprocess
 import sys
 import tempfile
 
-FAULTS = ("malloc", "write", "fsync", "rename", "open", "read", "mmap", "thread")  # alone, and with all that follow
+FAULTS = ("malloc", "write", "fsync", "rename", "open", "read", "mmap", "thread", "close", "stat", "remove")  # alone, and with
+# all that follow; and what is no fault: calls that do a part of the work, or are interrupted once
+PARTS = ("short", "intr")
 IO = "write+fsync+rename+open"
 
 
@@ -88,6 +90,14 @@ def used_folder():
     shutil.copytree("standard", "again")
 
 
+def half_folder():
+    shutil.copytree("half-way", "half")
+
+
+def half_log():
+    open("out.jsonl", "w").writelines(open("whole.jsonl").readlines()[:2])
+
+
 def commands():
     texts, model = "--data test.tsv --synonyms sets --limit 3", "standard"
     return [
@@ -101,6 +111,7 @@ def commands():
         Command("data-convert-gz", "data convert test.tsv out.jsonl.gz -q", ["out.jsonl.gz"]),
         Command("data-convert-xz", "data convert test.tsv.xz out.tsv.zst -q", ["out.tsv.zst"]),
         Command("synonyms-build", "synonyms build --neighbours words.json --symmetric -o built -q", ["built"]),
+        Command("synonyms-vectors", "synonyms build --nearest vectors.txt --top 4 -o near -q", ["near"]),
         Command("synonyms-show", "synonyms show sets good --json"),
         Command("synonyms-stats", "synonyms stats sets --data test.tsv --json"),
         Command("tag", "tag run he finds a door"),
@@ -110,6 +121,16 @@ def commands():
         Command("train", "train --data small.tsv --vectors vectors.txt --epochs 2 --patience 0 --batch 16 -o fresh -q", ["fresh"]),
         Command("train-again", "train --data small.tsv --vectors vectors.txt --epochs 2 --patience 0 --batch 16 --seed 5 -o again -q",
                 ["again"], before=used_folder),
+        Command("train-sum", "train --data small.tsv --vectors vectors.txt --model sum --score-hidden 4 --epochs 1 --batch 16 -o added -q",
+                ["added"]),
+        Command("train-bilstm", "train --data small.tsv --vectors vectors.txt --model bilstm --hidden 4 --epochs 1 --batch 16 -o both -q",
+                ["both"]),
+        Command("train-s4", "train --data small.tsv --vectors vectors.txt --model s4 --channels 4 --state 4 --epochs 1 --batch 16 "
+                "-o stated -q", ["stated"]),
+        Command("train-certified", "train --data small.tsv --vectors vectors.txt --synonyms sets --word-scores --defense certified "
+                "--filters 8 --epochs 1 --batch 16 -o proven -q", ["proven"]),
+        Command("train-resume", "train --data small.tsv --vectors vectors.txt --epochs 3 --patience 0 --batch 16 --resume -o half -q",
+                ["half"], before=half_folder),
         Command("train-defended", "train --data small.tsv --vectors vectors.txt --synonyms sets --smooth 4 --defense gbm "
                 "--gbm-of logits --epochs 1 --batch 16 -o robust-fresh -q", ["robust-fresh"]),
         Command("eval", f"eval {model} --data test.tsv --limit 20 --no-record --json"),
@@ -119,7 +140,16 @@ def commands():
         Command("attack", f"attack {model} {texts} --attack pwws,greedy --no-record --json --log out.jsonl --html page.html -q",
                 ["out.jsonl", "page-pwws.html", "page-greedy.html"]),
         Command("certify", f"certify {model} {texts} --no-record --json -o out.cert -q", ["out.cert"]),
+        Command("certify-record", f"certify again --data test.tsv --synonyms sets --limit 3 --json -o out.cert -q", ["again", "out.cert"],
+                before=used_folder),
+        Command("certify-export", f"certify {model} {texts} --no-record --json --export asked -q", ["asked"]),
+        Command("verify-exact", "verify proved.cert --model robust --exact --json"),
         Command("verify", "verify proved.cert --model robust --data test.tsv --synonyms sets --json"),
+        Command("attack-record", f"attack again --data test.tsv --synonyms sets --limit 3 --attack ga,pso --json -q", ["again"],
+                before=used_folder),
+        Command("attack-resume", f"attack {model} {texts} --attack textfooler --no-record --json --log out.jsonl -q", ["out.jsonl"],
+                before=half_log),
+        Command("attack-victim", f"attack --victim-cmd ./victim.sh {texts} --attack pwws --no-record --json -q", share=0.2),
         Command("sandwich", f"sandwich {model} {texts} --attack pwws,greedy --json -q"),
         Command("inspect", f"inspect {model} --no-record --json"),
         Command("report", f"report {model} robust -o page.html -q", ["page.html"]),
@@ -131,7 +161,19 @@ def commands():
     ]
 
 
-def set_up(stet):
+VICTIM = """#!/bin/sh
+# A program under attack: the first class, and a little surer of it the longer the request.
+while read -r line; do
+    n=$(printf '%s' "$line" | grep -o '","' | wc -l)
+    row="[0.9,0.1]"
+    rows=$row
+    while [ "$n" -gt 0 ]; do rows="$rows,$row"; n=$((n - 1)); done
+    echo "{\\"probabilities\\":[$rows]}"
+done
+"""
+
+
+def set_up(stet, preload):
     """A small demonstration, and the files that the commands above speak of."""
     def run(*args):
         subprocess.run([stet, *args], check=True, stdout=subprocess.DEVNULL)
@@ -144,15 +186,24 @@ def set_up(stet):
     open("small.tsv", "w").writelines(open("demo/train.tsv").readlines()[:40])
     open("test.tsv", "w").writelines(open("demo/test.tsv").readlines()[:30])
     open("tag.txt", "w").write("a good film\nhe finds a door behind the wall\n")
-    shutil.copy("tag.txt", "torture.in")
     open("words.json", "w").write('{"good": ["fine", "great"], "bad": ["poor", "awful"], "old": ["elderly"]}')
     open("bank.conllu", "w").write("".join(f"{i}\t{w}\t_\t_\t{t}\t_\t_\t_\t_\t_\n" for i, (w, t) in enumerate(
         (("He", "PRP"), ("finds", "VBZ"), ("a", "DT"), ("door", "NN"), (".", ".")), 1)) + "\n")
     run("data", "convert", "test.tsv", "test.tsv.xz", "-q")
+    open("victim.sh", "w").write(VICTIM)
+    os.chmod("victim.sh", 0o755)
+    shutil.copy("tag.txt", "torture.in")
+    train = Server(stet, preload, "train --data small.tsv --vectors vectors.txt --epochs 3 --patience 0 --batch 16 -o half-way -q".split())
+    _, made = train.run(IO, 0, "fail")
+    shutil.rmtree("half-way")
+    train.run(IO, made * 2 // 3, "kill")
+    train.close()
+    run("attack", "standard", "--data", "test.tsv", "--synonyms", "sets", "--limit", "3", "--attack", "textfooler", "--no-record",
+        "--log", "whole.jsonl", "-q")
     run("certify", "robust", "--data", "test.tsv", "--synonyms", "sets", "--limit", "3", "--no-record", "-o", "proved.cert", "-q")
 
 
-def judge(command, status, reference):
+def judge(command, status, reference, part=False):
     if os.WIFSIGNALED(status):
         return f"signal {signal.Signals(os.WTERMSIG(status)).name}"
     code = os.WEXITSTATUS(status)
@@ -162,6 +213,8 @@ def judge(command, status, reference):
             return None
         if command.result() != reference:
             return "exit 0 and another answer"
+    elif part:
+        return f"exit {code} where nothing failed: {err[-200:]}"
     elif code != 1:
         return f"exit {code}: {err[-200:]}"
     elif not err:
@@ -169,7 +222,8 @@ def judge(command, status, reference):
     return None
 
 
-KEEP = ["standard", "robust", "test.tsv", "small.tsv", "sets", "vectors.txt", "words.json", "proved.cert", "tag.txt"]
+KEEP = ["standard", "robust", "test.tsv", "small.tsv", "sets", "vectors.txt", "words.json", "proved.cert", "tag.txt", "half-way",
+        "whole.jsonl"]
 
 
 def fingerprint():
@@ -193,15 +247,15 @@ def walk(stet, preload, command, most, totals):
     if status != 0:
         print(f"{command.name}: fails by itself ({status}): {content('torture.err')[:300]!r}")
         return 1
-    for kind in FAULTS:
+    for kind in FAULTS + PARTS:
         command.clean()
         _, made = server.run(kind, 0, "fail")
-        for how in ("fail", "rest"):
+        for how in ("fail", "rest") if kind != "intr" else ("fail",):
             for n in points(made, max(int(command.share * (most if kind == "malloc" else max(most // 4, 2))), 2)):
                 command.clean()
                 status, _ = server.run(kind, n, how)
                 totals[kind] = totals.get(kind, 0) + 1
-                why = judge(command, status, reference)
+                why = judge(command, status, reference, kind in PARTS)
                 if why:
                     bad += 1
                     if bad <= 20:
@@ -257,21 +311,23 @@ def main():
     p.add_argument("--most", type=int, default=2000, help="points of a command and kind of call")
     p.add_argument("--kills", type=int, default=500)
     p.add_argument("--only", help="the command of this name")
+    p.add_argument("--part", default="1/1", metavar="I/N", help="every N-th command from the I-th on: N walks side by side are one")
     a = p.parse_args()
     stet, preload = os.path.abspath(a.stet), os.path.abspath(a.preload)
     os.environ.update(OMP_NUM_THREADS="1", LC_ALL="C")
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # where fsync costs nothing
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         os.chdir(folder)
-        set_up(stet)
+        set_up(stet, preload)
         totals, bad = {}, 0
-        for command in commands():
+        first, step = map(int, a.part.split("/"))
+        for command in commands()[first - 1 :: step]:
             if command.name != a.only if a.only else a.quick and command.share < 1:
                 continue
             found = walk(stet, preload, command, 5 if a.quick else a.most, totals)
             print(f"{command.name}: {'ok' if not found else f'{found} FAILURES'}", flush=True)
             bad += found
-        if not a.only or a.only == "kills":
+        if (not a.only or a.only == "kills") and first == 1:
             bad += kills(stet, preload, 12 if a.quick else a.kills, totals)
         os.chdir("/")
     print(f"{sum(totals.values())} points:", ", ".join(f"{n} {k}" for k, n in totals.items()), f"; {bad} failures")

@@ -315,7 +315,7 @@ static stet_status input_gradients(lstm *s, arena *mem)
             for (size_t i = 0; w[b]->grad && i < pieces; i++)
                 add_into(4 * H, s->db + (i * 2 + d) * G, w[b]->grad);
         if (s->rows->grad)
-            gemm(false, false, V, D, 4 * H, 1, dx, 2 * G, w[0]->value, D, 1, s->rows->grad, D);
+            TRY(gemm(false, false, V, D, 4 * H, 1, dx, 2 * G, w[0]->value, D, 1, s->rows->grad, D));
     }
     return STET_OK;
 }
