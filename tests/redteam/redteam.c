@@ -581,7 +581,7 @@ static void run(double seconds, size_t rounds, size_t forgeries)
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; i < rounds && seconds_now() - start < seconds; i++)
         for (size_t kind = 0; kind < KINDS; kind++)
-            for (craft how = 0; how < CRAFTS; how++)
+            for (craft how = 0; how < CRAFTS && seconds_now() - start < seconds; how++)
                 round_of(seed_now + i, kind, how, forgeries);
     report(seconds_now() - start);
 }
