@@ -11,19 +11,14 @@
 #include "defense/votes.h"
 
 typedef struct ranmask_cfg {
-    double rate, error;
-    int64_t votes, draws;
+    vote_cfg vote;
+    double rate;
 } ranmask_cfg;
 
 static const stet_opt opts[] = {
     STET_OPT_REAL("ranmask-rate", ranmask_cfg, rate, "0.7", 0, 1, "SHARE",
                   "ranmask: share of a text's words that a copy masks"),
-    STET_OPT_INT("ranmask-votes", ranmask_cfg, votes, "100", 1, 1000000, "N",
-                 "ranmask: copies that vote on an answer"),
-    STET_OPT_INT("ranmask-draws", ranmask_cfg, draws, "5000", 1, 10000000, "N",
-                 "ranmask: copies that a certificate counts"),
-    STET_OPT_REAL("ranmask-error", ranmask_cfg, error, "0.05", 1e-9, 0.5, "P",
-                  "ranmask: chance that a certificate may be wrong"),
+    VOTE_OPTS("ranmask", ranmask_cfg, 0.5),
     STET_OPT_END,
 };
 
@@ -54,8 +49,6 @@ static masks masks_of(const ranmask_cfg *c, const model *m, size_t n)
 
 /* ---- the rule ----------------------------------------------------------------------------- */
 
-enum { TURN_ANSWER = 1, TURN_CERTIFICATE }; /* draws that are independent of each other */
-
 static stet_status make(const void *cfg, const model *m, const stet_subst *s, void **state)
 {
     (void)cfg, (void)s, (void)state;
@@ -66,24 +59,12 @@ static stet_status make(const void *cfg, const model *m, const stet_subst *s, vo
                : STET_OK;
 }
 
-static stet_status count(const rule *r, const model *m, const uint32_t *ids, size_t n,
-                         uint64_t turn, uint64_t *votes)
-{
-    const ranmask_cfg *c = r->cfg;
-    const masks of = masks_of(c, m, n);
-    const int64_t copies = turn == TURN_ANSWER ? c->votes : c->draws;
-    return votes_count(m, ids, of.L, (size_t)copies, turn, mask, &of, votes);
-}
-
 static stet_status predict(const rule *r, const model *m, const uint32_t *ids, size_t n,
                            float *logits)
 {
-    uint64_t *votes = mem_zalloc(m->n_classes, sizeof *votes);
-    const stet_status st = votes ? count(r, m, ids, n, TURN_ANSWER, votes) : STET_ENOMEM;
-    if (st == STET_OK)
-        votes_logits(votes, m->n_classes, logits);
-    mem_free(votes);
-    return st;
+    const ranmask_cfg *c = r->cfg;
+    const masks of = masks_of(c, m, n);
+    return votes_answer(&c->vote, m, &(vote_of){ids, of.L, mask, &of}, logits);
 }
 
 /* How many words of the text could change at all, as far as that is asked about. */
@@ -102,15 +83,14 @@ static stet_status certify(const rule *r, const model *m, const uint32_t *ids,
     const ranmask_cfg *c = r->cfg;
     const size_t n = choices->n ? choices->n : 1;
     const masks of = masks_of(c, m, n);
-    uint64_t *votes = mem_zalloc(m->n_classes, sizeof *votes);
-    const stet_status st = votes ? count(r, m, ids, n, TURN_CERTIFICATE, votes) : STET_ENOMEM;
-    const double p = votes ? share_lower(votes[label], (uint64_t)c->draws, c->error) : 0;
+    uint64_t *votes;
+    TRY(votes_certificate(&c->vote, m, &(vote_of){ids, of.L, mask, &of}, &votes));
+    const double p = share_lower(votes[label], (uint64_t)c->vote.draws, c->vote.error);
     mem_free(votes);
-    TRY(st);
     const size_t radius = masked_radius(of.L, of.L - of.masked, p),
                  asked = words_asked(choices, how->budget);
     out->verdict = STET_UNDECIDED; /* also where too few votes agree: it abstains */
-    out->confidence = 1 - c->error;
+    out->confidence = 1 - c->vote.error;
     if (radius == SIZE_MAX)
         return STET_OK;
     out->budget = radius;

@@ -14,19 +14,14 @@
 #include "defense/votes.h"
 
 typedef struct safer_cfg {
-    int64_t votes, draws, most;
-    double error;
+    vote_cfg vote;
+    int64_t most;
 } safer_cfg;
 
 static const stet_opt opts[] = {
     STET_OPT_INT("safer-most", safer_cfg, most, "100", 2, 100000, "N",
                  "safer: words of a neighbourhood, at most"),
-    STET_OPT_INT("safer-votes", safer_cfg, votes, "100", 1, 1000000, "N",
-                 "safer: copies that vote on an answer"),
-    STET_OPT_INT("safer-draws", safer_cfg, draws, "5000", 1, 10000000, "N",
-                 "safer: copies that a certificate counts"),
-    STET_OPT_REAL("safer-error", safer_cfg, error, "0.05", 1e-9, 0.25, "P",
-                  "safer: chance that a bound of a certificate may be wrong"),
+    VOTE_OPTS("safer", safer_cfg, 0.25),
     STET_OPT_END,
 };
 
@@ -191,26 +186,17 @@ static void swap_words(const void *ctx, rng *r, uint32_t *copy)
     }
 }
 
-enum { TURN_ANSWER = 1, TURN_CERTIFICATE };
-
-static stet_status count(const rule *r, const model *m, const uint32_t *ids, size_t n,
-                         uint64_t turn, uint64_t *votes)
+static swaps swaps_of(const rule *r, const model *m, size_t n)
 {
-    const safer_cfg *c = r->cfg;
-    const swaps of = {&((const kept_sets *)r->state)->words, n < m->max_len ? n : m->max_len};
-    const int64_t copies = turn == TURN_ANSWER ? c->votes : c->draws;
-    return votes_count(m, ids, of.L, (size_t)copies, turn, swap_words, &of, votes);
+    return (swaps){&((const kept_sets *)r->state)->words, n < m->max_len ? n : m->max_len};
 }
 
 static stet_status predict(const rule *r, const model *m, const uint32_t *ids, size_t n,
                            float *logits)
 {
-    uint64_t *votes = mem_zalloc(m->n_classes, sizeof *votes);
-    const stet_status st = votes ? count(r, m, ids, n, TURN_ANSWER, votes) : STET_ENOMEM;
-    if (st == STET_OK)
-        votes_logits(votes, m->n_classes, logits);
-    mem_free(votes);
-    return st;
+    const safer_cfg *c = r->cfg;
+    const swaps of = swaps_of(r, m, n);
+    return votes_answer(&c->vote, m, &(vote_of){ids, of.L, swap_words, &of}, logits);
 }
 
 /* The least that each position's word shares with one of its substitutes. */
@@ -230,18 +216,20 @@ static stet_status certify(const rule *r, const model *m, const uint32_t *ids,
 {
     const safer_cfg *c = r->cfg;
     const size_t n = choices->n ? choices->n : 1;
-    uint64_t *votes = mem_zalloc(m->n_classes, sizeof *votes);
+    const swaps of = swaps_of(r, m, n);
+    uint64_t *votes;
+    TRY(votes_certificate(&c->vote, m, &(vote_of){ids, of.L, swap_words, &of}, &votes));
     double *q = mem_zalloc(n, sizeof *q);
-    stet_status st = votes && q ? count(r, m, ids, n, TURN_CERTIFICATE, votes) : STET_ENOMEM;
+    const stet_status st = q ? STET_OK : STET_ENOMEM;
     out->verdict = STET_UNDECIDED; /* also where too few votes agree: it abstains */
-    out->confidence = 1 - (m->n_classes > 2 ? 2 : 1) * c->error;
+    out->confidence = 1 - (m->n_classes > 2 ? 2 : 1) * c->vote.error;
     if (st == STET_OK) {
         least_overlaps(&((const kept_sets *)r->state)->words, ids, choices, q);
         const size_t asked = choices->n < how->budget ? choices->n : how->budget;
         size_t R = 0;
-        vote_bounds b = votes_bound(votes, m->n_classes, (size_t)label, c->error, 0);
+        vote_bounds b = votes_bound(votes, m->n_classes, (size_t)label, c->vote.error, 0);
         while (b.holds && R < asked) {
-            b = votes_bound(votes, m->n_classes, (size_t)label, c->error,
+            b = votes_bound(votes, m->n_classes, (size_t)label, c->vote.error,
                             swapped_chance(q, choices->n, R + 1));
             R += b.holds;
         }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/strmap.h"
 
 /* ---- shares ------------------------------------------------------------------------------- */
@@ -148,34 +149,28 @@ vote_bounds votes_bound(const uint64_t *count, size_t n_classes, size_t label, d
 
 /* ---- votes -------------------------------------------------------------------------------- */
 
-void votes_logits(const uint64_t *count, size_t n_classes, float *logits)
-{
-    double all = 0;
-    for (size_t k = 0; k < n_classes; k++)
-        all += (double)count[k] + 0.5;
-    for (size_t k = 0; k < n_classes; k++)
-        logits[k] = (float)log(((double)count[k] + 0.5) / all);
-}
-
 enum { COPIES = 256 }; /* at a time */
 
-stet_status votes_count(const model *m, const uint32_t *ids, size_t len, size_t n, uint64_t turn,
-                        vote_draw *draw, const void *ctx, uint64_t *count)
+enum { TURN_ANSWER = 1, TURN_CERTIFICATE }; /* draws that are independent of each other */
+
+/* count (K) += answers of the network to n copies. The draws derive from the text's words and `turn`. */
+static stet_status votes_count(const model *m, const vote_of *x, size_t n, uint64_t turn,
+                               uint64_t *count)
 {
-    const size_t K = m->n_classes, most = n < COPIES ? n : COPIES;
+    const size_t K = m->n_classes, most = n < COPIES ? n : COPIES, len = x->len;
     arena mem = {0};
     uint32_t *copies = arena_new(&mem, uint32_t, most * len);
     uint64_t *start = arena_new(&mem, uint64_t, most + 1);
     int32_t *label = arena_znew(&mem, int32_t, most);
     float *logits = arena_new(&mem, float, most *K);
     stet_status st = copies && start && label && logits ? STET_OK : STET_ENOMEM;
-    rng r = rng_stream(hash_bytes(ids, len * sizeof *ids, turn), STREAM_DEFENSE, turn);
+    rng r = rng_stream(hash_bytes(x->ids, len * sizeof *x->ids, turn), STREAM_DEFENSE, turn);
     for (size_t done = 0; st == STET_OK && done < n; done += most) {
         const size_t now = n - done < most ? n - done : most;
         start[0] = 0;
         for (size_t v = 0; v < now; v++) {
-            memcpy(copies + v * len, ids, len * sizeof *ids);
-            draw(ctx, &r, copies + v * len);
+            memcpy(copies + v * len, x->ids, len * sizeof *x->ids);
+            x->draw(x->ctx, &r, copies + v * len);
             start[v + 1] = (v + 1) * len;
         }
         const stet_corpus texts = {now, now * len, K, copies, start, label};
@@ -184,5 +179,31 @@ stet_status votes_count(const model *m, const uint32_t *ids, size_t len, size_t 
             count[stet_argmax(logits + v * K, K)]++;
     }
     arena_deinit(&mem);
+    return st;
+}
+
+stet_status votes_answer(const vote_cfg *c, const model *m, const vote_of *x, float *logits)
+{
+    uint64_t *count = mem_zalloc(m->n_classes, sizeof *count);
+    const stet_status st =
+        count ? votes_count(m, x, (size_t)c->votes, TURN_ANSWER, count) : STET_ENOMEM;
+    double all = 0;
+    for (size_t k = 0; st == STET_OK && k < m->n_classes; k++)
+        all += (double)count[k] + 0.5;
+    for (size_t k = 0; st == STET_OK && k < m->n_classes; k++)
+        logits[k] = (float)log(((double)count[k] + 0.5) / all);
+    mem_free(count);
+    return st;
+}
+
+stet_status votes_certificate(const vote_cfg *c, const model *m, const vote_of *x, uint64_t **count)
+{
+    *count = mem_zalloc(m->n_classes, sizeof **count);
+    const stet_status st =
+        *count ? votes_count(m, x, (size_t)c->draws, TURN_CERTIFICATE, *count) : STET_ENOMEM;
+    if (st != STET_OK) {
+        mem_free(*count);
+        *count = NULL;
+    }
     return st;
 }

@@ -42,14 +42,32 @@ static inline bool votes_hold(double own, double other, double changed)
 vote_bounds votes_bound(const uint64_t *count, size_t n_classes, size_t label, double error,
                         double changed);
 
-/* The answer of a rule that votes: logarithms of the shares, half a vote added to each class. */
-void votes_logits(const uint64_t *count, size_t n_classes, float *logits);
+/* Settings of every rule that votes: the first field of its own. */
+typedef struct vote_cfg {
+    int64_t votes, draws;
+    double error;
+} vote_cfg;
+#define VOTE_OPTS(name, T, most)                                                                   \
+    STET_OPT_INT(name "-votes", T, vote.votes, "100", 1, 1000000, "N",                             \
+                 name ": copies that vote on an answer"),                                          \
+        STET_OPT_INT(name "-draws", T, vote.draws, "5000", 1, 10000000, "N",                       \
+                     name ": copies that a certificate counts"),                                   \
+        STET_OPT_REAL(name "-error", T, vote.error, "0.05", 1e-9, most, "P",                       \
+                      name ": chance that a bound of a certificate may be wrong")
 
-/* Votes of the network on n copies of a text, which draw(ctx, r, copy) makes in place of the text's
- * words: count (K) += answers. The draws derive from the text's words and `turn`, so turns are
- * independent of each other. */
+/* Copies of a text's `len` words, which draw(ctx, r, copy) makes in place. */
 typedef void vote_draw(const void *ctx, rng *r, uint32_t *copy);
-stet_status votes_count(const model *m, const uint32_t *ids, size_t len, size_t n, uint64_t turn,
-                        vote_draw *draw, const void *ctx, uint64_t *count);
+typedef struct vote_of {
+    const uint32_t *ids;
+    size_t len;
+    vote_draw *draw;
+    const void *ctx;
+} vote_of;
+/* The answer of a rule that votes: logarithms of the shares, half a vote added to each class. */
+stet_status votes_answer(const vote_cfg *c, const model *m, const vote_of *x, float *logits);
+/* Counts (K) for a certificate, of copies that are independent of those of the answer: a new block for
+ * mem_free. */
+stet_status votes_certificate(const vote_cfg *c, const model *m, const vote_of *x,
+                              uint64_t **count);
 
 #endif

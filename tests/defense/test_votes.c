@@ -200,9 +200,10 @@ TEST(a_model_votes_with_masks_and_says_what_is_likely)
     CHECK_NEAR(votes, rint(votes), 1e-4);
     CHECK(one[1] > one[0]);
     seen = (seen_copies){.L = n};
-    uint64_t count[2] = {0};
-    CHECK_OK(votes_count(m, ids, n, 600, 9, watch, NULL, count));
+    uint64_t *count;
+    CHECK_OK(votes_certificate(&(vote_cfg){.draws = 600}, m, &(vote_of){ids, n, watch, NULL}, &count));
     CHECK(seen.n == 600 && count[0] + count[1] == 600);
+    mem_free(count);
 
     stet_certify_how how = STET_CERTIFY_HOW;
     stet_certificate c = {.verdict = STET_WRONG};
