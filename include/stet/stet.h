@@ -34,6 +34,8 @@
 
 #ifdef STET_EXPERIMENTAL
 #include "stet/bound.h"
+#include "stet/measured.h"
+#include "stet/paper.h"
 #include "stet/plot.h"
 #endif
 

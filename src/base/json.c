@@ -148,6 +148,25 @@ stet_status json_write_file(const char *path, const json_t *value)
     return st;
 }
 
+static int append(const char *text, size_t n, void *b)
+{
+    buf_bytes(b, text, n);
+    return buf_status(b) == STET_OK ? 0 : -1;
+}
+
+stet_status json_text(const json_t *value, size_t flags, char **out)
+{
+    buf b = {0};
+    const size_t failures = mem_failures(); /* jansson may dump a part where memory runs out */
+    json_guard();
+    stet_status st = json_dump_callback(value, append, &b, flags) == 0 && mem_failures() == failures
+                         ? buf_status(&b)
+                         : error_set(STET_ENOMEM, "out of memory for JSON");
+    *out = st == STET_OK ? buf_take(&b) : NULL;
+    buf_deinit(&b);
+    return st;
+}
+
 void json_append_line(buf *b, const json_t *value)
 {
     dump(b, value, -1);

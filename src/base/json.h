@@ -16,6 +16,8 @@ void json_guard(void);
 void json_unguard(void); /* jansson has its own allocator again, unless the host has changed it since */
 /* Atomic, indented, keys in order of insertion. */
 stet_status json_write_file(const char *path, const json_t *value);
+/* As text with jansson's flags, in memory of ours; release with mem_free. */
+stet_status json_text(const json_t *value, size_t flags, char **out);
 /* JSON lines: one compact value and a line end appended to `b`; the next value of a stream (empty
  * lines are passed over; false at the end or on failure, then *st is not STET_OK). */
 void json_append_line(buf *b, const json_t *value);

@@ -1,23 +1,15 @@
 /* cli/measured.c - see cli/measured.h. */
 #include "cli/measured.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "stet/results.h"
+#include "stet/measured.h"
 
 const char *cli_last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash && slash[1] ? slash + 1 : path;
-}
-
-static json_t *fingerprint(uint64_t f)
-{
-    char text[17];
-    snprintf(text, sizeof text, "%016" PRIx64, f);
-    return json_string(text);
 }
 
 /* Strings with a slash are paths. */
@@ -36,122 +28,51 @@ void cli_shorten_paths(json_t *config)
     json_object_foreach(config, key, v) shorten(v);
 }
 
-/* ---- identity ----------------------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------------------------ */
 
-/* Options that say how a result is computed, shown or named, not what it is the result of; files
- * are there by their contents. */
-static const char *const not_identity[] = {
-    "json", "threads", "device", "progress", "quiet",    "verbose", "record", "out",         "log",
-    "html", "require", "data",   "attack",   "synonyms", "top",     "show",   "certificates"};
-
-static uint64_t fnv(const char *s)
+/* As the library takes it; `config` is released by the caller. */
+static stet_measured measured(const cli_measured *m, char **config)
 {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (; *s; s++)
-        h = (h ^ (unsigned char)*s) * 0x100000001b3u;
-    return h;
-}
-
-/* Eight digits that tell results of other data, samples or settings apart. */
-static void set_identity(json_t *o, const cli_measured *m)
-{
-    json_t *of = json_object(), *v;
-    const char *key;
-    json_object_foreach(json_object_get(o, "config"), key, v) if (!json_is_null(v))
-        json_object_set(of, key, v);
-    for (size_t i = 0; i < sizeof not_identity / sizeof *not_identity; i++)
-        json_object_del(of, not_identity[i]);
-    json_object_set_new(of, "data",
-                        m->data ? fingerprint(stet_dataset_fingerprint(m->data)) : json_null());
-    json_object_set_new(of, "sets",
-                        m->sets ? fingerprint(stet_sets_fingerprint(m->sets)) : json_null());
-    char *text = json_dumps(of, JSON_COMPACT | JSON_SORT_KEYS), hex[9];
-    json_decref(of);
-    if (!text)
-        return;
-    snprintf(hex, sizeof hex, "%08" PRIx32, (uint32_t)(fnv(text) >> 32));
-    json_object_set_new(o, "identity", json_string(hex));
-    stet_free(text);
-}
-
-/* ---- the object --------------------------------------------------------------------------- */
-
-/* What was measured: enough to tell two results apart. */
-static json_t *make_head(const cli_measured *m)
-{
-    json_t *o = cli_json_start(m->cmd, m->cfg);
-    if (!o)
-        return NULL;
-    cli_shorten_paths(json_object_get(o, "config"));
-    set_identity(o, m);
     const cli_common *common = m->cfg;
-    json_object_set_new(o, "seed", json_integer(common->seed));
-    if (m->model)
-        json_object_set_new(o, "model_fingerprint", fingerprint(stet_model_fingerprint(m->model)));
-    return o;
-}
-
-static json_t *make(const cli_measured *m, json_t *numbers)
-{
-    json_t *o = make_head(m);
-    if (!o)
-        return NULL;
-    if (m->data)
-        json_object_set_new(
-            o, "data",
-            json_pack("{s:o, s:o, s:I, s:I}", "name", cli_json_string(cli_last_part(m->data_path)),
-                      "fingerprint", fingerprint(stet_dataset_fingerprint(m->data)), "texts",
-                      (json_int_t)stet_dataset_size(m->data), "measured", (json_int_t)m->texts));
-    if (m->sets)
-        json_object_set_new(o, "synonyms",
-                            json_pack("{s:o, s:o}", "name",
-                                      cli_json_string(cli_last_part(m->sets_path)), "fingerprint",
-                                      fingerprint(stet_sets_fingerprint(m->sets))));
-    json_object_update(o, numbers);
-    return o;
+    *config = NULL;
+    if (stet_opt_json(m->cmd->opts, m->cfg, config) != STET_OK)
+        *config = NULL;
+    return (stet_measured){.size = sizeof(stet_measured),
+                           .command = m->cmd->name,
+                           .dir = m->dir,
+                           .name = m->name,
+                           .config = *config,
+                           .seed = common->seed,
+                           .model = m->model,
+                           .data = m->data,
+                           .data_path = m->data_path,
+                           .texts = m->texts,
+                           .sets = m->sets,
+                           .sets_path = m->sets_path};
 }
 
 void cli_record(const cli_measured *m, json_t *numbers)
 {
-    json_t *o = numbers ? make(m, numbers) : NULL;
-    char *text = o ? json_dumps(o, JSON_REAL_PRECISION(10)) : NULL;
-    if (!text)
+    char *config, *text = numbers ? json_dumps(numbers, 0) : NULL;
+    const stet_measured as = measured(m, &config);
+    if (!text || !config)
         cli_warn("warning: results not kept in %s: out of memory", m->dir);
-    else if (stet_results_write(m->dir, m->name, text) != STET_OK)
+    else if (stet_measured_write(&as, text) != STET_OK)
         cli_warn("warning: results not kept (--no-record does without): %s", stet_last_error());
-    stet_free(text);
+    free(text);
+    stet_free(config);
     json_decref(numbers);
-    json_decref(o);
-}
-
-/* Is `name` of the names that a result called `base` can have? */
-static bool named(const char *name, const char *base, const char *identity)
-{
-    const size_t n = strlen(base);
-    return strncmp(name, base, n) == 0 &&
-           (name[n] == '\0' || (name[n] == '-' && strcmp(name + n + 1, identity) == 0));
-}
-
-static bool same_at(const json_t *a, const json_t *b, const char *key)
-{
-    return json_equal(json_object_get(a, key), json_object_get(b, key));
 }
 
 json_t *cli_recorded(const cli_measured *m)
 {
-    json_t *head = make_head(m), *found = NULL;
-    const char *identity = json_string_value(json_object_get(head, "identity"));
-    stet_results r = {0};
-    if (identity && stet_results_read(m->dir, &r) == STET_OK)
-        for (size_t i = 0; !found && i < r.n; i++) {
-            json_t *o = named(r.name[i], m->name, identity) ? json_loads(r.json[i], 0, NULL) : NULL;
-            if (o && same_at(o, head, "command") && same_at(o, head, "identity") &&
-                same_at(o, head, "model_fingerprint"))
-                found = json_incref(o);
-            json_decref(o);
-        }
-    stet_results_deinit(&r);
-    json_decref(head);
+    char *config, *text = NULL;
+    json_t *found = NULL;
+    const stet_measured as = measured(m, &config);
+    if (config && stet_measured_read(&as, &text) == STET_OK && text)
+        found = json_loads(text, 0, NULL);
+    stet_free(text);
+    stet_free(config);
     return found;
 }
 

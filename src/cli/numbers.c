@@ -1,6 +1,8 @@
 /* cli/numbers.c - see cli/numbers.h. */
 #include "cli/numbers.h"
 
+#include "stet/measured.h"
+
 enum { MOST_CONFUSED = 100 }; /* classes: beyond it the matrix would be the whole file */
 
 json_t *numbers_of_eval(const stet_model *m, const stet_scores *s)
@@ -32,22 +34,10 @@ json_t *numbers_of_eval(const stet_model *m, const stet_scores *s)
 json_t *numbers_of_attack(const char *attack, const char *profile, const char *const *settings,
                           const stet_attack_result *r)
 {
-    char *text = NULL, *missing = NULL;
-    if (stet_attack_settings(attack, profile, settings, &text, &missing) != STET_OK)
+    char *text;
+    if (stet_attack_json(attack, profile, settings, r, &text) != STET_OK)
         return NULL;
-    json_t *set = json_loads(text, 0, NULL);
-    json_t *o = json_pack(
-        "{s:s, s:s, s:o, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, "
-        "s:I, s:I, s:I, s:f}",
-        "attack", attack, "profile", profile, "settings", set ? set : json_object(), "missing",
-        missing, "n", (json_int_t)r->n, "clean", r->clean, "aua", r->aua, "success_rate",
-        r->success_rate, "queries_mean", r->queries_mean, "queries_success_mean",
-        r->queries_success_mean, "queries_failure_mean", r->queries_failure_mean,
-        "evaluations_mean", r->evaluations_mean, "changed_mean", r->changed_mean, "candidates_mean",
-        r->candidates_mean, "attackable_mean", r->attackable_mean, "errors", (json_int_t)r->errors,
-        "timeouts", (json_int_t)r->timeouts, "unconfirmed", (json_int_t)r->unconfirmed, "decided",
-        (json_int_t)r->decided, "resumed", (json_int_t)r->resumed, "seconds", r->seconds);
+    json_t *o = json_loads(text, 0, NULL);
     stet_free(text);
-    stet_free(missing);
     return o;
 }

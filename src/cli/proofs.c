@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "stet/measured.h"
+
 void cli_proofs_init(cli_proofs *p, const stet_model *m)
 {
     *p = (cli_proofs){.model = m};
@@ -99,26 +101,16 @@ void cli_proofs_add(void *user, size_t index, const stet_certified_text *t,
 json_t *numbers_of_certify(const stet_certify_how *how, const stet_certify_result *r,
                            const cli_proofs *p)
 {
-    json_t *bins = json_array(), *budgets = json_array(), *examples = json_array();
-    for (size_t k = 0; k < STET_MARGIN_BINS; k++)
-        json_array_append_new(bins, json_integer((json_int_t)r->margin_bins[k]));
-    for (size_t k = 0; k < r->n_budget; k++)
-        json_array_append_new(budgets, json_integer((json_int_t)r->budget_at_least[k]));
+    char *text;
+    if (stet_certify_json(how, r, &text) != STET_OK)
+        return NULL;
+    json_t *o = json_loads(text, 0, NULL), *examples = json_array();
+    stet_free(text);
     for (size_t v = 0; p && v < STET_VERDICTS; v++)
         json_array_extend(examples, p->kept[v]);
-    json_t *o = json_pack(
-        "{s:s, s:o, s:I, s:f, s:f, s:f, s:f, s:s, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:f, s:o}",
-        "method", how->method, "budget",
-        how->budget == STET_ANY ? json_null() : json_integer((json_int_t)how->budget), "n",
-        (json_int_t)r->n, "clean", r->clean, "certified", r->certified, "broken", r->broken,
-        "undecided", r->undecided, "methods_used", r->method ? r->method : "", "margins", "lo",
-        number(r->margin_lo), "hi", number(r->margin_hi), "bins", bins, "budget_at_least", budgets,
-        "slack_mean", number(r->slack_mean), "candidates_mean", number(r->candidates_mean),
-        "attackable_mean", number(r->attackable_mean), "seconds", r->seconds, "examples", examples);
+    json_object_set_new(o, "examples", examples);
     if (p)
         json_object_update_new(o, json_pack("{s:O, s:O}", "proved_texts", p->texts[STET_CERTIFIED],
                                             "broken_texts", p->texts[STET_BROKEN]));
-    if (r->verdicts[STET_LIKELY]) /* of a model that votes */
-        json_object_set_new(o, "likely", json_real(r->likely));
     return o;
 }

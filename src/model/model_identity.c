@@ -50,13 +50,11 @@ static stet_status config_text(const model *m, char **out)
                                     json_pack("{s:s, s:o}", "name", m->rule->desc->name, "settings",
                                               rule_settings)) == 0 &&
                 whole;
-    const size_t failures = mem_failures(); /* jansson may dump a part where memory runs out */
-    *out = whole ? json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
+    const stet_status made =
+        whole ? json_text(o, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), out)
+              : error_set(STET_ENOMEM, "out of memory for the configuration");
     json_decref(o);
-    if (*out && mem_failures() == failures)
-        return STET_OK;
-    stet_free(*out);
-    return error_set(STET_ENOMEM, "out of memory for the configuration");
+    return made;
 }
 
 stet_status stet_model_identity(const stet_model *m, stet_identity *out)

@@ -343,17 +343,16 @@ static stet_status hash_config(const json_t *o, const char *path, ver_model *m)
         whole = json_object_set(part, keys[i], json_object_get(o, keys[i])) == 0 && whole;
     if (json_is_true(json_object_get(o, "word_scores"))) /* others have the digest without */
         whole = json_object_set_new(part, "word_scores", json_true()) == 0 && whole;
-    const size_t failures = mem_failures(); /* jansson may dump a part where memory runs out */
-    char *text =
-        whole ? json_dumps(part, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
+    char *text;
+    const stet_status st =
+        whole ? json_text(part, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), &text)
+              : error_set(STET_EFORMAT,
+                          "%s: expected model, settings, "
+                          "classes, dim, max_len, tokenizer and words",
+                          path);
     json_decref(part);
-    if (!text || mem_failures() != failures) {
-        mem_free(text);
-        return error_set(whole ? STET_ENOMEM : STET_EFORMAT,
-                         "%s: expected model, settings, "
-                         "classes, dim, max_len, tokenizer and words",
-                         path);
-    }
+    if (st != STET_OK)
+        return st;
     sha256 h;
     sha256_init(&h);
     sha256_add(&h, text, strlen(text));

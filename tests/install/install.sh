@@ -125,8 +125,27 @@ cat >host.c <<'END'
 #include <stet/stet.h>
 static size_t of_host, of_stet;
 static void *host_alloc(size_t n) { of_host++; return malloc(n); }
-static void *resize(void *user, void *p, size_t n) { (void)user; of_stet++; return realloc(p, n); }
-static void release(void *user, void *p) { (void)user; free(p); }
+/* Ours are marked: a block of somebody else is noticed. */
+static void *resize(void *user, void *p, size_t n)
+{
+    size_t *q = p ? (size_t *)p - 2 : NULL;
+    (void)user, of_stet++;
+    if (q && q[0] != 7777)
+        abort();
+    q = realloc(q, n + 2 * sizeof *q);
+    if (q)
+        q[0] = 7777;
+    return q ? q + 2 : NULL;
+}
+static void release(void *user, void *p)
+{
+    size_t *q = (size_t *)p - 2;
+    (void)user;
+    if (q[0] != 7777)
+        abort();
+    q[0] = 0;
+    free(q);
+}
 int main(void)
 {
     json_malloc_t get;
@@ -141,6 +160,23 @@ int main(void)
     if (stet_model_load("demo/standard", &m) != STET_OK || stet_text_predict(m, "a fine film", &p) != STET_OK ||
         stet_texts_predict(m, texts, 4, prob[0], NULL) != STET_OK)
         return fprintf(stderr, "%s\n", stet_last_error()), 1;
+    stet_identity is;
+    stet_verify_result v;
+    stet_certified *c;
+    stet_sets sets;
+    char *page;
+    const char *dirs[] = {"demo/standard"};
+    stet_report_args report;
+    stet_report_args_init(&report, sizeof report);
+    report.dirs = dirs, report.n_dirs = 1;
+    if (stet_sets_load("demo/synonyms.subst", &sets) != STET_OK ||
+        stet_text_certify(m, &sets, "a fine film", -1, NULL, &c) != STET_OK || stet_model_identity(m, &is) != STET_OK ||
+        stet_verify_file("demo.cert", "demo/standard", NULL, &v) != STET_OK || v.failed ||
+        stet_report(&report, &page) != STET_OK)
+        return fprintf(stderr, "%s\n", stet_last_error()), 1;
+    stet_free(page);
+    stet_result_free(c);
+    stet_sets_free(&sets);
     stet_result_free(p);
     stet_model_free(m);
     stet_shutdown();
@@ -152,6 +188,7 @@ int main(void)
     return of_host > before ? 0 : 1;
 }
 END
+must prefix/bin/stet certify demo/standard --data demo/test.tsv --limit 3 --synonyms demo/synonyms.subst -o demo.cert
 # shellcheck disable=SC2046
 must "$cc" -std=c11 host.c $(pkg-config --cflags --libs stet) -ljansson -o host
 ./host || fail "host"

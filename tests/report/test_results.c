@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "alloc_fail.h"
+#include "stet/measured.h"
 #include "stet/results.h"
 #include "test.h"
 
@@ -85,6 +86,59 @@ TEST(names_and_texts_that_are_none_are_refused)
     CHECK_FAILS(stet_results_write(test_dir(), "x", "[]"), STET_EFORMAT, "JSON object");
     CHECK_FAILS(stet_results_write(test_dir(), "x", "{"), STET_EFORMAT, "x:1");
     CHECK_FAILS(stet_results_write("/proc/nowhere", "x", "{}"), STET_EIO, "/proc/nowhere");
+}
+
+static stet_measured measured(const char *dir, const char *config)
+{
+    stet_measured m;
+    stet_measured_init(&m, sizeof m);
+    m.command = "attack", m.dir = dir, m.name = "attack-pwws", m.config = config;
+    return m;
+}
+
+TEST(what_was_measured_is_found_again_by_its_settings)
+{
+    stet_measured m = measured(test_dir(), "{\"limit\":10,\"data\":\"here/test.tsv\",\"threads\":4}");
+    char *json;
+    CHECK_OK(stet_measured_read(&m, &json));
+    CHECK(!json);
+    CHECK_OK(stet_measured_write(&m, "{\"aua\":0.5}"));
+    CHECK(access(inside("results/attack-pwws.json"), R_OK) == 0);
+    m.config = "{\"limit\":10,\"data\":\"there/test.tsv\",\"threads\":1}"; /* the same, elsewhere */
+    CHECK_OK(stet_measured_read(&m, &json));
+    CHECK(json && strstr(json, "0.5"));
+    CHECK(strstr(json, "test.tsv") && !strstr(json, "here/"));
+    stet_free(json);
+    m.config = "{\"limit\":20}";
+    CHECK_OK(stet_measured_read(&m, &json));
+    CHECK(!json);
+    CHECK_OK(stet_measured_write(&m, "{\"aua\":0.25}")); /* beside it */
+    m.config = "{\"limit\":10}";
+    CHECK_OK(stet_measured_read(&m, &json));
+    CHECK(json && strstr(json, "0.5"));
+    stet_free(json);
+    m.command = NULL;
+    CHECK_FAILS(stet_measured_write(&m, "{}"), STET_EUSAGE, "needs a command");
+    m = measured(test_dir(), "{\"limit\":");
+    CHECK_FAILS(stet_measured_write(&m, "{}"), STET_EFORMAT, "config");
+    m.config = NULL;
+    CHECK_FAILS(stet_measured_write(&m, "{"), STET_EFORMAT, "numbers");
+}
+
+static stet_status write_measured(void *dir)
+{
+    const stet_measured m = measured(dir, "{\"limit\":10,\"data\":\"here/test.tsv\"}");
+    char *json = NULL;
+    stet_status st = stet_measured_write(&m, "{\"aua\":0.5}");
+    if (st == STET_OK)
+        st = stet_measured_read(&m, &json);
+    stet_free(json);
+    return st;
+}
+
+TEST(what_was_measured_survives_every_failed_allocation)
+{
+    CHECK_LE(20, ALLOC_FAIL_LOOP(write_measured, (void *)test_dir()));
 }
 
 static stet_status write_and_read(void *dir)
