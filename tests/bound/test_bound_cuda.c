@@ -31,6 +31,9 @@ static const char *const s4_small[] = {"channels=8", "state=4", NULL},
                          *const s4_64[] = {"channels=64", "state=64", NULL},
                          *const s4_deep[] = {"channels=40", "state=16", "layers=2", NULL};
 
+/* Only cases whose gradients float can tell. With no way at all a BiLSTM's boxes have no width, so that
+ * nothing saturates: what comes back to the two ends grows with |U| in every step, with opposite signs,
+ * and their sum is lost in rounding. 45 units are too many for that, 6 are not. */
 static const bound_case cases[] = {
     {"cnn, ibp", "cnn", cnn, false, false, false, 2, 1, 0},
     {"cnn, ibp, three classes, dropout", "cnn", cnn, false, false, false, 3, 1, 0.4},
@@ -49,7 +52,9 @@ static const bound_case cases[] = {
     {"bilstm of 32, part of the way, dropout", "bilstm", lstm_32, false, false, false, 3, 0.6, 0.4},
     {"bilstm of 64", "bilstm", lstm_64, false, false, false, 2, 1, 0},
     {"bilstm of 64, scores", "bilstm", lstm_64, true, false, false, 3, 0.7, 0.2},
-    {"bilstm of 45, no way at all", "bilstm", lstm_odd, false, false, false, 2, 0, 0},
+    {"bilstm of 45", "bilstm", lstm_odd, false, false, false, 2, 1, 0},
+    {"bilstm of 45, part of the way", "bilstm", lstm_odd, false, false, false, 2, 0.3, 0},
+    {"bilstm of 6, no way at all", "bilstm", lstm_small, false, false, false, 3, 0, 0},
     {"s4 of 8", "s4", s4_small, false, false, true, 2, 1, 0},
     {"s4 of 64, part of the way, dropout", "s4", s4_64, false, false, true, 3, 0.6, 0.4},
     {"s4 of two layers, scores", "s4", s4_deep, true, false, true, 2, 1, 0},
