@@ -3,7 +3,8 @@
  *
  *     y = K * u + d u,   rev(du) = K * rev(dy) + d rev(dy)
  *
- * A thread has TILE results in a row of one channel, and slides a window of one operand over them. */
+ * A thread has TILE results in a row of one channel, and slides a window of one operand over them,
+ * TILE steps at a time: their numbers are on their way while those before them are multiplied. */
 #include "tensor/cuda/device.cuh"
 
 enum { IN_U, IN_K, IN_D };
@@ -49,6 +50,54 @@ struct turn_kernel {
     }
 };
 
+/* Results of one thread: sum[i] of x[s] w[s - i + TILE - 1] over the steps s, in their order. */
+struct slide {
+    float sum[TILE], w[2 * TILE - 1];
+};
+
+/* TILE more steps: x[s], and w's entries from TILE - 1 on. */
+static __device__ void slide_on(slide &a, const float (&x)[TILE], const float (&fresh)[TILE])
+{
+#pragma unroll
+    for (int s = 0; s < TILE; s++)
+        a.w[TILE - 1 + s] = fresh[s];
+#pragma unroll
+    for (int s = 0; s < TILE; s++)
+#pragma unroll
+        for (int i = 0; i < TILE; i++)
+            a.sum[i] += a.w[s - i + TILE - 1] * x[s];
+#pragma unroll
+    for (int j = 0; j < TILE - 1; j++)
+        a.w[j] = a.w[j + TILE];
+}
+
+/* All steps below n; x_at(s) and fresh_at(s) are asked for steps below n only, others count as 0. */
+template <class X, class F>
+static __device__ void slide_over(slide &a, uint32_t n, X x_at, F fresh_at)
+{
+    float x[TILE], fresh[TILE];
+#pragma unroll
+    for (int s = 0; s < TILE; s++) {
+        x[s] = s < n ? x_at(s) : 0;
+        fresh[s] = s < n ? fresh_at(s) : 0;
+    }
+    for (uint32_t base = TILE; base < n; base += TILE) {
+        float next_x[TILE], next_fresh[TILE];
+#pragma unroll
+        for (int s = 0; s < TILE; s++) {
+            next_x[s] = base + s < n ? x_at(base + s) : 0;
+            next_fresh[s] = base + s < n ? fresh_at(base + s) : 0;
+        }
+        slide_on(a, x, fresh);
+#pragma unroll
+        for (int s = 0; s < TILE; s++) {
+            x[s] = next_x[s];
+            fresh[s] = next_fresh[s];
+        }
+    }
+    slide_on(a, x, fresh);
+}
+
 /* out[t] (+)= sum of k[t - s] in[s] over s <= t, and d in[t]; step t of a text that runs backwards
  * is its word len - 1 - t. */
 static __global__ void conv_kernel(texts s, const float *k, const float *d, const float *in,
@@ -58,29 +107,23 @@ static __global__ void conv_kernel(texts s, const float *k, const float *d, cons
     uint32_t len;
     if (!tile_of(s, &first, &len, &t, &h))
         return;
-    const size_t H = s.H, ends = t + TILE < len ? t + TILE : len;
-    float sum[TILE], window[TILE]; /* window[i] = k[t + i - step], 0 before the start */
+    const size_t H = s.H;
+    const uint32_t ends = t + TILE < len ? (uint32_t)t + TILE : len;
+    /* the word of step 0, and from one step's to the next */
+    const float *word = in + (first + (reversed ? len - 1 : 0)) * H + h;
+    const ptrdiff_t by = reversed ? -(ptrdiff_t)H : (ptrdiff_t)H;
+    slide a = {}; /* w[s - i + TILE - 1] = k[t + i - s], 0 before the start */
 #pragma unroll
-    for (int i = 0; i < TILE; i++) {
-        sum[i] = 0;
-        window[i] = t + i < len ? k[(t + i) * H + h] : 0;
-    }
-    for (size_t step = 0; step < ends; step++) {
-        const size_t word = first + (reversed ? len - 1 - step : step);
-        const float x = in[word * H + h];
-#pragma unroll
-        for (int i = 0; i < TILE; i++)
-            sum[i] += window[i] * x;
-#pragma unroll
-        for (int i = TILE - 1; i > 0; i--)
-            window[i] = window[i - 1];
-        window[0] = step < t ? k[(t - step - 1) * H + h] : 0;
-    }
+    for (int j = 0; j < TILE - 1; j++)
+        a.w[j] = t + TILE - 1 - j < len ? k[(t + TILE - 1 - j) * H + h] : 0;
+    slide_over(
+        a, ends, [=](uint32_t step) { return word[step * by]; },
+        [=](uint32_t step) { return step <= t ? k[(t - step) * H + h] : 0; });
 #pragma unroll
     for (int i = 0; i < TILE; i++)
         if (t + i < len) {
             const size_t at = (first + (reversed ? len - 1 - (t + i) : t + i)) * H + h;
-            out[at] = (add ? out[at] : 0) + (sum[i] + d[h] * in[at]);
+            out[at] = (add ? out[at] : 0) + (a.sum[i] + d[h] * in[at]);
         }
 }
 
@@ -92,34 +135,49 @@ static __global__ void lag_kernel(texts s, const float *u, const float *dy, floa
     if (!tile_of(s, &first, &len, &l, &h))
         return;
     const size_t H = s.H;
-    float sum[TILE] = {}, window[TILE] = {}; /* window[i] = u[t - l - i], 0 before the start */
-    for (size_t t = l; t < len; t++) {
-#pragma unroll
-        for (int i = TILE - 1; i > 0; i--)
-            window[i] = window[i - 1];
-        window[0] = u[(first + t - l) * H + h];
-        const float x = dy[(first + t) * H + h];
-#pragma unroll
-        for (int i = 0; i < TILE; i++)
-            sum[i] += window[i] * x;
-    }
+    const float *from = u + first * H + h, *to = dy + (first + l) * H + h;
+    slide a = {}; /* w[s - i + TILE - 1] = u[s - i], 0 before the start */
+    slide_over(
+        a, len - (uint32_t)l, [=](uint32_t step) { return to[step * H]; },
+        [=](uint32_t step) { return from[step * H]; });
 #pragma unroll
     for (int i = 0; i < TILE; i++)
         if (l + i < len)
-            part[(blockIdx.x * s.max_len + l + i) * H + h] = sum[i];
+            part[(blockIdx.x * s.max_len + l + i) * H + h] = a.sum[i];
 }
 
-/* Entry (l, h) over the texts that are long enough, which come first, in their order. */
+/* How many texts are longer than l: they come first. */
+static __device__ size_t longer_than(const texts &s, size_t l)
+{
+    size_t lo = 0, hi = s.B;
+    while (lo < hi) {
+        const size_t b = (lo + hi) / 2;
+        if (l < s.start[b + 1] - s.start[b])
+            lo = b + 1;
+        else
+            hi = b;
+    }
+    return lo;
+}
+
+/* Entry (l, h) over the texts that are long enough, in their order. */
 struct add_texts {
     texts s;
     const float *part;
     float *dk, *dd; /* NULL: not wanted */
     __device__ void operator()(size_t i) const
     {
-        const size_t l = i / s.H, h = i % s.H;
+        const size_t l = i / s.H, h = i % s.H, n = longer_than(s, l);
         double sum = 0;
-        for (size_t b = 0; b < s.B && l < s.start[b + 1] - s.start[b]; b++)
-            sum += (double)part[b * s.max_len * s.H + i];
+        for (size_t b = 0; b < n; b += TILE) {
+            float x[TILE]; /* loaded together, then added in order */
+#pragma unroll
+            for (int k = 0; k < TILE; k++)
+                x[k] = b + k < n ? part[(b + k) * s.max_len * s.H + i] : 0;
+#pragma unroll
+            for (int k = 0; k < TILE; k++)
+                sum += (double)x[k];
+        }
         if (dk)
             dk[h * s.len + l] += (float)sum;
         if (dd && l == 0)

@@ -107,28 +107,70 @@ struct mode_grad { /* of e, f, g, c, and the adjoint of the state, in the end of
     cplx e, f, g, c, z;
 };
 
-/* All steps in reverse: the adjoint of z_{l+1} meets z_l, then becomes that of z_l. */
+/* What forward kept of a step, and the gradient of its tap. */
+template <int N> struct step_kept {
+    double gz, two_dk;
+    cplx z[N];
+};
+
+/* Zeros outside the steps. */
+template <int N>
+static __device__ step_kept<N> kept_at(const s4 &s, size_t h, const float *dk, size_t l)
+{
+    step_kept<N> k = {};
+    if (l < s.len) {
+        k.gz = s.gz[h * s.len + l];
+        k.two_dk = 2 * (double)dk[h * s.len + l];
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            const size_t at = (size_t)i * WARP + threadIdx.x;
+            if (at < s.states)
+                k.z[i] = s.z[(h * s.len + l) * s.states + at];
+        }
+    }
+    return k;
+}
+
+/* One step in reverse: the adjoint of z_{l+1} meets z_l, then becomes that of z_l. dgz is
+ * -Re(conj(f).adjoint). */
+template <int N>
+static __device__ void step_back(const step_kept<N> &k, const param (&p)[N], const mode (&m)[N],
+                                 mode_grad (&d)[N], double *dgz)
+{
+    double next = 0;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const cplx z = k.z[i], x = d[i].z;
+        d[i].e = d[i].e + mul_conj(z, x);
+        d[i].f = d[i].f + -k.gz * x;
+        d[i].g = d[i].g + *dgz * conj_of(z);
+        d[i].c = d[i].c + k.two_dk * conj_of(z);
+        d[i].z = mul_conj(m[i].e, x) + (*dgz * conj_of(m[i].g) + k.two_dk * conj_of(p[i].c));
+        next -= re_mul_conj(m[i].f, d[i].z);
+    }
+    *dgz = warp_sum(next);
+}
+
+/* All steps in reverse; the AHEAD steps before are on their way while one is computed. */
 template <int N>
 static __device__ void reverse(const s4 &s, size_t h, const float *dk, const param (&p)[N],
                                const mode (&m)[N], mode_grad (&d)[N])
 {
-    double dgz = 0; /* -Re(conj(f).adjoint) */
-    for (size_t l = s.len; l-- > 0;) {
-        const double gz = s.gz[h * s.len + l], two_dk = 2 * (double)dk[h * s.len + l];
-        double next = 0;
+    enum { AHEAD = 8 / N };
+    step_kept<N> ahead[AHEAD];
+    double dgz = 0;
 #pragma unroll
-        for (int i = 0; i < N; i++) {
-            const size_t at = (size_t)i * WARP + threadIdx.x;
-            const cplx z = at < s.states ? s.z[(h * s.len + l) * s.states + at] : cplx{0, 0};
-            const cplx x = d[i].z;
-            d[i].e = d[i].e + mul_conj(z, x);
-            d[i].f = d[i].f + -gz * x;
-            d[i].g = d[i].g + dgz * conj_of(z);
-            d[i].c = d[i].c + two_dk * conj_of(z);
-            d[i].z = mul_conj(m[i].e, x) + (dgz * conj_of(m[i].g) + two_dk * conj_of(p[i].c));
-            next -= re_mul_conj(m[i].f, d[i].z);
-        }
-        dgz = warp_sum(next);
+    for (int i = 0; i < AHEAD; i++)
+        ahead[i] = kept_at<N>(s, h, dk, s.len - 1 - i); /* below 0 it is no step */
+    for (size_t l = s.len; l > 0;) {
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++)
+            if (l > 0) {
+                const step_kept<N> now = ahead[i];
+                l--;
+                ahead[i] = kept_at<N>(s, h, dk, l - AHEAD);
+                step_back(now, p, m, d, &dgz);
+            }
     }
 }
 
