@@ -11,7 +11,7 @@
 #include "bound/interval.h"
 #include "tensor/cuda/lstm.cuh"
 
-enum { W_IH, W_HH, B_IH, B_HH, PER_DIRECTION, ROWS = 2 * PER_DIRECTION };
+enum { ROWS = 2 * PER_DIRECTION };
 /* LO HI and CENTRE RADIUS below are dimensions of two. */
 
 struct lstm_ranges {
@@ -445,20 +445,8 @@ static stet_status input_gradients(cuda_device *d, const lstm_ranges *s, node *n
         return STET_ENOMEM;
     TRY(cuda_token_ends(d, n->op->name, a->s, cols, gate_gradients{dz, (uint32_t)s->G}, dends));
     TRY(cuda_set_back(d, a->s, a->eps, s->words, dends, dtable));
-    for (int k = 0; k < 2; k++) {
-        node **w = n->in + PER_DIRECTION * k, *x = n->in[ROWS];
-        const float *part = dtable + k * s->G;
-        if (w[W_IH]->needs_grad)
-            TRY(cuda_gemm(d, true, false, s->G, s->D, rows, part, cols, x->value, s->D, 1,
-                          w[W_IH]->grad));
-        for (int b = B_IH; b <= B_HH; b++)
-            if (w[b]->needs_grad)
-                TRY(grad_add_columns(d, w[b], s->V, ends_entry{dends, cols, k * s->G}));
-        if (x->needs_grad)
-            TRY(cuda_gemm(d, false, false, rows, s->D, s->G, part, cols, w[W_IH]->value, s->D, 1,
-                          x->grad));
-    }
-    return STET_OK;
+    return lstm_input_gradients(d, n->op->name, n->in, n->in[ROWS], dtable, s->V,
+                                ends_entry{dends, cols, 0});
 }
 
 extern "C" stet_status cuda_bilstm_ranges_bwd(tape *, node *n)

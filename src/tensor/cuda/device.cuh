@@ -180,6 +180,7 @@ template <class F> __global__ void column_kernel(size_t rows, size_t c, F f, flo
         const size_t end = begin + PIECE_ROWS < rows ? begin + PIECE_ROWS : rows;
         float s = 0;
         if (j < c)
+#pragma unroll 4
             for (size_t i = begin + threadIdx.y; i < end; i += COLUMN_ROWS)
                 s += f(i, j);
         sum[threadIdx.y][threadIdx.x] = s;
@@ -214,17 +215,18 @@ static __global__ void column_end_kernel(const float *part, size_t pieces, size_
     grad[j] = (fresh ? 0 : grad[j]) + (float)sum;
 }
 
-/* x->grad (c) += sums of f(i, j) over rows i: pieces in float, combined in order in double. */
-template <class F> stet_status grad_add_columns(cuda_device *d, node *x, size_t rows, F f)
+/* to (c) += sums of f(i, j) over rows i, or = them where it is fresh: pieces in float, combined in
+ * order in double. */
+template <class F>
+stet_status column_sums(cuda_device *d, size_t rows, size_t c, F f, float *to, bool fresh)
 {
-    const size_t c = shape_count(x->shape), pieces = (rows + PIECE_ROWS - 1) / PIECE_ROWS;
-    const bool fresh = grad_is_fresh(x);
+    const size_t pieces = (rows + PIECE_ROWS - 1) / PIECE_ROWS;
     if (c == 0)
         return STET_OK;
     const dim3 grid((unsigned)((c + WARP - 1) / WARP), (unsigned)(pieces < 1024 ? pieces : 1024));
     const dim3 block(WARP, COLUMN_ROWS);
     if (pieces == 1) {
-        column_kernel<<<grid, block, 0, d->stream>>>(rows, c, f, x->grad, !fresh);
+        column_kernel<<<grid, block, 0, d->stream>>>(rows, c, f, to, !fresh);
         return cuda_launched(d, "column sums");
     }
     scratch mem(d);
@@ -234,8 +236,14 @@ template <class F> stet_status grad_add_columns(cuda_device *d, node *x, size_t 
     if (pieces)
         column_kernel<<<grid, block, 0, d->stream>>>(rows, c, f, part, false);
     column_end_kernel<<<(unsigned)((c + THREADS - 1) / THREADS), THREADS, 0, d->stream>>>(
-        part, pieces, c, x->grad, fresh);
+        part, pieces, c, to, fresh);
     return cuda_launched(d, "column sums");
+}
+
+/* x->grad (c) += sums of f(i, j) over rows i. */
+template <class F> stet_status grad_add_columns(cuda_device *d, node *x, size_t rows, F f)
+{
+    return column_sums(d, rows, shape_count(x->shape), f, x->grad, grad_is_fresh(x));
 }
 
 struct matrix_entry {

@@ -280,25 +280,6 @@ static __global__ void __launch_bounds__(1024)
     }
 }
 
-/* w_ih, b_ih, b_hh and the input, from the gradients of each row's projection. */
-static stet_status input_gradients(cuda_device *d, const lstm *s, node *n, const float *dx)
-{
-    for (int k = 0; k < 2; k++) {
-        node **w = n->in + 4 * k + 1, *rows = n->in[0];
-        const float *part = dx + k * s->G;
-        if (w[0]->needs_grad)
-            TRY(cuda_gemm(d, true, false, s->G, s->D, s->V, part, 2 * s->G, rows->value, s->D, 1,
-                          w[0]->grad));
-        for (int b = 2; b < 4; b++)
-            if (w[b]->needs_grad)
-                TRY(grad_add_columns(d, w[b], s->V, matrix_entry{part, 2 * s->G}));
-        if (rows->needs_grad)
-            TRY(cuda_gemm(d, false, false, s->V, s->D, s->G, part, 2 * s->G, w[0]->value, s->D, 1,
-                          rows->grad));
-    }
-    return STET_OK;
-}
-
 static stet_status lstm_bwd(node *n, bool every)
 {
     cuda_device *d = cuda_now();
@@ -322,7 +303,8 @@ static stet_status lstm_bwd(node *n, bool every)
     store_clear(d->scratch.store, dx, s.V * 2 * s.G * sizeof *dx);
     TRY(cuda_sort(&mem, s.row, s.T, s.V, &sorted));
     TRY(scatter_add(&mem, "bilstm", sorted, s.T, s.V, 2 * s.G, matrix_entry{dz, 2 * s.G}, dx));
-    return input_gradients(d, &s, n, dx);
+    return lstm_input_gradients(d, "bilstm", n->in + 1, n->in[0], dx, s.V,
+                                matrix_entry{dx, 2 * s.G});
 }
 
 extern "C" stet_status cuda_bilstm_bwd(tape *, node *n)

@@ -158,4 +158,67 @@ struct turn_over {
     }
 };
 
+/* ---- the input's weights ------------------------------------------------------------------ */
+
+enum { W_IH, W_HH, B_IH, B_HH, PER_DIRECTION };
+
+/* Gradients of one direction's weights and biases; NULL: not wanted. */
+struct input_weights {
+    float *w, *b_ih, *b_hh; /* (G, D), (G), (G) */
+};
+
+static inline input_weights input_weights_of(node *const *w)
+{
+    return input_weights{w[W_IH]->needs_grad ? w[W_IH]->grad : NULL,
+                         w[B_IH]->needs_grad ? w[B_IH]->grad : NULL,
+                         w[B_HH]->needs_grad ? w[B_HH]->grad : NULL};
+}
+
+/* What both directions get of dw (2, G, D) and db (2, G). One thread has both, so that operands may be
+ * the same. */
+struct give_input_weights {
+    input_weights to[2];
+    size_t G, D;
+    const float *dw, *db;
+    __device__ void operator()(size_t i) const
+    {
+        for (int k = 0; k < 2; k++) {
+            if (i < G * D && to[k].w)
+                to[k].w[i] += dw[k * G * D + i];
+            if (i < G && to[k].b_ih)
+                to[k].b_ih[i] += db[k * G + i];
+            if (i < G && to[k].b_hh)
+                to[k].b_hh[i] += db[k * G + i];
+        }
+    }
+};
+
+/* w: the weights of both directions; dx (rows of x, 2 G): the gradients of x's projections. The biases
+ * get the columns of bias(v, j), v < V. */
+template <class F>
+stet_status lstm_input_gradients(cuda_device *d, const char *what, node *const *w, node *x,
+                                 const float *dx, size_t V, F bias)
+{
+    const size_t G = shape_rows(w[W_IH]->shape), D = shape_cols(x->shape),
+                 rows = shape_rows(x->shape);
+    bool wanted = false;
+    for (int k = 0; k < 2 * PER_DIRECTION; k++)
+        wanted |= k % PER_DIRECTION != W_HH && w[k]->needs_grad;
+    if (wanted) {
+        scratch mem(d);
+        float *dw = mem.take<float>(2 * G * D), *db = mem.take<float>(2 * G);
+        if (!dw || !db)
+            return STET_ENOMEM;
+        TRY(cuda_gemm(d, true, false, 2 * G, D, rows, dx, 2 * G, x->value, D, 0, dw));
+        TRY(column_sums(d, V, 2 * G, bias, db, true));
+        TRY(each(d, what, G * (D ? D : 1),
+                 give_input_weights{
+                     {input_weights_of(w), input_weights_of(w + PER_DIRECTION)}, G, D, dw, db}));
+    }
+    for (int k = 0; k < 2 && x->needs_grad; k++)
+        TRY(cuda_gemm(d, false, false, rows, D, G, dx + k * G, 2 * G,
+                      w[PER_DIRECTION * k + W_IH]->value, D, 1, x->grad));
+    return STET_OK;
+}
+
 #endif
