@@ -1,10 +1,16 @@
 /* bench/bench_cuda.c - kernels of the GPU beside their floors: bytes over the bandwidth of a copy, or
  * operations over the rate of a large product, both measured here first; and the LSTM, whose floor is
- * steps times latency. Values were compared with the CPU's by test_cuda. */
+ * steps times latency; and bounds beside what they bound. Values were compared with the CPU's by
+ * test_cuda, test_bound_cuda and test_gbm_cuda. */
 #include "bench.h"
 
 #include <string.h>
 
+#include "bound/batch_sets.h"
+#include "bound/gbm_lstm_ops.h"
+#include "bound/lstm_ranges.h"
+#include "bound/s4_gate_norm.h"
+#include "bound/s4_ranges.h"
 #include "imdb_batch.h"
 #include "tensor/ops.h"
 #include "tensor/optim.h"
@@ -16,6 +22,7 @@ typedef struct subject {
     store_arena values;
     arena mem;
     seq_index seq;
+    const uint32_t *start, *alt; /* substitution sets of the batch's words */
     int n;
     shape shape[9];
     real *value[9], *grad[9], *y;
@@ -23,6 +30,8 @@ typedef struct subject {
     node *(*apply)(tape *t, node *const *in, const seq_index *seq);
     optim optim;
 } subject;
+
+static const subject *sets_of; /* whose sets the bounds read */
 
 static void check(stet_status st)
 {
@@ -45,7 +54,7 @@ static void copy(void *ctx)
 }
 
 /* REPEAT passes, one wait. */
-static void pass(void *ctx)
+static void passes(void *ctx)
 {
     subject *s = ctx;
     for (int k = 0; k < REPEAT; k++) {
@@ -108,6 +117,58 @@ static node *apply_s4(tape *t, node *const *in, const seq_index *seq)
     return op_s4_conv(t, in[0], k, in[7], seq);
 }
 
+/* Every other word has SET substitutes; there are as many rows of them as words. */
+enum { SET = 4 };
+
+static void make_sets(subject *s, rng *r, arena *mem)
+{
+    const uint32_t V = (uint32_t)s->seq.n_rows;
+    uint32_t *start = must(arena_new(mem, uint32_t, V + 1)),
+             *alt = must(arena_new(mem, uint32_t, V / 2 * SET));
+    for (uint32_t v = 0; v <= V; v++)
+        start[v] = v / 2 * SET;
+    for (uint32_t k = 0; k < start[V]; k++)
+        alt[k] = V + (uint32_t)rng_below(r, V);
+    s->start = start;
+    s->alt = alt;
+}
+
+static node *apply_lstm_ranges(tape *t, node *const *in, const seq_index *seq)
+{
+    const size_t V = seq->n_rows, n = sets_of->start[V];
+    batch_sets *s = must(arena_new(t->mem, batch_sets, 1));
+    *s = (batch_sets){.seq = seq,
+                      .rows = in[8],
+                      .n_rows = 2 * V,
+                      .n_alt = n,
+                      .at = tape_seq(t, seq),
+                      .start = tape_twin(t, sets_of->start, (V + 1) * sizeof *s->start),
+                      .alt = tape_twin(t, sets_of->alt, n * sizeof *s->alt)};
+    return op_bilstm_ranges(t, s, in, 1);
+}
+
+/* Numbers of [-0.1, 0.1) are boxes around 0 whose radii are magnitudes. */
+static node *apply_s4_boxes(tape *t, node *const *in, const seq_index *seq)
+{
+    (void)seq;
+    node *y = op_gelu_box(t, in[0], op_abs(t, in[1]));
+    return op_s4_gate_norm(t, y, op_abs(t, y), in[2], op_abs(t, in[3]), in[4], in[5], 1e-5);
+}
+
+static node *apply_gbm(tape *t, node *const *in, const seq_index *seq)
+{
+    (void)seq;
+    static real words[2 * D], states[4 * H]; /* lower and upper ends */
+    for (size_t i = 0; i < 2 * D; i++)
+        words[i] = (real)(i < D ? -0.5 : 0.5);
+    for (size_t i = 0; i < 4 * H; i++)
+        states[i] = (real)(i / H % 2 ? 0.5 : -0.5);
+    gbm_report report = {{NULL}};
+    const gbm_term_args a = {
+        .of = GBM_OF_LAYER, .k = {1, 1, 1}, .words = tape_numbers(t, shape2(2, D), words)};
+    return gbm_lstm_term(t, in, NULL, &a, tape_numbers(t, shape2(4, H), states), &report);
+}
+
 /* Operands of these shapes with random numbers of [-0.1, 0.1). */
 static void operands(subject *s, const shape *shapes, int n)
 {
@@ -144,7 +205,7 @@ static bench_time each_of(bench_time t)
 
 static void measure(subject *s, const char *what, double work, const char *unit)
 {
-    bench_rate(what, "cuda", each_of(bench_measure(pass, s)), work, unit);
+    bench_rate(what, "cuda", each_of(bench_measure(passes, s)), work, unit);
 }
 
 static void memory_bound(subject *s)
@@ -212,6 +273,24 @@ int main(int argc, char **argv)
     s.apply = apply_s4;
     both(&s, "S4 kernel and convolution, 64 channels, IMDB batch", (double)L * 1e-6,
          2 * (double)L * 1e-6, "million steps/s");
+
+    operands(&s, (const shape[]){w_ih, w_hh, b, b, w_ih, w_hh, b, b, shape2(2 * V, D)}, 9);
+    make_sets(&s, &r, &mem);
+    sets_of = &s;
+    s.apply = apply_lstm_ranges;
+    both(&s, "ranges of that BiLSTM", (double)L * 1e-6, 2 * (double)L * 1e-6, "million steps/s");
+
+    operands(&s,
+             (const shape[]){shape2(T, H), shape2(T, H), shape2(T, H), shape2(T, H), shape1(H),
+                             shape1(H)},
+             6);
+    s.apply = apply_s4_boxes;
+    both(&s, "boxes through S4's GELU, gate and norm", (double)T * 1e-6, 2 * (double)T * 1e-6,
+         "million words/s");
+
+    operands(&s, (const shape[]){w_ih, w_hh, b, b}, 4);
+    s.apply = apply_gbm;
+    both(&s, "growth bounds of one direction of that BiLSTM", 1e-3, 1e-3, "thousand/s");
     store_arena_deinit(&s.values);
     store_close(s.values.store);
     arena_deinit(&mem);
