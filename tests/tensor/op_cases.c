@@ -389,7 +389,7 @@ const op_test op_tests[OP_COUNT] = {
     ROW(bilstm, bilstm_setup, 1e-8, 1e-5),
     ROW(bilstm_states, bilstm_setup, 1e-8, 1e-5),
     ROW(s4_kernel, s4_kernel_setup, 1e-8, 1e-4),
-    ROW(s4_conv, s4_conv_setup, 1e-8, 1e-5),
+    ROW(s4_conv, s4_conv_setup, 1e-8, 2e-5), /* up to 300 products a sum, which may cancel */
 };
 
 /* values ------------------------------------------------------------------------------------- */

@@ -49,6 +49,7 @@ TEST(the_same_seed_ends_in_the_same_bytes_interrupted_or_not)
         int left = 7;
         stet_set_progress(interrupt_after, &left);
         CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "--resume");
+        stet_interrupt_clear();
         stet_set_progress(NULL, NULL);
         a.resume = true;
         CHECK_OK(stet_train(&a, &r));
@@ -72,6 +73,7 @@ TEST(a_run_begun_on_one_device_ends_on_the_other)
             int left = 9;
             stet_set_progress(interrupt_after, &left);
             CHECK_FAILS(stet_train(&a, &parts), STET_EINTR, "--resume");
+            stet_interrupt_clear();
             stet_set_progress(NULL, NULL);
             a.resume = true;
             a.device = on[1 - first];
