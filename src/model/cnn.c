@@ -81,25 +81,13 @@ static node *features(const model *m, pass *p)
     return op_concat(p->t, pooled, (int)n);
 }
 
-static const char *const robust[] = {RECIPE_ROBUST,
-                                     "--filters",
-                                     "256",
-                                     "--word-scores",
-                                     "--tune-vectors",
-                                     "1e-4",
-                                     "--smooth",
-                                     "2",
-                                     "--kappa",
-                                     "0.7",
-                                     "--lr",
-                                     "1e-3",
-                                     "--dropout",
-                                     "0.2",
-                                     "--weight-decay",
-                                     "5e-4",
-                                     "--epochs",
-                                     "4",
-                                     NULL};
+static const char *const robust[] = {
+    RECIPE_ROBUST, "--defense",     "certified,gbm",  "--gbm-of", "logits",         "--beta",
+    "1e-4",        "--filters",     "256",            "--kappa",  "0.8",            "--ramp",
+    "0.3",         "--word-scores", "--score-lr",     "0.005",    "--tune-vectors", "3e-4",
+    "--smooth",    "3",             "--lr",           "1e-3",     "--batch",        "32",
+    "--dropout",   "0.2",           "--weight-decay", "5e-4",     "--epochs",       "4",
+    NULL};
 /* EIBC (Wang et al., Findings of ACL 2023): its training, without its layers of 200 units before and
  * of 600 behind the convolutions. */
 static const char *const eibc[] = {"--defense",
