@@ -14,7 +14,7 @@ typedef struct prover {
 static void choose_effort(stet_certifier *c, bool hard)
 {
     const cert_family *f = c->shared->family;
-    if (c->shared->m->rule)
+    if (cert_by_rule(c->shared->m))
         return;
     c->end_method = hard ? cert_auto_methods(f) : 1;
     c->enumerate = hard && !f->exact ? ENUMERATE_CHEAP : ENUMERATE_NEVER;
@@ -55,7 +55,7 @@ stet_status stet_certify_prover(const stet_model *m, stet_prover **out)
 {
     *out = NULL;
     const cert_family *f;
-    TRY(cert_family_of(stet_model_kind(m), &f));
+    TRY(cert_family_for(m, &f));
     prover *p = mem_zalloc(1, sizeof *p);
     if (!p)
         return STET_ENOMEM;

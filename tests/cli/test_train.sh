@@ -76,7 +76,7 @@ cmp -s taught/model.safetensors again/model.safetensors || fail "the order of te
 expect 2 "holds a complete run with" "$STET" train --data wrong.tsv --valid train.tsv $small --teacher folds --teacher-weight 0.5 -o taught --resume -q
 expect 2 "every teacher has seen text" "$STET" train --data train.tsv $small --teacher folds/1 -o x
 expect 2 "corpus: neither a run folder nor a folder of them" "$STET" train --data train.tsv $small --teacher corpus -o x
-expect 1 "--teacher none: No such file" "$STET" train --data train.tsv $small --teacher none -o x
+expect 1 "--teacher nowhere: No such file" "$STET" train --data train.tsv $small --teacher nowhere -o x
 expect 2 "its classes are not those of the data" "$STET" train --data swapped3.tsv $small --teacher folds/1 -o x
 for bad in 0of2 3of2 1of1 2 of 1/2 -1of2; do expect 2 "--fold $bad: expected KofN" "$STET" train --data train.tsv $small --fold=$bad -o x; done
 expect 2 "--teacher-of both needs --teacher and --defense certified" "$STET" train --data train.tsv $small --teacher folds --teacher-of both -o x
