@@ -67,5 +67,5 @@ stet_status stet_certify_prover(const stet_model *m, stet_prover **out)
         *out = &p->face;
     else
         prover_free(&p->face);
-    return st;
+    return st == STET_EFORMAT ? STET_ENOTSUP : st; /* numbers too large for proofs, not for attacks */
 }
