@@ -134,8 +134,8 @@ stet_status sweep_frontier_script(const sweep_grid *g, const sweep *final, const
     if (!f)
         return cli_fail(STET_EIO, "%s: %s", part, strerror(errno));
     put_script(f, g, final, blocks, chosen, n);
-    const bool written = !ferror(f) & !fclose(f);
-    if (written && rename(part, path) == 0)
+    const bool failed = ferror(f);
+    if (fclose(f) == 0 && !failed && rename(part, path) == 0)
         return STET_OK;
     const stet_status st = cli_fail(STET_EIO, "%s: %s", path, strerror(errno));
     remove(part);
