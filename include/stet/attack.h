@@ -31,6 +31,17 @@ typedef double stet_similarity_fn(void *user, const stet_words *w, const uint32_
 typedef stet_status stet_victim_fn(void *user, const char *const *texts, size_t n, size_t n_classes,
                                    double *prob);
 
+/* Knows of some texts that nothing can flip. Any number of threads ask, each with its number
+ * `worker` < stet_threads(): `ids` and `choices` as stet_certify_text() takes them. *out: no
+ * combination of the choices gives another class than `label`, by a sound proof. A proof that is
+ * cheap is sought first, before the search; `hard` asks again for all that is worth trying, after
+ * the first look did not flip the text. */
+typedef struct stet_prover {
+    stet_status (*proved)(struct stet_prover *p, size_t worker, const uint32_t *ids,
+                          const stet_choices *choices, int label, bool hard, bool *out);
+    void (*free)(struct stet_prover *p);
+} stet_prover;
+
 typedef struct stet_attack_args {
     size_t size; /* of this struct; 0 counts as what this header says */
     /* The classifier: a model, a program that speaks the protocol of docs/attacks.md, or a function
@@ -70,6 +81,10 @@ typedef struct stet_attack_args {
     /* Part `shard` (from 1) of `shards` of the texts, so that several processes share them; 0: all.
      * The logs of all parts, one after the other, are the log of the whole. */
     size_t shard, shards;
+    /* Makes a prover for the model, so that an attack may leave texts that are proved
+     * (stet_certify_prover of stet/certify.h; STET_ENOTSUP: there are no proofs). Only attacks that
+     * say so in their settings ask (greedy-proofs). NULL: every text is searched to the end. */
+    stet_status (*prover)(const stet_model *m, stet_prover **out);
 } stet_attack_args;
 #ifdef __cplusplus
 #define STET_ATTACK_DEFAULTS STET_DEFAULTS_CXX(stet_attack_args)
@@ -96,6 +111,7 @@ typedef struct stet_attack_result {
     double candidates_mean; /* per word that can be attacked, over all texts */
     double attackable_mean; /* words of a text that can be attacked */
     double seconds;         /* of this call */
+    size_t proved;          /* left because a proof says that nothing flips them */
 } stet_attack_result;
 
 /* STET_EUSAGE for what does not fit together, STET_EFORMAT for a log of other settings,

@@ -15,7 +15,7 @@
 #ifndef STET_CERTIFY_H
 #define STET_CERTIFY_H
 
-#include "stet/choices.h"
+#include "stet/attack.h"
 #include "stet/model.h"
 
 #ifdef __cplusplus
@@ -154,6 +154,11 @@ typedef struct stet_certify_result {
 } stet_certify_result;
 STET_API stet_status stet_certify_run(const stet_certify_args *a, stet_certify_result *out);
 STET_API void stet_certify_result_deinit(stet_certify_result *r);
+
+/* For stet_attack_args.prover: an attack then leaves the texts that method "auto" proves for any
+ * number of substitutions. STET_ENOTSUP where the model has no certificates, or numbers too large
+ * for them. */
+STET_API stet_status stet_certify_prover(const stet_model *m, stet_prover **out);
 
 /* Methods for a kind of model ("cnn", ...), cheapest first, NULL at the end; NULL: it has none. */
 STET_API const char *const *stet_certify_methods(const char *kind);

@@ -29,6 +29,9 @@ STET_API stet_status stet_model_load(const char *dir, stet_model **out);
 /* Configuration, weights and vocabulary; each file is whole or as it was. */
 STET_API stet_status stet_model_save(const stet_model *m, const char *dir);
 STET_API void stet_model_free(stet_model *m);
+/* Several models (their folders, 2 to 64) as one that adds their logits: a new model, to be saved or
+ * asked like any other. It reads as the first does. STET_EUSAGE: classes, tokenisers or lengths differ. */
+STET_API stet_status stet_model_ensemble(const char *const *dirs, size_t n, stet_model **out);
 
 /* A new, randomly initialised model of the kind `name` (stet_model_kind_name) with its options at default or as set by
  * `settings`, NULL or "name=value" strings with a NULL at the end. Takes copies of vocabulary and vectors;

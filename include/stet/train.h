@@ -28,6 +28,9 @@ typedef struct stet_train_args {
     stet_data_options format;
     const char *valid; /* file; NULL: hold out valid_fraction of the data */
     double valid_fraction;
+    /* > 0: the texts are dealt into `folds`, and fold number `fold` (from 1) takes no part in
+     * training; it is the validation set unless `valid` is given. */
+    size_t fold, folds;
     const char *const *vectors;
     size_t n_vectors;
     const char *synonyms; /* substitution sets: their words join the vocabulary; NULL: none */
@@ -44,6 +47,13 @@ typedef struct stet_train_args {
     const char *const *model_settings; /* "name=value", NULL at the end; or NULL */
     const char *defense; /* names between commas: each adds to the loss of those before it */
     const char *const *defense_settings;
+
+    /* Soft labels: run folders, or folders of them, between commas; NULL: none. A teacher that was
+     * trained with a fold held out teaches that fold, any other all texts. The target of a text is
+     * its label with 1 - teacher_weight, and the teachers' mean probabilities with the rest. */
+    const char *teacher;
+    double teacher_weight;
+    bool teacher_worst; /* in the worst case of the defence `certified`, too */
 
     size_t batch, epochs, patience;
     size_t length_pool; /* batches sorted by length before they are cut; 1: plain shuffling */
@@ -64,7 +74,7 @@ typedef struct stet_train_args {
     {                                                                                              \
         .size = sizeof(stet_train_args),                                                           \
         .format = STET_DATA_DEFAULTS, .valid_fraction = 0.1, .max_len = 512, .min_count = 1,       \
-        .model = "cnn", .smooth = -1, .defense = "standard", .batch = 64, .length_pool = 16,       \
+        .model = "cnn", .smooth = -1, .defense = "standard", .teacher_weight = 0.7, .batch = 64, .length_pool = 16,       \
         .epochs = 20, .patience = 3, .score_rate = 1e-2, .rate = -1, .state_rate = -1, .decay = -1, .dropout = -1,     \
         .seed = 1, .save_every = 500                                                               \
     }

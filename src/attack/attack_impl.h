@@ -111,6 +111,9 @@ typedef struct search {
     attack_common common;
     double deadline; /* on seconds_now(); 0: none */
     constraints keep;
+    stet_prover *prover; /* NULL: nobody knows more than the search finds out */
+    size_t worker;       /* who asks it, about */
+    stet_choices may;    /* what may stand at each position that search_free() says */
     const char **tags; /* (n) tags of the original words; NULL without a tagger */
     victim *v;
     chance *chance;
@@ -119,6 +122,7 @@ typedef struct search {
     /* the outcome */
     pick *found;                   /* (n) the text that turned the victim, or the last one tried */
     bool success, complete;        /* complete: every variant was seen */
+    bool proved;                   /* left, since nothing can turn the victim */
     uint64_t queries, evaluations; /* as the frameworks count; variants computed */
 
     struct search_memory *memory; /* asked and answered, see search.c */
@@ -158,6 +162,9 @@ double search_margin(const search *s,
                      size_t row); /* log odds of y against the best other class: <= 0 has turned */
 bool search_turned(const search *s, size_t row); /* another class is the answer */
 int most_probable(const double *prob, size_t k); /* the first of equals */
+/* Is it proved that nothing turns the victim? Then s->proved, and the attack may leave. Costs no
+ * query. */
+stet_status search_ask_proof(search *s, bool hard);
 /* Count queries as a framework does; OVER_BUDGET when there are not that many left. */
 stet_status search_spend(search *s, size_t n);
 void search_found(search *s, const pick *x, bool success);
@@ -198,6 +205,7 @@ typedef struct attack_desc {
     const stet_opt *opts;
     size_t cfg_size;
     const attack_profile *profiles; /* a NULL name at the end; NULL: the same in all */
+    bool (*asks_proofs)(const void *cfg); /* NULL: never */
     stet_status (*run)(search *s, const void *cfg);
 } attack_desc;
 

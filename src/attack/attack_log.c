@@ -38,6 +38,7 @@ stet_status record_parse(json_t *o, record *r)
     r->index = index, r->words = words, r->attackable = attackable, r->candidates = candidates,
     r->changed = changed;
     r->complete = json_is_true(json_object_get(o, "complete"));
+    r->proved = json_is_string(json_object_get(o, "stopped"));
     return STET_OK;
 }
 

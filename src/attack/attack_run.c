@@ -54,6 +54,11 @@ static stet_status set_up(attack_job *j)
         return error_set(STET_EUSAGE,
                          "similarity 'mean' needs the word vectors of a model; a program has none");
     TRY(take_texts(j));
+    if (a->prover && a->model && j->d->asks_proofs && j->d->asks_proofs(j->set.cfg)) {
+        const stet_status st = a->prover(a->model, &j->prover);
+        if (st != STET_OK && st != STET_ENOTSUP)
+            return st;
+    }
     j->n_workers = (size_t)stet_threads();
     j->worker = mem_zalloc(j->n_workers, sizeof *j->worker);
     return j->worker ? STET_OK : STET_ENOMEM;
@@ -67,6 +72,8 @@ static void tear_down(attack_job *j)
         subject_worker_free(&j->worker[w]);
     mem_free(j->record);
     mem_free(j->worker);
+    if (j->prover)
+        j->prover->free(j->prover);
     strmap_deinit(&j->stop);
     stet_bound_free(j->bound);
     stet_words_free(j->words);
@@ -187,6 +194,7 @@ static void summarise(const attack_job *j, stet_attack_result *out)
         out->succeeded += success;
         out->unconfirmed += r->outcome == OUTCOME_UNCONFIRMED;
         out->decided += r->complete;
+        out->proved += r->proved;
         queries[success] += (double)r->queries;
         evaluations += (double)r->evaluations;
         if (success && r->words)

@@ -6,7 +6,10 @@
  * as many words as pay together; then the next sweep starts from the best of them. Where no prefix
  * and no single swap helps, a beam of the best pairs is tried, then the search starts again from
  * random texts; a small space is at last searched as a whole. A success is trimmed: changes that it
- * does not need are taken back. */
+ * does not need are taken back.
+ *
+ * Most of the time would go into texts that nothing flips. So a prover is asked: for a cheap proof at
+ * once, for any proof after the first sweep, which flips most of what can be flipped. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +17,7 @@
 
 typedef struct greedy_cfg {
     int64_t restarts, sweeps, beam, exact;
-    bool trim;
+    bool trim, proofs;
 } greedy_cfg;
 
 static const stet_opt opts[] = {
@@ -28,6 +31,8 @@ static const stet_opt opts[] = {
                  "where all else failed, try everything if it is no more than this"),
     {STET_OPT_FIELD("greedy-trim", STET_T_FLAG, greedy_cfg, trim), .def = "yes",
      .help = "take back changes that a success does not need"},
+    {STET_OPT_FIELD("greedy-proofs", STET_T_FLAG, greedy_cfg, proofs), .def = "yes",
+     .help = "leave a text as soon as a certificate proves that nothing flips it"},
     STET_OPT_END,
 };
 
@@ -161,11 +166,11 @@ static stet_status take_pair(descent *d, const size_t *order, size_t beam, bool 
     return STET_OK;
 }
 
-static stet_status descend(descent *d, const greedy_cfg *cfg)
+static stet_status descend(descent *d, const greedy_cfg *cfg, bool first)
 {
     search *s = d->s;
     bool moved = true;
-    for (int64_t sweep = 0; moved && !s->success && sweep < cfg->sweeps; sweep++) {
+    for (int64_t sweep = 0; moved && !s->success && !s->proved && sweep < cfg->sweeps; sweep++) {
         const arena_mark start = arena_save(s->mem);
         TRY(look_around(d));
         const size_t *order = order_falling(s->mem, d->gain, s->n);
@@ -175,6 +180,8 @@ static stet_status descend(descent *d, const greedy_cfg *cfg)
         if (!moved)
             TRY(take_pair(d, order, (size_t)cfg->beam, &moved));
         arena_restore(s->mem, start);
+        if (first && sweep == 0 && !s->success)
+            TRY(search_ask_proof(s, true));
     }
     return STET_OK;
 }
@@ -241,12 +248,13 @@ static stet_status run(search *s, const void *config)
     TRY(search_spend(s, 1));
     if (s->first[s->n] == 0)
         return STET_OK;
-    TRY(descend(&d, cfg));
-    for (int64_t r = 0; r < cfg->restarts && !s->success; r++) {
+    TRY(search_ask_proof(s, false));
+    TRY(descend(&d, cfg, true));
+    for (int64_t r = 0; r < cfg->restarts && !s->success && !s->proved; r++) {
         TRY(start_again(&d));
-        TRY(descend(&d, cfg));
+        TRY(descend(&d, cfg, false));
     }
-    if (!s->success) {
+    if (!s->success && !s->proved) {
         search_found(s, d.x, false);
         TRY(search_everything(s, (uint64_t)cfg->exact));
     }
@@ -254,10 +262,16 @@ static stet_status run(search *s, const void *config)
     return st == OVER_BUDGET ? STET_OK : st; /* untrimmed, but a success */
 }
 
+static bool asks_proofs(const void *config)
+{
+    return ((const greedy_cfg *)config)->proofs;
+}
+
 const attack_desc attack_greedy = {
     .name = "greedy",
     .summary = "descent over whole neighbourhoods with restarts; the strongest, for our own models",
     .opts = opts,
     .cfg_size = sizeof(greedy_cfg),
+    .asks_proofs = asks_proofs,
     .run = run,
 };

@@ -25,6 +25,7 @@ typedef struct record {
     uint64_t queries, evaluations;
     size_t words, attackable, candidates, changed;
     bool complete; /* every variant was seen */
+    bool proved;   /* left, since nothing can flip it */
     bool done;
     char *line; /* JSON, with its line end; kept for the page alone */
 } record;

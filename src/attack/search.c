@@ -104,7 +104,7 @@ size_t search_max_changed(const search *s)
 
 stet_status search_start(search *s, const attack_text *t)
 {
-    s->success = s->complete = false;
+    s->success = s->complete = s->proved = false;
     s->queries = s->evaluations = 0;
     s->n_classes = s->v->n_classes;
     s->found = search_text(s);
@@ -283,6 +283,13 @@ int most_probable(const double *prob, size_t k)
 bool search_turned(const search *s, size_t row)
 {
     return most_probable(search_prob(s, row), s->n_classes) != s->y;
+}
+
+stet_status search_ask_proof(search *s, bool hard)
+{
+    if (!s->prover || s->proved)
+        return STET_OK;
+    return s->prover->proved(s->prover, s->worker, s->ids, &s->may, s->y, hard, &s->proved);
 }
 
 stet_status search_spend(search *s, size_t n)

@@ -55,6 +55,22 @@ static stet_status read_text(const attack_job *j, attack_worker *w, size_t index
     return stet_bound_choices(j->bound, w->words, r, &w->choices);
 }
 
+/* The candidates of positions that may change: what a proof must cover. */
+static stet_status free_choices(attack_worker *w, const uint32_t *first, const uint32_t *word,
+                                const unsigned char *filtered, stet_choices *out)
+{
+    out->start = arena_znew(&w->mem, uint32_t, out->n + 1);
+    out->word = arena_new(&w->mem, uint32_t, first[out->n] + 1);
+    if (!out->start || !out->word)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < out->n; i++) {
+        const uint32_t some = filtered[i] ? 0 : first[i + 1] - first[i];
+        memcpy(out->word + out->start[i], word + first[i], some * sizeof *word);
+        out->start[i + 1] = out->start[i] + some;
+    }
+    return STET_OK;
+}
+
 /* The problem, in memory of the worker: candidates cut to the limit, stop words marked. */
 static stet_status set_problem(const attack_job *j, attack_worker *w)
 {
@@ -83,6 +99,9 @@ static stet_status set_problem(const attack_job *j, attack_worker *w)
         first[i + 1] = made;
     }
     const attack_common *c = &j->set.common;
+    stet_choices may = {.n = n, .words = w->words};
+    if (j->prover)
+        TRY(free_choices(w, first, word, filtered, &may));
     w->s = (search){.n = n,
                     .ids = w->text.ids,
                     .first = first,
@@ -95,6 +114,9 @@ static stet_status set_problem(const attack_job *j, attack_worker *w)
                     .chance = &w->chance.c,
                     .mem = &w->mem,
                     .memory = w->memory,
+                    .prover = j->prover,
+                    .worker = (size_t)(w - j->worker),
+                    .may = may,
                     .keep = {.tagger = j->a->tagger, .words = w->words}};
     if (j->a->similarity) {
         w->s.keep.similarity = j->a->similarity;
@@ -258,6 +280,8 @@ static stet_status write_line(const attack_job *j, const attack_worker *w, const
                r->attackable, r->candidates, r->changed);
     if (r->complete)
         buf_str(b, ",\"complete\":true");
+    if (r->proved)
+        buf_str(b, ",\"stopped\":\"certified\"");
     if (!error && v->text && !v->reread)
         buf_str(b, ",\"reread\":false");
     if (v->text) {
@@ -296,6 +320,7 @@ static stet_status search_one(const attack_job *j, attack_worker *w, record *r, 
         return st;
     r->outcome = OUTCOME_FAILURE;
     r->complete = s->complete;
+    r->proved = s->proved && !s->success;
     if (s->success) {
         TRY(rebuild(w, v));
         TRY(check(j, w, v, r));

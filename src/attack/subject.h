@@ -17,6 +17,7 @@ typedef struct attack_job {
     stet_bound *bound;
     strmap stop;
     pthread_mutex_t turn; /* of a function that is the victim */
+    stet_prover *prover; /* or NULL */
     struct attack_worker *worker; /* (n_workers) */
     size_t n_workers;
     record *record; /* (n), ascending index */

@@ -8,6 +8,7 @@
 #include "certify/certifier.h"
 #include "base/file.h"
 #include "base/sha256.h"
+#include "model/ensemble.h"
 
 /* 17 digits: reads back as the same number. */
 static void put_real(buf *b, double x)
@@ -187,7 +188,7 @@ stet_status cert_file_header(const stet_certify_args *a, size_t texts, buf *b)
     buf_printf(b,
                "{\"stet_certificates\":2,\"kind\":\"%s\",\"sha256\":{\"config\":\"%s\",\"weights\":"
                "\"%s\",\"vocabulary\":\"%s\",\"data\":\"%s\",\"sets\":\"%s\"}",
-               stet_model_kind(a->model), is.config, is.weights, is.vocabulary, data, sets);
+               ensemble_of(a->model) ? "ensemble" : stet_model_kind(a->model), is.config, is.weights, is.vocabulary, data, sets);
     buf_str(b, ",\"arithmetic\":{\"type\":\"float32\",\"order\":\"any\",\"fused\":\"any\"}");
     put_budget(b, a->how.budget);
     buf_printf(b, ",\"texts\":%zu,\"note\":{\"model\":", texts);

@@ -20,6 +20,9 @@ typedef struct cert_shared {
 } cert_shared;
 stet_status cert_shared_init(cert_shared *s, const model *m, const cert_family *f);
 stet_status cert_family_of(const char *kind, const cert_family **out);
+stet_status cert_family_for(const model *m, const cert_family **out); /* of its kind, or cert_ensemble */
+/* Does it answer by a rule of which bounds know nothing? That of an ensemble is known. */
+bool cert_by_rule(const model *m);
 
 /* The words of a text. A choice is an index into a position's words, 0 the text's own. */
 typedef struct cert_text {

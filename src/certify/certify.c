@@ -34,7 +34,7 @@ bool cert_out_of_time(const stet_certifier *c)
 stet_status cert_shared_init(cert_shared *s, const model *m, const cert_family *f)
 {
     *s = (cert_shared){.m = m, .family = f};
-    if (m->rule && !m->rule->desc->certify)
+    if (cert_by_rule(m) && !m->rule->desc->certify)
         return error_set(STET_ENOTSUP,
                          "the model answers by the prediction rule '%s', for which there are no "
                          "certificates",
@@ -43,7 +43,7 @@ stet_status cert_shared_init(cert_shared *s, const model *m, const cert_family *
         return error_set(STET_ENOTSUP, "certificates are for models that read one row a word");
     TRY(stet_model_compile(m));
     TRY(cert_scores_check(m));
-    return m->rule ? STET_OK : model_prepared(m, f, f->prepare, f->shared_free, &s->impl);
+    return cert_by_rule(m) ? STET_OK : model_prepared(m, f, f->prepare, f->shared_free, &s->impl);
 }
 
 size_t cert_auto_methods(const cert_family *f)
@@ -57,7 +57,7 @@ size_t cert_auto_methods(const cert_family *f)
 static stet_status choose_methods(stet_certifier *c)
 {
     const char *const *names = c->shared->family->methods, *method = c->how.method;
-    if (c->shared->m->rule) /* its own method, and no other: bounds are of the network */
+    if (cert_by_rule(c->shared->m)) /* its own method, and no other: bounds are of the network */
         return !method || strcmp(method, "auto") == 0
                    ? STET_OK
                    : error_set(STET_EUSAGE,
@@ -104,7 +104,7 @@ stet_status certifier_new(const cert_shared *s, const stet_certify_how *how, ste
     c->shared = s;
     c->how = *how;
     stet_status st = choose_methods(c);
-    if (st == STET_OK && !s->m->rule)
+    if (st == STET_OK && !cert_by_rule(s->m))
         st = s->family->work_new(s->impl, &c->work);
     if (st == STET_OK)
         *out = c;
@@ -117,7 +117,7 @@ stet_status stet_certifier_new(const stet_model *m, const stet_certify_how *how,
 {
     *out = NULL;
     const cert_family *f;
-    TRY(cert_family_of(stet_model_kind(m), &f));
+    TRY(cert_family_for(m, &f));
     cert_shared s;
     stet_status st = cert_shared_init(&s, m, f);
     if (st == STET_OK)
@@ -328,7 +328,7 @@ static stet_status certify(stet_certifier *c, const uint32_t *ids, const stet_ch
     out->answer = stet_argmax(stet_view_logits(c->view), c->shared->m->n_classes);
     if (out->answer != label)
         return STET_OK;
-    st = c->shared->m->rule ? judge_by_rule(c, choices, out) : judge(c, choice, out);
+    st = cert_by_rule(c->shared->m) ? judge_by_rule(c, choices, out) : judge(c, choice, out);
     return st == STET_OK ? st : undecided(st, out);
 }
 
@@ -404,8 +404,9 @@ stet_status stet_certify_text(stet_certifier *c, const uint32_t *ids, const stet
 {
     TRY(certifier_text(c, ids, choices, label, out));
     const stet_status st =
-        out->verdict == STET_WRONG || out->reason || c->shared->m->rule ? STET_OK
-                                                                        : take_harm(c, out);
+        out->verdict == STET_WRONG || out->reason || cert_by_rule(c->shared->m)
+            ? STET_OK
+            : take_harm(c, out);
     if (st != STET_OK)
         stet_certificate_deinit(out);
     return st;

@@ -66,6 +66,7 @@ typedef struct cert_family {
 MODEL_KINDS(CERT_DECLARE)
 #undef CERT_DECLARE
 extern const cert_family *const cert_families[]; /* in the order of model_descs, NULL at the end */
+extern const cert_family cert_ensemble;          /* of models that answer together */
 
 /* Parameter `id` in double, in memory of `a`; NULL: out of memory. */
 double *cert_param(const model *m, int id, arena *a);

@@ -53,7 +53,7 @@ static stet_status check_args(const stet_certify_args *a)
     if (stet_dataset_classes(a->data) != stet_model_classes(a->model))
         return error_set(STET_EUSAGE, "the data has %zu classes, the model %zu",
                          stet_dataset_classes(a->data), stet_model_classes(a->model));
-    if (a->model->rule && a->file)
+    if (cert_by_rule(a->model) && a->file)
         return error_set(STET_ENOTSUP,
                          "%s: the verdicts of a model that answers by the prediction rule '%s' are "
                          "no proofs, and a file of certificates holds nothing else",
@@ -450,6 +450,6 @@ stet_status stet_certify_run(const stet_certify_args *given, stet_certify_result
     TRY(ARGS_TAKE(a, given));
     TRY(check_args(a));
     const cert_family *f;
-    TRY(cert_family_of(stet_model_kind(a->model), &f));
+    TRY(cert_family_for(a->model, &f));
     return certify_run_with(a, f, out);
 }

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "certify/certifier.h"
+#include "model/ensemble.h"
 
 #define ROW(kind) &cert_##kind,
 const cert_family *const cert_families[] = {MODEL_KINDS(ROW) NULL};
@@ -16,6 +17,17 @@ stet_status cert_family_of(const char *kind, const cert_family **out)
             return STET_OK;
         }
     return error_set(STET_ENOTSUP, "no certificates for models of kind '%s'", kind);
+}
+
+stet_status cert_family_for(const model *m, const cert_family **out)
+{
+    *out = &cert_ensemble;
+    return ensemble_of(m) ? STET_OK : cert_family_of(stet_model_kind(m), out);
+}
+
+bool cert_by_rule(const model *m)
+{
+    return m->rule && !ensemble_of(m);
 }
 
 const char *const *stet_certify_methods(const char *kind)

@@ -95,12 +95,13 @@ static void explain(const cli_cell *x, const char *what)
 
 /* ---- all of them -------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t stopped;
+enum { ASKED = 1, PASSED_ON = 2 };
+static volatile sig_atomic_t stopped; /* ASKED: a signal came, PASSED_ON: the commands know */
 
 static void on_stop(int sig)
 {
     cli_caught(sig);
-    stopped = 1;
+    stopped = ASKED;
 }
 
 /* An output gets its name only when the command came to its end. */
@@ -128,7 +129,8 @@ static void finish(cli_cells *c, cli_cell *x, int status)
         c->done(c, x);
     if (x->at != at)
         return;
-    stopped |= code > SIGNALLED;
+    if (code > SIGNALLED)
+        stopped |= PASSED_ON;
     x->failed = code <= SIGNALLED && !(stopped && WIFSIGNALED(status));
     if (x->failed)
         explain(x, code == 0 ? "cannot keep the result" : "failed");
@@ -174,8 +176,6 @@ static void wait_one(cli_cells *c)
 {
     int status;
     const pid_t pid = waitpid(-1, &status, 0);
-    if (pid < 0 && errno == EINTR)
-        stop_all(c);
     for (size_t i = 0; i < c->n; i++)
         if (pid > 0 && c->v[i]->pid == pid)
             finish(c, c->v[i], status);
@@ -198,6 +198,10 @@ stet_status cell_jobs_run(cli_cells *c)
     for (;;) {
         if (!stopped)
             fill(c);
+        if (stopped == ASKED) { /* also one that came while a command was started */
+            stop_all(c);
+            stopped = PASSED_ON;
+        }
         if (running(c) == 0)
             break;
         wait_one(c);

@@ -7,7 +7,7 @@
 #include "cli/numbers.h"
 #include "cli/measured.h"
 #include "cli/source.h"
-#include "stet/attack.h"
+#include "stet/certify.h"
 #include "stet/results.h"
 
 enum { MAX_SETTINGS = 64, MAX_ATTACKS = 16, SETTING_LEN = 128 };
@@ -307,6 +307,7 @@ static stet_attack_args arguments(const attack_cfg *cfg, const inputs *in, const
     a.attack = p->name[k], a.profile = cfg->profile, a.settings = p->settings[k],
     a.seed = (uint64_t)cfg->common.seed, a.time_limit = cfg->time_limit;
     a.log = cfg->log;
+    a.prover = stet_certify_prover;
     return a;
 }
 
@@ -370,6 +371,10 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
             cli_note("exhaustive: %zu texts have too many combinations (--exhaustive-cap): not "
                      "tried, and counted as not flipped",
                      r.correct - r.decided);
+        if (r.proved)
+            cli_note("%s: %zu texts are certified, nothing flips them: the search stopped there "
+                     "(--greedy-proofs no: search on)",
+                     p->name[k], r.proved);
         if (r.timeouts)
             cli_note("%s: %zu texts took longer than %g s and are not counted", p->name[k],
                      r.timeouts, cfg->time_limit);
@@ -417,8 +422,9 @@ static void tell(void *user, const char *line)
         printf("%s%s%s, %lld queries\n", cli_style("bold"), t->attack, cli_style("reset"), queries);
         cli_diff_print(o);
     } else {
-        printf("%s%s%s, %lld queries\n  %s: not flipped\n", cli_style("bold"), t->attack,
-               cli_style("reset"), queries, label ? label : "");
+        printf("%s%s%s, %lld queries\n  %s: not flipped%s\n", cli_style("bold"), t->attack,
+               cli_style("reset"), queries, label ? label : "",
+               json_object_get(o, "stopped") ? "; certified, so nothing can flip it" : "");
     }
     json_decref(o);
 }

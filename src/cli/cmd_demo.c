@@ -178,6 +178,7 @@ static stet_status attack(const subject *s, const char *attack_name)
     a.n_index = s->t.n_index;
     a.sets = &s->t.sets;
     a.attack = attack_name;
+    a.prover = stet_certify_prover;
     a.profile = profile;
     a.seed = (uint64_t)s->cfg->common.seed;
     a.log = log;

@@ -12,6 +12,9 @@ enum { MAX_SETTINGS = 128 };
 typedef struct train_cfg {
     cli_common common;
     const char *data, *valid, *synonyms, *label, *text, *out, *defense, *recipe;
+    const char *fold, *teacher;
+    int teacher_of;
+    double teacher_weight;
     stet_strings vectors;
     int model, schedule, tokenizer;
     bool resume, skip_bad;
@@ -30,6 +33,9 @@ static const stet_opt own_opts[] = {
                  "labelled texts: TSV, CSV, JSON lines, aclImdb folder; plain, .gz, .xz, .zst"),
     STET_OPT_STR("valid", train_cfg, valid, "0.1", "FILE|SHARE",
                  "validation texts, or the share of --data held out"),
+    STET_OPT_STR("fold", train_cfg, fold, NULL, "KofN",
+                 "deal the texts into N folds and hold out fold K, to validate on unless --valid "
+                 "names a file: the run can then teach these texts (--teacher)"),
     STET_OPT_LIST("vectors", train_cfg, vectors, "FILE",
                   "word vectors (GloVe, word2vec, fastText); repeat for several files"),
     STET_OPT_STR("synonyms", train_cfg, synonyms, NULL, "SET",
@@ -82,6 +88,15 @@ static const stet_opt own_opts[] = {
                     "learning rate over time"),
     STET_OPT_INT("save-every", train_cfg, save_every, "500", 0, 1e9, "STEPS",
                  "steps between checkpoints within an epoch"),
+    STET_OPT_TOPIC("Teachers"),
+    STET_OPT_STR("teacher", train_cfg, teacher, NULL, "RUN,...",
+                 "soft labels from these run folders, or folders of them; one trained with --fold "
+                 "teaches the texts that it has not seen, any other all"),
+    STET_OPT_REAL("teacher-weight", train_cfg, teacher_weight, "0.7", 0, 1, "W",
+                  "weight of the teachers' mean answer; 1 - W is left to the label"),
+    STET_OPT_CHOICE("teacher-of", train_cfg, teacher_of, "clean", "clean|both",
+                    "soft labels for the clean texts, or for the worst case of --defense "
+                    "certified, too"),
     STET_OPT_TOPIC("Defence"),
 };
 enum { N_OWN = sizeof own_opts / sizeof *own_opts };
@@ -241,9 +256,35 @@ static stet_status check_own_values(const train_cfg *cfg)
     return STET_OK;
 }
 
+/* "2of5" */
+static stet_status parse_fold(const char *text, size_t *fold, size_t *folds)
+{
+    unsigned long k = 0, n = 0;
+    char rest;
+    *fold = *folds = 0;
+    if (text && (strspn(text, "0123456789of") != strlen(text) ||
+                 sscanf(text, "%5luof%5lu%c", &k, &n, &rest) != 2 || n < 2 || k < 1 || k > n))
+        return cli_usage("--fold %s: expected KofN, such as 2of5", text);
+    *fold = k;
+    *folds = n;
+    return STET_OK;
+}
+
+static stet_status check_teacher(const train_cfg *cfg)
+{
+    return cfg->teacher_of && !(cfg->teacher && listed("certified", cfg->defense))
+               ? cli_usage("--teacher-of both needs --teacher and --defense certified")
+               : STET_OK;
+}
+
 static stet_status fill_args(const train_cfg *cfg, run_args *r)
 {
+    size_t fold, folds;
     stet_status st = check_own_values(cfg);
+    if (st == STET_OK)
+        st = parse_fold(cfg->fold, &fold, &folds);
+    if (st == STET_OK)
+        st = check_teacher(cfg);
     if (st == STET_OK)
         st = collect(cfg, true, r->store[0], r->model_settings);
     if (st == STET_OK)
@@ -263,6 +304,11 @@ static stet_status fill_args(const train_cfg *cfg, run_args *r)
         .format = {.header = -1, .label = cfg->label, .text = cfg->text, .skip_bad = cfg->skip_bad},
         .valid = is_share ? NULL : cfg->valid,
         .valid_fraction = is_share ? share : 0,
+        .fold = fold,
+        .folds = folds,
+        .teacher = cfg->teacher,
+        .teacher_weight = cfg->teacher_weight,
+        .teacher_worst = cfg->teacher_of == 1,
         .vectors = cfg->vectors.v,
         .n_vectors = cfg->vectors.n,
         .synonyms = cfg->synonyms,

@@ -5,45 +5,45 @@
 
 #include "cli/commands.h"
 
-const sweep_axis sweep_axes[SWEEP_AXES] = {
-    [SWEEP_SMOOTH] = {"smooths", "smooth", "lambda", NULL},
-    [SWEEP_KAPPA] = {"kappas", "kappa", "kappa", "certified"},
-    [SWEEP_BETA] = {"betas", "beta", "beta", "gbm"},
-    [SWEEP_SEED] = {"seeds", "seed", "seed", NULL},
-};
-
 bool sweep_wants(const sweep *s, sweep_stage stage)
 {
-    return stage == SWEEP_EVAL      ? s->source.data != NULL
+    return stage == SWEEP_EVAL      ? s->source.data && !s->frontier
+           : stage == SWEEP_INSPECT ? !s->frontier
            : stage == SWEEP_ATTACK  ? s->attack != NULL
            : stage == SWEEP_CERTIFY ? s->certify
                                     : true;
 }
 
 /* Options that the user gives come after the defences of the axes, so that --defense may name more,
- * and before the point's own values. */
+ * and before the point's own values. A block is the validation set, too. */
 static void train_stage(const sweep *s, const sweep_point *p, cli_stage *out)
 {
-    char defense[64] = "", option[24];
+    char defense[64] = "", option[64];
     for (size_t x = 0; x < SWEEP_AXES; x++)
-        if (p->value[x] && sweep_axes[x].defense)
+        if (p->value[x] && s->axes[x].defense)
             snprintf(defense + strlen(defense), sizeof defense - strlen(defense), "%s%s",
-                     *defense ? "," : "", sweep_axes[x].defense);
+                     *defense ? "," : "", s->axes[x].defense);
     out->output = "train.json";
     cell_option(out, "--defense", *defense ? defense : NULL);
     for (size_t i = 0; i < s->n_train_args; i++)
         cell_args(out, s->train_args[i], NULL);
-    for (size_t x = 0; x < SWEEP_AXES; x++) {
-        snprintf(option, sizeof option, "--%s", sweep_axes[x].key);
-        cell_option(out, option, p->value[x]);
-    }
+    for (size_t x = 0; x < SWEEP_BLOCK; x++)
+        if (p->value[x]) {
+            snprintf(option, sizeof option, "--%s", s->axes[x].key);
+            cell_option(out, option, p->value[x]);
+        }
+    if (p->held_out)
+        cell_args(out, "--data", p->rest, "--valid", p->held_out, "--label", "label", "--text",
+                  "text", NULL);
     cell_args(out, "-o", p->dir, "--resume", NULL);
 }
 
 static void measure_stage(const sweep *s, const sweep_point *p, sweep_stage stage, cli_stage *out)
 {
     const bool swaps = stage == SWEEP_ATTACK || stage == SWEEP_CERTIFY;
-    const cli_source from = {.data = s->source.data,
+    const cli_source from = {.data = p->held_out ? p->held_out : s->source.data,
+                             .label = p->held_out ? "label" : NULL,
+                             .text = p->held_out ? "text" : NULL,
                              .synonyms = swaps ? s->source.synonyms : NULL,
                              .limit = swaps ? s->source.limit : 0};
     cell_args(out, p->dir, NULL);
@@ -107,15 +107,24 @@ static void point_done(const cli_cells *c, const cli_cell *x)
         s->done(s, x->user);
 }
 
-stet_status sweep_run(sweep *s)
+void sweep_plan(sweep *s)
 {
     s->cells = (cli_cells){.jobs = s->jobs, .threads = s->threads, .done = point_done, .user = s};
     for (size_t i = 0; i < s->n; i++)
         add_point(s, &s->point[i]);
+}
+
+stet_status sweep_run(sweep *s)
+{
     const stet_status st = cells_run(&s->cells);
     for (size_t i = 0; i < s->cells.n; i++)
         take(s, s->cells.v[i]);
     return st;
+}
+
+size_t sweep_failed(const sweep *s)
+{
+    return cells_failed(&s->cells);
 }
 
 void sweep_deinit(sweep *s)

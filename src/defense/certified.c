@@ -38,7 +38,7 @@ typedef struct certified_state {
     word_sets sets;
     uint32_t *slot;       /* (vocabulary) scratch of batch_sets_make */
     node *worst;          /* (texts, K) of this step */
-    const int32_t *label; /* (texts) theirs */
+    const batch *x; /* theirs */
     double kappa, eps;
     node *loss, *share; /* of this step */
 } certified_state;
@@ -124,9 +124,9 @@ static node *worst_pass(certified_state *s, const step_view *v, bool all, double
         tape_fail(t, st);
         return NULL;
     }
-    s->label = b->x.label;
+    s->x = &b->x;
     const worst_args a = {
-        .s = &b->sets, .label = s->label, .eps = eps, .joint = s->cfg.bound == BOUND_JOINT};
+        .s = &b->sets, .label = b->x.label, .eps = eps, .joint = s->cfg.bound == BOUND_JOINT};
     node *clean;
     worst_forward(s->m, v->p, &a, &clean, &s->worst);
     return clean;
@@ -143,15 +143,16 @@ static node *forward(void *state, const step_view *v)
 static node *share_in_worst_case(void *state, const step_view *v)
 {
     certified_state *s = state;
-    return worst_pass(s, v, true, 1) ? worst_share(v->p->t, s->worst, s->label) : NULL;
+    return worst_pass(s, v, true, 1) ? worst_share(v->p->t, s->worst, s->x->label) : NULL;
 }
 
 static node *loss(void *state, const step_view *v, node *base)
 {
     certified_state *s = state;
     tape *t = v->p->t;
-    s->loss = op_cross_entropy(t, s->worst, s->label);
-    s->share = worst_share(t, s->worst, s->label);
+    s->loss = v->target_in_worst ? step_cross_entropy(v, s->x, s->worst)
+                                 : op_cross_entropy(t, s->worst, s->x->label);
+    s->share = worst_share(t, s->worst, s->x->label);
     return op_add(t, op_scale(t, base, 1 - s->kappa), op_scale(t, s->loss, s->kappa));
 }
 

@@ -90,6 +90,11 @@ typedef struct step_view {
     arena *mem;       /* of the step: everything in it goes when the step ends */
     batcher *batches; /* for batches beside the step's */
     real *grad;       /* (n_values) the step's gradient, in the store: for probe_run */
+    /* Soft labels (texts of the data, K), in host memory, and which of them the step's own texts
+     * are; NULL: labels stand. step_cross_entropy() knows. */
+    const real *target;
+    const uint32_t *own;  /* (n_own) */
+    bool target_in_worst; /* meant for worst logits, too */
     pass *p;          /* its tape; from `forward` on, parameter nodes, rows, index, dropout */
     /* from `forward` on */
     const batch *x;
@@ -113,6 +118,10 @@ typedef struct step_texts {
 stet_status texts_add(step_texts *t, const uint32_t *ids, size_t n, int32_t label);
 /* The texts as a batch of their own, for passes that a defence makes before the step's. */
 stet_status texts_batch(const step_view *v, const step_texts *t, batch *out);
+
+/* The mean cross-entropy of logits (B, K) of the texts of `x`, the step's batch or a part of it,
+ * against their soft labels where there are any; texts that a defence added have their label. */
+node *step_cross_entropy(const step_view *v, const batch *x, node *logits);
 
 /* The batch with one row a position instead of one a distinct word: rows that can be moved alone. */
 stet_status batch_spread(const batch *x, arena *mem, batch *out);

@@ -185,7 +185,7 @@ node *defense_list_loss(defense_list *l, step_view *v)
             v->logits = l->d[i].desc->forward(l->d[i].state, v);
     if (!v->logits)
         v->logits = model_forward(v->m, v->p); /* on a failed tape this does nothing */
-    node *y = op_cross_entropy(v->p->t, v->logits, v->x->label);
+    node *y = step_cross_entropy(v, v->x, v->logits);
     l->ce = y;
     for (size_t i = 0; i < l->n; i++)
         if (l->d[i].desc->loss)

@@ -78,6 +78,35 @@ stet_status defense_list_batch(const defense_list *l, step_view *v, const stet_c
     return STET_OK;
 }
 
+/* ---- labels ------------------------------------------------------------------------------- */
+
+static const real *targets_of(const step_view *v, const batch *x, size_t K)
+{
+    real *q = arena_znew(v->mem, real, x->seq.n_texts * K);
+    for (size_t b = 0; q && b < x->seq.n_texts; b++)
+        if (x->order[b] < v->n_own)
+            memcpy(q + b * K, v->target + v->own[x->order[b]] * K, K * sizeof *q);
+        else
+            q[b * K + (size_t)x->label[b]] = 1;
+    return q;
+}
+
+node *step_cross_entropy(const step_view *v, const batch *x, node *logits)
+{
+    tape *t = v->p->t;
+    const size_t K = v->m->n_classes;
+    if (!v->target)
+        return op_cross_entropy(t, logits, x->label);
+    const real *q = targets_of(v, x, K);
+    if (!q) {
+        tape_fail(t, STET_ENOMEM);
+        return NULL;
+    }
+    node *each = op_mul(t, op_log_softmax(t, logits),
+                        tape_numbers(t, shape2(x->seq.n_texts, K), q));
+    return op_scale(t, op_sum(t, each), -1 / (double)x->seq.n_texts);
+}
+
 /* ---- rows --------------------------------------------------------------------------------- */
 
 stet_status batch_spread(const batch *x, arena *mem, batch *out)

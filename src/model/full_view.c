@@ -64,6 +64,8 @@ static stet_status answer(const model *m, const stet_corpus *c, float *logits)
 {
     if (!m->rule)
         return model_network_logits(m, c, logits);
+    if (m->rule->desc->predict_all)
+        return m->rule->desc->predict_all(m->rule, m, c, logits);
     for (size_t i = 0; i < c->n_texts; i++)
         TRY(rule_logits(m, c->ids + c->start[i], (size_t)(c->start[i + 1] - c->start[i]),
                         logits + i * m->n_classes));

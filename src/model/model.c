@@ -161,8 +161,8 @@ void stet_model_free(stet_model *m)
 {
     if (!m)
         return;
+    model_kept_deinit(m); /* may be about what the rule knows */
     rule_free(m->rule);
-    model_kept_deinit(m);
     for (size_t c = 0; m->class_names && c < m->n_classes; c++)
         mem_free(m->class_names[c]);
     mem_free(m->class_names);

@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/strmap.h"
-#include "model/rule.h"
+#include "model/ensemble.h"
 #include "model/word_scores.h"
 #include "tensor/safetensors.h"
 
@@ -464,5 +464,10 @@ uint64_t stet_model_fingerprint(const stet_model *m)
     if (m->rule)
         h = hash_bytes(m->rule->cfg, m->rule->desc->cfg_size,
                        hash_bytes(m->rule->desc->name, strlen(m->rule->desc->name), h));
+    const ensemble *e = ensemble_of(m);
+    for (size_t i = 0; e && i + 1 < e->n; i++) {
+        const uint64_t other = stet_model_fingerprint(e->other[i]);
+        h = hash_bytes(&other, sizeof other, h);
+    }
     return h ^ stet_vocab_fingerprint(m->vocab);
 }

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/sha256.h"
-#include "model/rule.h"
+#include "model/ensemble.h"
 
 stet_status settings_json(const stet_opt *opts, const void *cfg, json_t **out)
 {
@@ -25,12 +25,12 @@ stet_status model_settings(const model *m, json_t **out)
     return STET_OK;
 }
 
-static stet_status config_text(const model *m, char **out)
+/* `r` NULL: as if there were no rule. */
+static stet_status config_text(const model *m, const rule *r, char **out)
 {
     json_t *settings, *rule_settings = NULL;
     TRY(model_settings(m, &settings));
-    const stet_status st =
-        m->rule ? settings_json(m->rule->desc->opts, m->rule->cfg, &rule_settings) : STET_OK;
+    const stet_status st = r ? settings_json(r->desc->opts, r->cfg, &rule_settings) : STET_OK;
     if (st != STET_OK) {
         json_decref(settings);
         return st;
@@ -45,9 +45,9 @@ static stet_status config_text(const model *m, char **out)
         "tokenizer", stet_tokenizer_name(m->reader.tokenizer), "words", (json_int_t)m->n_words);
     if (m->scores >= 0) /* only then: others have the digest that they always had */
         whole = json_object_set_new(o, "word_scores", json_true()) == 0 && whole;
-    if (m->rule)
+    if (r)
         whole = json_object_set_new(o, "rule",
-                                    json_pack("{s:s, s:o}", "name", m->rule->desc->name, "settings",
+                                    json_pack("{s:s, s:o}", "name", r->desc->name, "settings",
                                               rule_settings)) == 0 &&
                 whole;
     const stet_status made =
@@ -57,11 +57,11 @@ static stet_status config_text(const model *m, char **out)
     return made;
 }
 
-stet_status stet_model_identity(const stet_model *m, stet_identity *out)
+static stet_status identity_of(const model *m, const rule *r, stet_identity *out)
 {
     char *text;
     sha256 h;
-    TRY(config_text(m, &text));
+    TRY(config_text(m, r, &text));
     sha256_init(&h);
     sha256_add(&h, text, strlen(text));
     sha256_hex(&h, out->config);
@@ -80,5 +80,29 @@ stet_status stet_model_identity(const stet_model *m, stet_identity *out)
         sha256_add(&h, "\n", 1);
     }
     sha256_hex(&h, out->vocabulary);
+    return STET_OK;
+}
+
+/* Of an ensemble: each digest is that of its members' digests, a line each. */
+stet_status stet_model_identity(const stet_model *m, stet_identity *out)
+{
+    const ensemble *e = ensemble_of(m);
+    if (!e)
+        return identity_of(m, m->rule, out);
+    sha256 h[3];
+    for (size_t k = 0; k < 3; k++)
+        sha256_init(&h[k]);
+    for (size_t i = 0; i < e->n; i++) {
+        stet_identity one;
+        TRY(identity_of(i ? e->other[i - 1] : m, NULL, &one));
+        const char *const part[3] = {one.config, one.weights, one.vocabulary};
+        for (size_t k = 0; k < 3; k++) {
+            sha256_add(&h[k], part[k], strlen(part[k]));
+            sha256_add(&h[k], "\n", 1);
+        }
+    }
+    sha256_hex(&h[0], out->config);
+    sha256_hex(&h[1], out->weights);
+    sha256_hex(&h[2], out->vocabulary);
     return STET_OK;
 }

@@ -150,6 +150,8 @@ stet_status model_network_logits(const model *m, const stet_corpus *c, float *lo
 static stet_status logits_by_rule(const model *m, const stet_corpus *c, float *logits)
 {
     static const uint32_t unknown = STET_UNK;
+    if (m->rule->desc->predict_all)
+        return m->rule->desc->predict_all(m->rule, m, c, logits);
     for (size_t i = 0; i < c->n_texts; i++) {
         const size_t n = (size_t)(c->start[i + 1] - c->start[i]);
         TRY(rule_logits(m, n ? c->ids + c->start[i] : &unknown,

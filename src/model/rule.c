@@ -6,9 +6,10 @@
 
 #include "base/mem.h"
 #include "base/option_impl.h"
+#include "model/ensemble.h"
 
 enum { MAX_RULES = 32 };
-static const rule_desc *rules[MAX_RULES + 1]; /* NULL at the end; filled before main */
+static const rule_desc *rules[MAX_RULES + 1] = {&rule_ensemble}; /* more of them before main */
 
 void rule_register(const rule_desc *d)
 {

@@ -34,6 +34,8 @@ typedef struct rule_desc {
      * may be asked from several threads at once; model_network_logits() is what it asks. */
     stet_status (*predict)(const rule *r, const model *m, const uint32_t *ids, size_t n,
                            float *logits);
+    /* The same for many texts at once, (n_texts, K), where that is faster; NULL: one by one. */
+    stet_status (*predict_all)(const rule *r, const model *m, const stet_corpus *c, float *logits);
     /* Its own certificate: verdict, margin, budget, method, confidence. `label` is the answer
      * already. A verdict that rests on draws is STET_LIKELY with its confidence, never
      * STET_CERTIFIED. NULL: models with this rule have no certificates. */

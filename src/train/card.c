@@ -34,6 +34,21 @@ static json_t *names_json(const char *const *list, size_t n)
     return a;
 }
 
+/* The last parts of paths between commas. */
+static json_t *list_json(const char *paths)
+{
+    json_t *a = json_array();
+    char *copy = mem_strdup(paths), *rest = copy;
+    bool whole = a && copy;
+    for (char *path; whole && (path = strsep(&rest, ","));)
+        whole = json_array_append_new(a, name_json(path)) == 0;
+    mem_free(copy);
+    if (whole)
+        return a;
+    json_decref(a);
+    return NULL;
+}
+
 static double smooth_power(const run_state *r)
 {
     const double own = r->a->smooth_frequency;
@@ -42,13 +57,20 @@ static double smooth_power(const run_state *r)
 
 static const char *const schedule_names[] = {"constant", "cosine", "step"};
 
-/* Rates that only some runs have, and the schedule unless it is constant. */
+/* What only some runs have: rates, a fold, teachers, a schedule that is not constant. */
 static bool add_rates(const run_state *r, json_t *o)
 {
     const stet_train_args *a = r->a;
     bool whole = true;
     if (a->schedule != STET_CONSTANT)
         whole &= json_object_set_new(o, "schedule", json_string(schedule_names[a->schedule])) == 0;
+    if (a->folds)
+        whole &= json_object_set_new(o, "fold", json_integer((json_int_t)a->fold)) == 0 &&
+                 json_object_set_new(o, "folds", json_integer((json_int_t)a->folds)) == 0;
+    if (a->teacher)
+        whole &= json_object_set_new(o, "teacher", list_json(a->teacher)) == 0 &&
+                 json_object_set_new(o, "teacher_weight", json_real(a->teacher_weight)) == 0 &&
+                 json_object_set_new(o, "teacher_worst", json_boolean(a->teacher_worst)) == 0;
     if (a->vector_rate > 0)
         whole &= json_object_set_new(o, "vector_rate", json_real(a->vector_rate)) == 0;
     if (r->p.m->scores >= 0)
@@ -137,6 +159,18 @@ stet_status card_write(const run_state *r)
     put(&b, " |\n| training | %s, rate %g, weight decay %g, batch %zu, dropout %g, seed %llu |\n",
         r->opt.how.kind == OPTIM_ADAM ? "Adam" : "AdamW", r->groups[0].rate, r->groups[0].decay,
         a->batch, r->dropout, (unsigned long long)a->seed);
+    if (a->teacher) {
+        put(&b, "| soft labels | weight %g, of ", a->teacher_weight);
+        for (const char *s = a->teacher; s; s = strchr(s, ',') ? strchr(s, ',') + 1 : NULL) {
+            char path[512];
+            snprintf(path, sizeof path, "%.*s", (int)strcspn(s, ","), s);
+            put(&b, "%s", s == a->teacher ? "" : ", ");
+            put_name(&b, path);
+        }
+        put(&b, " |\n");
+    }
+    if (a->folds)
+        put(&b, "| held out | fold %zu of %zu |\n", a->fold, a->folds);
     if (a->vector_rate > 0)
         put(&b, "| word vectors learn | rate %g |\n", a->vector_rate);
     if (m->scores >= 0)

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/strmap.h"
 #include "lexicon/sets.h"
+#include "train/teacher.h"
 
 /* ---- validation part ---------------------------------------------------------------------- */
 
@@ -47,6 +48,31 @@ static stet_status split(const stet_dataset *all, double fraction, uint64_t seed
     return st;
 }
 
+/* One fold apart. */
+static stet_status split_fold(const stet_dataset *all, size_t fold, size_t folds,
+                              stet_dataset **train, stet_dataset **held)
+{
+    const size_t n = stet_dataset_size(all);
+    size_t *index = mem_alloc(2 * n + 1, sizeof *index), in = 0, out = 0;
+    if (!index)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (teacher_fold(stet_dataset_text(all, i), folds) == fold)
+            index[n + out++] = i;
+        else
+            index[in++] = i;
+    stet_status st = in && out ? STET_OK
+                               : error_set(STET_EUSAGE, "--fold %zuof%zu of %zu texts leaves "
+                                                        "nothing to train or to validate on",
+                                           fold, folds, n);
+    if (st == STET_OK)
+        st = stet_dataset_pick(all, index + n, out, held);
+    if (st == STET_OK)
+        st = stet_dataset_pick(all, index, in, train);
+    mem_free(index);
+    return st;
+}
+
 static stet_status load_data(const stet_train_args *a, stet_dataset **train, stet_dataset **valid)
 {
     TRY(stet_dataset_load(a->data, &a->format, train));
@@ -56,11 +82,24 @@ static stet_status load_data(const stet_train_args *a, stet_dataset **train, ste
     if (classes > 2 && 2 * classes > n)
         log_warn("%s: %zu classes in %zu texts; is the label in another column (--label, --text)?",
                  a->data, classes, n);
+    if (a->folds) {
+        stet_dataset *all = *train, *held = NULL;
+        *train = NULL;
+        stet_status st = split_fold(all, a->fold, a->folds, train, &held);
+        stet_dataset_free(all);
+        if (!a->valid)
+            *valid = held;
+        else
+            stet_dataset_free(held);
+        TRY(st);
+    }
     if (a->valid) {
         stet_data_options how = a->format;
         how.like = *train;
         return stet_dataset_load(a->valid, &how, valid);
     }
+    if (a->folds)
+        return STET_OK;
     stet_dataset *all = *train;
     *train = NULL;
     const stet_status st = split(all, a->valid_fraction, a->seed, train, valid);
@@ -140,7 +179,8 @@ static stet_status load_words(const stet_train_args *a, const defense_list *defe
 /* ---- all of it ---------------------------------------------------------------------------- */
 
 static uint64_t fingerprint(const stet_train_args *a, const stet_dataset *train,
-                            const stet_dataset *valid, const stet_subst *s, const model *m)
+                            const stet_dataset *valid, const stet_subst *s, const model *m,
+                            const real *target)
 {
     const double numbers[] = {
         (double)a->batch, (double)a->length_pool, (double)a->epochs, (double)a->patience,
@@ -155,6 +195,10 @@ static uint64_t fingerprint(const stet_train_args *a, const stet_dataset *train,
     h = hash_bytes(reading, sizeof reading, h);
     if (m->scores >= 0 || a->vector_rate > 0)
         h = hash_bytes(words, sizeof words, h);
+    if (target) {
+        h = hash_bytes(target, stet_dataset_size(train) * m->n_classes * sizeof *target, h);
+        h = hash_bytes(&a->teacher_worst, sizeof a->teacher_worst, h);
+    }
     return h ^ stet_dataset_fingerprint(train) ^ 31 * stet_dataset_fingerprint(valid);
 }
 
@@ -236,8 +280,10 @@ stet_status prepare(const stet_train_args *a, const defense_list *defenses, prep
         st = stet_model_encode(out->m, train, &out->train);
     if (st == STET_OK)
         st = stet_model_encode(out->m, valid, &out->valid);
+    if (st == STET_OK && a->teacher)
+        st = teacher_targets(a, out->m, train, &out->target);
     if (st == STET_OK)
-        out->fingerprint = fingerprint(a, train, valid, out->subst, out->m);
+        out->fingerprint = fingerprint(a, train, valid, out->subst, out->m, out->target);
     stet_vectors_deinit(&t);
     stet_vocab_free(vocab);
     stet_dataset_free(train);
@@ -251,6 +297,7 @@ void prepared_deinit(prepared *p)
 {
     stet_corpus_deinit(&p->train);
     stet_corpus_deinit(&p->valid);
+    mem_free(p->target);
     stet_model_free(p->m);
     stet_subst_free(p->subst);
     *p = (prepared){0};

@@ -10,6 +10,7 @@ typedef struct prepared {
     stet_subst *subst; /* its words that are read as themselves; or NULL */
     uint64_t synonyms; /* fingerprint of the set as it was given */
     stet_corpus train, valid;
+    real *target; /* (texts of train, K) soft labels; NULL: the labels stand */
     model *m;
     uint64_t fingerprint; /* of everything that decides the run's bytes */
     step_metrics told;    /* what defences say of the vectors */

@@ -69,6 +69,8 @@ static step_view view_of(run_state *r)
     return (step_view){.m = r->p.m,
                        .w = &r->w,
                        .subst = r->p.subst,
+                       .target = r->p.target,
+                       .target_in_worst = r->a->teacher_worst,
                        .step = r->at.step,
                        .total_steps = r->steps_per_epoch * r->a->epochs,
                        .steps_per_epoch = r->steps_per_epoch,
@@ -91,6 +93,7 @@ static stet_status take_batch(run_state *r, step_view *v, size_t i, batch *out)
     const stet_corpus *texts = &r->p.train;
     const uint32_t *pick;
     size_t n = run_batch(r, i, &pick);
+    v->own = pick;
     TRY(defense_list_batch(&r->defenses, v, &texts, &pick, &n));
     if (!r->ahead)
         return batch_make(&r->batches, r->p.m, texts, pick, n, &r->step_mem, out);
@@ -389,6 +392,8 @@ static stet_status check_args(const stet_train_args *a)
     if (a->batch == 0 || a->length_pool == 0 || a->epochs == 0 || a->max_len == 0)
         return error_set(STET_EUSAGE,
                          "--batch, --length-pool, --epochs and --max-len must be at least 1");
+    if (a->folds == 1 || a->fold > a->folds || (a->folds && a->fold == 0))
+        return error_set(STET_EUSAGE, "--fold %zuof%zu: there is no such fold", a->fold, a->folds);
     return STET_OK;
 }
 

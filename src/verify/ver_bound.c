@@ -1,10 +1,14 @@
 /* verify/ver_bound.c - what the bounds of all kinds have in common. */
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "verify/ver_impl.h"
 
 void ver_work_deinit(ver_work *w)
 {
+    for (size_t i = 0; i < w->n_members; i++)
+        ver_work_deinit(&w->member[i]);
+    mem_free(w->member);
     arena_deinit(&w->mem);
     arena_deinit(&w->keep);
     arena_deinit(&w->words);

@@ -65,7 +65,7 @@ static inline double ver_lower(const ver_sum *s)
 
 /* ---- model -------------------------------------------------------------------------------- */
 
-enum { VER_CNN_KERNELS = 16, VER_S4_LAYERS = 8 };
+enum { VER_CNN_KERNELS = 16, VER_S4_LAYERS = 8, VER_MEMBERS = 64 };
 enum { VER_UNK = 1 }; /* line 1 of vocab.txt, from 0 */
 
 typedef struct ver_lstm { /* one direction: gates i, f, g, o below each other */
@@ -101,10 +101,16 @@ typedef struct ver_model {
     const float *scores;                      /* (n_words, classes) of words; NULL: none */
     size_t word_units;                        /* of the sum model's small network; 0: none */
     const float *word_w1, *word_b1, *word_w2; /* (units, dim), (units), (classes, units) */
+    const char *class_names;                  /* as the list in config.json has them */
+    struct ver_model *member; /* (n_members) of an ensemble, the first a view of this one; or NULL */
+    size_t n_members;
+    uint32_t **row; /* (n_members) (n_words): a member's row for each word; not of the first */
 } ver_model;
 
 stet_status ver_model_load(const char *dir, ver_model *out); /* on failure *out holds nothing */
 void ver_model_deinit(ver_model *m);
+/* Make an ensemble of a model just read, whose config.json has this "rule". */
+stet_status ver_ensemble_load(const json_t *rule, const char *dir, ver_model *m);
 
 /* ---- tasks and bounds --------------------------------------------------------------------- */
 
@@ -127,6 +133,8 @@ typedef struct ver_work {
     void *kept;
     arena words; /* of ver_scores.c, over all tasks */
     struct ver_word_scores *scores;
+    struct ver_work *member; /* (n_members) of an ensemble, or NULL */
+    size_t n_members;
     bool want_exact; /* of claims: bounds in exact arithmetic, where the kind has them; */
     bool exact;      /* of the claim at work; */
     bool is_exact;   /* the last bound is one */
@@ -148,7 +156,7 @@ typedef struct ver_kind {
     /* logit[label] - logit[other] of the references, computed in double. */
     double (*margin)(const ver_work *w, int label, int other);
 } ver_kind;
-extern const ver_kind ver_sum_kind, ver_cnn, ver_bilstm, ver_s4_kind;
+extern const ver_kind ver_sum_kind, ver_cnn, ver_bilstm, ver_s4_kind, ver_ensemble;
 
 /* Sum of what positions take from a bound (drop[p] <= 0) if at most t->budget of those that count
  * may change: the lowest ones, and all that are unpaid. Positions are the n that begin with `from`.

@@ -361,10 +361,21 @@ static stet_status hash_config(const json_t *o, const char *path, ver_model *m)
     return STET_OK;
 }
 
+/* The list as text: enough to compare two. */
+static stet_status keep_class_names(const json_t *list, ver_model *m)
+{
+    char *text = json_dumps(list, JSON_COMPACT);
+    m->class_names = text ? arena_strndup(&m->mem, text, strlen(text)) : NULL;
+    mem_free(text);
+    return m->class_names ? STET_OK : STET_ENOMEM;
+}
+
 static stet_status read_config(const json_t *o, const char *path, ver_model *m, const char **kind)
 {
     int64_t dim, max_len, words;
-    if (json_object_get(o, "rule"))
+    const json_t *rule = json_object_get(o, "rule");
+    const char *by = json_string_value(json_object_get(rule, "name"));
+    if (rule && !(by && strcmp(by, "ensemble") == 0))
         return error_set(STET_ENOTSUP,
                          "%s: the model answers by a prediction rule, which cannot be checked",
                          path);
@@ -384,6 +395,7 @@ static stet_status read_config(const json_t *o, const char *path, ver_model *m, 
     m->classes = json_array_size(json_object_get(o, "classes"));
     if (m->classes < 2)
         return error_set(STET_EFORMAT, "%s: expected a list of at least two 'classes'", path);
+    TRY(keep_class_names(json_object_get(o, "classes"), m));
     return hash_config(o, path, m);
 }
 
@@ -406,6 +418,8 @@ stet_status ver_model_load(const char *dir, ver_model *out)
         st = read_weights(&r, o, kind);
     if (st == STET_OK)
         st = read_vocab(out, vocab);
+    if (st == STET_OK && json_object_get(o, "rule"))
+        st = ver_ensemble_load(json_object_get(o, "rule"), dir, out);
     json_decref(o);
     json_decref(r.header);
     file_map_close(&r.map);
@@ -419,6 +433,9 @@ stet_status ver_model_load(const char *dir, ver_model *out)
 
 void ver_model_deinit(ver_model *m)
 {
+    for (size_t i = 1; i < m->n_members; i++)
+        ver_model_deinit(&m->member[i]);
+    mem_free(m->member);
     arena_deinit(&m->mem);
     strmap_deinit(&m->vocab);
     *m = (ver_model){0};

@@ -25,6 +25,17 @@ expect 2 "none of its 1 texts" "$STET" attack cnn --data data.tsv --synonyms oth
 echo '{"no such text": {"7": ["yes"]}}' >other.json
 expect 3 "position" "$STET" attack cnn --data data.tsv --synonyms other.json
 
+# Texts that are certified are left, and that is told; nothing else changes.
+echo '{"film": ["and"]}' >film.json
+greedy() { "$STET" attack cnn --data data.tsv --synonyms film.json --attack greedy --json "$@" 2>/dev/null; }
+number() { grep -o "\"$1\":[0-9.]*" | cut -d: -f2; }
+greedy --greedy-proofs no >searched.json
+greedy >proved.json
+[ "$(number aua <searched.json)" = "$(number aua <proved.json)" ] || fail "proofs change a verdict"
+[ "$(number proved <searched.json)" = 0 ] && [ "$(number proved <proved.json)" -gt 0 ] || fail "the count of proved texts"
+expect 0 "$(number proved <proved.json) texts are certified" "$STET" attack cnn --data data.tsv --synonyms film.json --attack greedy
+output "certified, so nothing can flip it" "$STET" attack cnn --synonyms film.json --attack greedy --text "this film is bad and poor" -q
+
 # A limit of time: texts over it are apart.
 output '"timeouts":80,' "$STET" attack cnn --data data.tsv --synonyms sets.json --attack pwws --time-limit 1e-9 --json -q
 output '"timeouts":0,' "$STET" attack cnn --data data.tsv --synonyms sets.json --attack pwws --time-limit 1000 --stop builtin --json -q

@@ -92,7 +92,7 @@ output "lambda" "$STET" sweep -o new/l --smooths 0,2 -- $train --synonyms map.js
 [ -s new/l/smooth-2_seed-1/config.json ] || fail "smooth-2"
 grep -q '"smooth": 2.0' new/l/smooth-2_seed-1/config.json || fail "lambda does not reach the run"
 
-expect 2 "expected --betas, --kappas or --smooths" "$STET" sweep -o x -- $train
+expect 2 "expected --betas, --kappas, --smooths or --over" "$STET" sweep -o x -- $train
 expect 2 "expected -o DIR" "$STET" sweep --betas 1 -- $train
 expect 2 "--betas 0,x" "$STET" sweep -o x --betas 0,x -- $train
 expect 2 "--kappas -1" "$STET" sweep -o x --kappas -1 -- $train
@@ -106,6 +106,79 @@ expect 1 "none.json" "$STET" sweep -o x --betas 0 --test train.tsv --certify --s
 [ $? = 1 ] || fail "a failed point should give status 1"
 grep -q "x/beta-0_seed-1: failed: stet: none.tsv" err || fail "stderr: $(cat err)"
 grep -q "1 of 1 points failed" err || fail "stderr: $(cat err)"
+
+# Any other option of training by its name; words are values, too.
+output "epochs" "$STET" sweep -o o --over epochs=1,2 --over schedule=constant,cosine -- $train
+grep -q "epochs  schedule  *seeds" "$TMP/.out" || fail "columns: $(head -1 "$TMP/.out")"
+grep -q '"epochs": 2' o/epochs-2_schedule-cosine_seed-1/config.json || fail "--over does not reach the run"
+"$STET" sweep -q -o o --over epochs=1,2 --over schedule=constant,cosine --json -- $train >cells
+grep -q '"epochs":2.0,"schedule":"cosine","seeds":1' cells || fail "JSON of --over: $(cat cells)"
+expect 2 "--over epochs: expected NAME=VALUE" "$STET" sweep -o x --over epochs -- $train
+expect 2 "--over seed=1,2: --seed is not swept over this way" "$STET" sweep -o x --over seed=1,2 -- $train
+expect 2 "stet train: unknown option --epoch" "$STET" sweep -o x --over epoch=1 -- $train
+expect 2 "none of them empty or a path" "$STET" sweep -o x --over vectors=a/b,c -- $train
+
+# The frontier: blocks are the ends of the classes, one after the other, and the rest is the rest.
+i=0
+while [ $i -lt 120 ]; do
+    case $((i % 4)) in
+    0) echo "1	this film is good and fine number$i" ;;
+    1) echo "0	this film is bad and poor number$i" ;;
+    2) echo "1	this film is fine and great number$i" ;;
+    3) echo "0	this film is good and awful number$i" ;;
+    esac
+    i=$((i + 1))
+done >all.tsv
+sum="--data all.tsv --vectors vectors.txt --synonyms map.json --model sum --batch 8 --epochs 3"
+grid="--blocks 2 --kappas 0,0.5,0.9 --seeds 1,2"
+output "frontier" "$STET" sweep -o f $grid --jobs 2 -- $sum
+tail -12 all.tsv | sort >want
+sed 's/.*"label": *"\(.\)".*"text": *"\(.*\)".*/\1\t\2/' f/blocks/block-1.jsonl | sort >got
+cmp -s want got || fail "block 1: $(cat got)"
+for b in 1 2; do
+    cat f/blocks/block-$b.jsonl f/blocks/rest-$b.jsonl | sed 's/.*"label": *"\(.\)".*"text": *"\(.*\)".*/\1\t\2/' | sort >got
+    sort all.tsv | cmp -s - got || fail "block $b and the rest are not all texts"
+done
+[ "$(cat f/blocks/block-[12].jsonl | wc -l)" = 24 ] && [ -z "$(sort f/blocks/block-[12].jsonl | uniq -d)" ] || fail "blocks overlap"
+grep -q '"data": "rest-2.jsonl"' f/kappa-0.5_seed-2_block-2/config.json || fail "a block was not held out"
+[ "$(find f -path '*results/certify*' | wc -l)" = 12 ] || fail "every point is certified on its block"
+[ ! -e f/final ] || fail "trained on all texts without --test"
+[ -s f/frontier.svg ] && sh -n f/frontier.sh || fail "frontier.svg, frontier.sh"
+
+# The choice is right: no cell beats a chosen one, and each other one is beaten.
+"$STET" sweep -q -o f $grid --json -- $sum >cells
+[ "$(wc -l <cells)" = 3 ] || fail "a line for each cell"
+sed 's/.*"sample_accuracy":\([0-9.]*\).*"certified":\([0-9.]*\).*"frontier":\([a-z]*\).*/\1 \2 \3/' cells |
+    awk 'NF != 3 { bad = 1 } { c[NR] = $1; p[NR] = $2; f[NR] = $3 == "true"; n += f[NR] }
+        END { for (i = 1; i <= NR; i++) { beaten = 0
+                for (k = 1; k <= NR; k++)
+                    if (k != i && c[k] >= c[i] && p[k] >= p[i] && (c[k] > c[i] || p[k] > p[i] || k < i)) beaten = 1
+                if (beaten == f[i]) bad = 1 }
+            exit bad || !n }' || fail "the choice: $(cat cells)"
+# A mean over blocks, then over seeds.
+for k in 1 2; do for b in 1 2; do grep -ho '"certified": *[0-9.]*' f/kappa-0.5_seed-${k}_block-$b/results/certify-auto.json; done; done |
+    awk -v is="$(grep '"kappa":0.5,' cells | same certified)" '{ s += $2 } END { d = s / 4 - is; exit !(NR == 4 && d * d < 1e-12) }' || fail "mean of the cell"
+
+# The script's commands are those of the final runs: nothing is left to do after it.
+sh -c 'stet() { "'"$STET"'" "$@" -q; }; . ./f/frontier.sh train.tsv' >out 2>err || fail "frontier.sh: $(cat err)"
+chosen=$(grep -c '"frontier":true' cells)
+[ "$(ls f/final | wc -l)" = $((2 * chosen)) ] || fail "frontier.sh trained $(ls f/final)"
+cp -r f/final before
+output "measured on train.tsv" "$STET" sweep -o f $grid --test train.tsv -- $sum
+for d in before/*; do cmp -s $d/model.safetensors f/final/${d#before/}/model.safetensors || fail "frontier.sh and --test differ: $d"; done
+[ "$(find f -path '*-block-*/results/*' -name 'certify*' | grep -c train.tsv)" = 0 ] || fail "a block's model was measured on the test texts"
+"$STET" sweep -q -o f $grid --test train.tsv --json -- $sum | tail -$chosen >cells
+[ "$(grep -c '"measured_on":"test"' cells)" = $chosen ] || fail "JSON of the final runs: $(cat cells)"
+
+# What is there stays; other data is refused.
+old f/*/train.json f/*/results f/final/*/train.json
+output "frontier" "$STET" sweep -o f $grid --test train.tsv -- $sum
+[ -z "$(find f -name train.json -newermt 2002-01-01)$(find f -path '*results*' -name '*.json' -newermt 2002-01-01 | grep -v final)" ] || fail "computed again"
+expect 2 "block-1.jsonl: cut from other data" "$STET" sweep -o f $grid -- $sum --data train.tsv
+expect 2 "block-1.jsonl: cut from other data, or with another --block-share" "$STET" sweep -o f $grid --block-share 0.2 -- $sum
+expect 2 "there are 2 blocks of --block-share 0.5" "$STET" sweep -o x --blocks 3 --block-share 0.5 --kappas 0 -- $sum
+expect 2 "--blocks needs --synonyms SET" "$STET" sweep -o x --blocks 1 --over epochs=1 -- --data all.tsv --vectors vectors.txt
+expect 2 "expected --data FILE" "$STET" sweep -o x --blocks 1 --kappas 0 -- --synonyms map.json
 
 # Stopped and taken up again.
 "$STET" sweep -q -o k --betas 0,0.01 -- $train --epochs 4000 --patience 0 >out 2>err &

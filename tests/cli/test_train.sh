@@ -57,6 +57,29 @@ repeat 4 'a bad film %d %d' >corpus/0/a.txt && cp corpus/0/a.txt corpus/0/b.txt
 output "validation accuracy" "$STET" train --data corpus/ --vectors ./vectors.txt --valid train.tsv --epochs 1 -o folder -q
 grep -q '"data": "corpus"' folder/config.json || fail "the name of the data: $(grep '"data"' folder/config.json)"
 grep -q "| training data | corpus: 4 texts" folder/README.md && grep -q "| word vectors | vectors.txt |" folder/README.md || fail "the card: $(cat folder/README.md)"
+sed 's/^0/2/' train.tsv >swapped3.tsv
+# Folds: every text is held out once. Their models teach the texts that they have not seen.
+small="--vectors vectors.txt --model sum --batch 8 --epochs 6"
+for k in 1 2; do output "validation accuracy" "$STET" train --data train.tsv $small --fold ${k}of2 -o folds/$k -q; done
+count() { sed -n "s/.*\"$2\": *\([0-9]*\).*/\1/p" $1/config.json; }
+[ $(($(count folds/1 valid_texts) + $(count folds/2 valid_texts))) = 120 ] || fail "folds overlap"
+[ "$(count folds/1 train_texts)" = "$(count folds/2 valid_texts)" ] || fail "a fold was trained on"
+# Labels that are all wrong, and teachers that know better: the weight decides whom the student believes.
+awk -F'\t' '{ print 1 - $1 "\t" $2 }' train.tsv >wrong.tsv
+output "validation accuracy" "$STET" train --data wrong.tsv --valid train.tsv $small --teacher folds --teacher-weight 1 -o taught -q
+output "accuracy 100" "$STET" eval taught --data train.tsv -q
+output "validation accuracy" "$STET" train --data wrong.tsv --valid train.tsv $small --teacher folds/1,folds/2 --teacher-weight 0 -o untaught -q
+output "accuracy 0.0" "$STET" eval untaught --data train.tsv -q
+grep -q '"teacher": \["1", "2"\]' untaught/config.json && grep -q "| soft labels | weight 1, of folds |" taught/README.md || fail "teachers are not told"
+"$STET" train --data wrong.tsv --valid train.tsv $small --teacher folds/2,folds/1 --teacher-weight 1 -o again -q >/dev/null
+cmp -s taught/model.safetensors again/model.safetensors || fail "the order of teachers of different texts matters"
+expect 2 "holds a complete run with" "$STET" train --data wrong.tsv --valid train.tsv $small --teacher folds --teacher-weight 0.5 -o taught --resume -q
+expect 2 "every teacher has seen text" "$STET" train --data train.tsv $small --teacher folds/1 -o x
+expect 2 "corpus: neither a run folder nor a folder of them" "$STET" train --data train.tsv $small --teacher corpus -o x
+expect 1 "--teacher nowhere: No such file" "$STET" train --data train.tsv $small --teacher nowhere -o x
+expect 2 "its classes are not those of the data" "$STET" train --data swapped3.tsv $small --teacher folds/1 -o x
+for bad in 0of2 3of2 1of1 2 of 1/2 -1of2; do expect 2 "--fold $bad: expected KofN" "$STET" train --data train.tsv $small --fold=$bad -o x; done
+expect 2 "--teacher-of both needs --teacher and --defense certified" "$STET" train --data train.tsv $small --teacher folds --teacher-of both -o x
 # Texts taken for labels are noticed, whatever training makes of them.
 awk -F'\t' '{ print $2 "\t" $1 }' train.tsv >swapped.tsv
 "$STET" train --data swapped.tsv --vectors vectors.txt --epochs 1 -o swapped >/dev/null 2>err

@@ -18,13 +18,18 @@ forge() { # FILE LINE SED-EXPRESSION
     tail -n +$(($2 + 1)) "$1"
 }
 
-# KIND, or KIND-and-something: a sum with a small network, kinds with word scores, with the largest states.
-for model in cnn bilstm bilstm-max sum sum-net cnn-scores bilstm-scores s4-scores s4-relu s4; do
+# KIND, or KIND-and-something: a sum with a small network, kinds with word scores, with the largest states;
+# three of them together.
+for model in cnn bilstm bilstm-max sum sum-net cnn-scores bilstm-scores s4-scores s4-relu ensemble s4; do
     kind=${model%%-*}
     small=$(case $kind in cnn) echo --filters 8 ;; bilstm) echo --hidden 6 ;; s4) echo --channels 8 --state 4 ;; esac)
     small="$small $(case $model in *-net) echo --score-hidden 4 ;; *-scores) echo --word-scores ;; *-max) echo --pool max ;; *-relu) echo --s4-block relu --s4-pool max ;; esac)"
-    "$STET" train -q --data train.tsv --vectors vectors.txt --model $kind $small --lr 0.02 --batch 8 --epochs 5 -o $model >/dev/null ||
-        fail "train $model"
+    if [ $kind = ensemble ]; then
+        output "answer as one" "$STET" ensemble cnn-scores sum bilstm -o ensemble
+    else
+        "$STET" train -q --data train.tsv --vectors vectors.txt --model $kind $small --lr 0.02 --batch 8 --epochs 5 -o $model >/dev/null ||
+            fail "train $model"
+    fi
     for how in "near" "near --budget 1" "near --largest" "far --complete" "far --budget 1 --complete"; do
         set -- $how
         sets=$1
@@ -54,6 +59,26 @@ for model in cnn bilstm bilstm-max sum sum-net cnn-scores bilstm-scores s4-score
         "$STET" verify forged.jsonl --model $model 2>/dev/null | grep -q "^line $line: text .* claimed 9" || fail "$model: the forged line is not named"
     fi
 done
+
+# An ensemble is all of its members: a part too few, a method that a member does not have, or another member does not hold.
+"$STET" certify ensemble --data train.tsv --limit 6 --synonyms near -o all.jsonl >/dev/null
+line=$(grep -n '"witness":' all.jsonl | head -1 | cut -d: -f1)
+[ -n "$line" ] || fail "no text of the ensemble is proved"
+if command -v sha256sum >/dev/null; then
+    forge all.jsonl "$line" 's/"witness":\[{"method":"[a-z]*"},/"witness":[/' >forged.jsonl
+    "$STET" verify forged.jsonl --model ensemble 2>/dev/null | grep -q "a part for each of 3 members" || fail "a member less"
+    forge all.jsonl "$line" 's/{"method":"exact"}/{"method":"ibp"}/' >forged.jsonl
+    "$STET" verify forged.jsonl --model ensemble 2>/dev/null | grep -q 'unknown method "ibp" of a sum' || fail "a method of another kind"
+fi
+cp -r ensemble other && rm -r other/member-2 && cp -r sum-net other/member-2
+expect 3 "not hold" "$STET" verify all.jsonl --model other
+"$STET" verify all.jsonl --model other 2>/dev/null | grep -q '"config" is' || fail "another member is not named"
+rm -r other/member-3
+expect 1 "member-3" "$STET" verify all.jsonl --model other
+expect 1 "member-3" "$STET" eval other --data train.tsv
+expect 2 "expected -o DIR" "$STET" ensemble cnn sum
+expect 2 "answers by a rule itself, and cannot join" "$STET" ensemble cnn ensemble -o x
+[ ! -e x ] || fail "an ensemble that cannot be left a folder"
 
 expect 3 "not hold" "$STET" verify cert.jsonl --model cnn
 "$STET" verify cert.jsonl --model cnn 2>/dev/null | grep -q "kind" || fail "another model is not named"

@@ -50,6 +50,8 @@ typedef struct run {
     real *grad;
     uint64_t step, total_steps;
     double dropout;
+    const real *target; /* (TEXTS, K) soft labels, or NULL */
+    bool target_in_worst;
     step_metrics metrics; /* of the last step */
 } run;
 
@@ -84,6 +86,9 @@ static inline step_view view_of(run *x, batcher *batches, arena *mem)
                        .total_steps = x->total_steps,
                        .steps_per_epoch = 10,
                        .seed = 5,
+                       .target = x->target,
+                       .own = all_texts,
+                       .target_in_worst = x->target_in_worst,
                        .mem = mem,
                        .batches = batches,
                        .grad = x->grad};
