@@ -82,8 +82,9 @@ static void plan_accuracy(reproduction *r, const char *model, const repro_list *
 {
     for (size_t k = 0; k < r->seeds.n; k++)
         for (size_t i = 0; i < rows->n; i++)
-            repro_measure(r, repro_run(r, model, rows->v[i], NULL, r->seeds.v[k]), &r->attacks,
-                          r->cfg->certify && !repro_row_find(rows->v[i])->no_proof);
+            if (repro_row_is_for(rows->v[i], model))
+                repro_measure(r, repro_run(r, model, rows->v[i], NULL, r->seeds.v[k]), &r->attacks,
+                              r->cfg->certify && !repro_row_find(rows->v[i])->no_proof);
 }
 
 static void plan_table1(reproduction *r)
