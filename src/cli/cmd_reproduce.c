@@ -57,11 +57,11 @@ static const stet_opt opts[] = {
                  "test texts to attack and to prove: a sample drawn by --seed, the same for every "
                  "run; 0: 1000, or 20 with --quick"),
     STET_OPT_INT("epochs", reproduce_cfg, epochs, "0", 0, 1e6, "N",
-                 "passes over the data; 0: those of each row, or 4 with --quick"),
+                 "passes over the data; 0: those of each row, or 3 with --quick"),
     STET_OPT_INT("steps", reproduce_cfg, steps, "0", 0, 1e9, "N",
                  "time: training steps on the clock; 0: 30, or 3 with --quick"),
     STET_OPT_INT("texts", reproduce_cfg, texts, "0", 0, 1e6, "N",
-                 "training texts of the built-in corpus; 0: 5000, or 1200 with --quick"),
+                 "training texts of the built-in corpus; 0: 5000, or 800 with --quick"),
     STET_OPT_FLAG("quick", reproduce_cfg, quick,
                   "small runs that show the whole; their figures mean nothing"),
     STET_OPT_TOPIC("Running"),
@@ -82,8 +82,9 @@ static void plan_accuracy(reproduction *r, const char *model, const repro_list *
 {
     for (size_t k = 0; k < r->seeds.n; k++)
         for (size_t i = 0; i < rows->n; i++)
-            repro_measure(r, repro_run(r, model, rows->v[i], NULL, r->seeds.v[k]), &r->attacks,
-                          r->cfg->certify && !repro_row_find(rows->v[i])->no_proof);
+            if (repro_row_is_for(rows->v[i], model))
+                repro_measure(r, repro_run(r, model, rows->v[i], NULL, r->seeds.v[k]), &r->attacks,
+                              r->cfg->certify && !repro_row_find(rows->v[i])->no_proof);
 }
 
 static void plan_table1(reproduction *r)
@@ -441,7 +442,7 @@ static stet_status run(void *config, const stet_rest *rest)
                  : cfg->quick ? 20
                               : 1000,
         .epochs = cfg->epochs  ? cfg->epochs
-                  : cfg->quick ? 4
+                  : cfg->quick ? 3
                                : 0,
         .steps = cfg->steps   ? cfg->steps
                  : cfg->quick ? 3

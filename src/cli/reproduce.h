@@ -35,12 +35,14 @@ typedef struct repro_row {
     struct {
         const char *model, *args; /* more of them, for one kind of model */
     } also[4];
-    bool no_proof;  /* its models have no certificates */
-    bool augmented; /* it trains on adversarial texts of a standard model */
+    const char *only; /* the one kind of model that it is for; NULL: any */
+    bool no_proof;    /* its models have no certificates */
+    bool augmented;   /* it trains on adversarial texts of a standard model */
 } repro_row;
 
 extern const char repro_paper_rows[]; /* names of the paper's rows */
 const repro_row *repro_row_find(const char *name);
+bool repro_row_is_for(const char *name, const char *model);
 void repro_row_names(char *out, size_t size); /* with commas between */
 void repro_row_args(const repro_row *row, const char *model, cli_stage *out);
 

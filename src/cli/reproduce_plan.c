@@ -169,7 +169,7 @@ static void training(const reproduction *r, const char *model, const char *row, 
     if (r->epochs)
         cell_number(s, "--epochs", r->epochs);
     if (r->cfg->quick) /* a rate that learns something in a few steps */
-        cell_args(s, "--lr", "1e-3", NULL);
+        cell_args(s, "--lr", "2e-3", NULL);
     for (size_t i = 0; i < r->n_train_args; i++)
         cell_args(s, r->train_args[i], NULL);
     cell_args(s, "--seed", seed, NULL);

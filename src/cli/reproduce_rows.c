@@ -55,12 +55,8 @@ static const repro_row rows[] = {
                "--eps-ramp 0.6"},
               {"s4", "--lr 3e-3 --clip 1 --dropout 0 --smooth 14 --kappa 0.5 --bound-share 0.25 "
                      "--eps-ramp 0.6 --epochs 6"}}},
-    {.name = "words",
-     .label = "stet: words that learn",
-     .args = "--word-scores --tune-vectors 1e-4 --smooth 2 --smooth-frequency 0.5 --defense "
-             "certified --kappa 0.7 --schedule cosine --lr 1e-3 --weight-decay 5e-4 --dropout 0.2 "
-             "--epochs 4",
-     .also = {{"cnn", "--filters 256"}}},
+    {.name = "robust", .label = "stet: --recipe robust", .args = "--recipe robust"},
+    {.name = "eibc", .label = "EIBC", .args = "--recipe eibc", .only = "cnn"},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
@@ -70,6 +66,12 @@ const repro_row *repro_row_find(const char *name)
         if (strcmp(rows[i].name, name) == 0)
             return &rows[i];
     return NULL;
+}
+
+bool repro_row_is_for(const char *name, const char *model)
+{
+    const char *only = repro_row_find(name)->only;
+    return !only || strcmp(only, model) == 0;
 }
 
 void repro_row_names(char *out, size_t size)

@@ -286,6 +286,8 @@ void show_accuracy(reproduction *r, const char *what, const char *model, const r
     put_heading(t, "defence", &r->attacks, certify);
     for (size_t i = 0; i < rows->n; i++) {
         const place p = {model, rows->v[i], NULL};
+        if (!repro_row_is_for(rows->v[i], model))
+            continue;
         for (size_t k = 0; k < REPRO_SETTINGS; k++)
             put_row(r, t, what, &p, repro_row_find(rows->v[i])->label, k, &r->attacks, certify);
         put_paper_row(r, t, &p, &r->attacks, certify);
@@ -386,6 +388,8 @@ void show_time(reproduction *r)
         put(t, "paper prints, A100");
         for (size_t i = 0; i < r->defenses.n; i++) {
             const char *row = r->defenses.v[i];
+            if (!repro_row_is_for(row, model))
+                continue;
             const double s = epoch_seconds(r, model, row), paper = stet_paper_seconds(model, row);
             json_object_update_new(row_new(r, "time", model),
                                    json_pack("{s:s, s:o, s:o, s:o}", "defense", row,

@@ -62,6 +62,18 @@ P
 expect 2 "q/cnn_standard_seed-1: trained with --batch 64, not 32" "$STET" reproduce table1 -q $some --defenses standard -- --batch 32
 expect 2 "holds files of other settings" "$STET" reproduce table1 --quick --texts 900 -o q
 
+# Rows with stages before their training, and of recipes: what they were trained with is what is asked for again.
+for i in 1 2; do
+    "$STET" reproduce table1 $some --defenses mixada,dne,robust,eibc --limit 5 --jobs 2 >out$i 2>err || fail "more rows: $(cat err)"
+done
+cmp -s out1 out2 || fail "rows of recipes, the second time: $(diff out1 out2 | head -5)"
+for row in MixADA DNE "stet: --recipe robust" EIBC; do
+    grep -q "^$row .*full .* x .*±.*±" out1 || fail "no figures of $row: $(cat out1)"
+done
+[ -s q/cnn_mixada_seed-1/flipped.jsonl ] || fail "no adversarial texts"
+"$STET" reproduce table1 $some --models bilstm --defenses eibc --no-run >out 2>err || fail "a row for another kind: $(cat err)"
+grep -q "^EIBC" out && fail "EIBC is for the CNN alone"
+
 # A CSV of one's own, in several columns and of several classes.
 python3 -c '
 words = [["film", "movie"], ["goal", "match"], ["bank", "money"]]

@@ -31,7 +31,9 @@ static double step_loss(run *x, double *dtable, bool detached)
     node *y = defense_list_loss(&x->l, &v);
     double loss;
     CHECK_OK(tape_backward(&t, y));
-    CHECK_OK(defense_list_metrics(&x->l, &t, y, &loss, &x->metrics));
+    store_letter numbers = {0};
+    CHECK_OK(defense_list_metrics(&x->l, &t, y, &numbers, &x->metrics));
+    CHECK_OK(metrics_receive(t.store, &numbers, &loss, &x->metrics));
     const size_t D = x->m->dim;
     memset(dtable, 0, x->m->n_words * D * sizeof *dtable);
     for (size_t k = 0; k < learned.n; k++)
