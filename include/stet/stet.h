@@ -36,6 +36,7 @@
 #include "stet/bound.h"
 #include "stet/measured.h"
 #include "stet/paper.h"
+#include "stet/sandwich.h"
 #include "stet/plot.h"
 #endif
 

@@ -136,7 +136,7 @@ static stet_status outcome(const frame *f)
     }
     if (f->failed != STET_OK)
         return status_of(f->failed, f->message);
-    if (first)
+    if (first && !(first->status == STET_EINTR && interrupted()))
         return status_of(first->status, first->message);
     if (f->told == f->n)
         return STET_OK;

@@ -3,6 +3,7 @@
 #include "base/args.h"
 #include "base/json.h"
 #include "model/small_world.h"
+#include "stet/sandwich.h"
 #include "stet/simple.h"
 
 static json_t *parse(const char *line)
@@ -338,6 +339,32 @@ TEST(a_longer_struct_may_not_say_what_is_not_known)
     CHECK_FAILS(ARGS_TAKE(&own, &newer.a), STET_EUSAGE, "does not know");
     newer.a.size = 3;
     CHECK_FAILS(ARGS_TAKE(&own, &newer.a), STET_EUSAGE, "3 bytes");
+}
+
+/* ---- sandwich ----------------------------------------------------------------------------- */
+
+TEST(robust_accuracy_lies_between_proofs_and_attacks)
+{
+    world w;
+    make(&w, 0, 8, 2);
+    stet_certify_args a = STET_CERTIFY_DEFAULTS;
+    a.model = w.m, a.data = w.data, a.sets = &w.sets;
+    const char *const attacks[] = {"greedy", "exhaustive", NULL};
+    stet_sandwich s;
+    CHECK_OK(stet_sandwich_run(&a, attacks, 1, &s));
+    CHECK_EQ(s.n_attacks, 2);
+    CHECK(!s.dispute);
+    CHECK_LE(s.proved.certified, s.upper);
+    CHECK(s.upper < s.proved.clean);
+    CHECK_NEAR(s.upper, s.attacked[1].aua, 1e-12); /* which tries everything */
+    CHECK_EQ(s.survivors, s.attacked[1].correct - s.attacked[1].succeeded);
+    stet_sandwich_deinit(&s);
+    a.how.budget = 2;
+    CHECK_FAILS(stet_sandwich_run(&a, attacks, 1, &s), STET_EUSAGE, "a budget");
+    const char *const unknown[] = {"greedyy", NULL};
+    a.how.budget = STET_ANY;
+    CHECK_FAILS(stet_sandwich_run(&a, unknown, 1, &s), STET_EUSAGE, "greedyy");
+    unmake(&w);
 }
 
 /* ---- shards ------------------------------------------------------------------------------- */
