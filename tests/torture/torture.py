@@ -324,8 +324,9 @@ def main():
         for command in commands()[first - 1 :: step]:
             if command.name != a.only if a.only else a.quick and command.share < 1:
                 continue
+            before = sum(totals.values())
             found = walk(stet, preload, command, 5 if a.quick else a.most, totals)
-            print(f"{command.name}: {'ok' if not found else f'{found} FAILURES'}", flush=True)
+            print(f"{command.name}: {sum(totals.values()) - before} points, {f'{found} FAILURES' if found else 'ok'}", flush=True)
             bad += found
         if (not a.only or a.only == "kills") and first == 1:
             bad += kills(stet, preload, 12 if a.quick else a.kills, totals)
