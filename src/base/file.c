@@ -2,7 +2,6 @@
  * commit can name it however long ago it happened. */
 #include "base/file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -399,6 +398,15 @@ bool file_exists(const char *path)
 bool dir_exists(const char *path)
 {
     return exists(path, true);
+}
+
+struct dirent *dir_next(DIR *d, const char *path, stet_status *st)
+{
+    errno = 0;
+    struct dirent *e = readdir(d);
+    if (!e && errno)
+        *st = fail(path, errno);
+    return e;
 }
 
 stet_status file_remove(const char *path)

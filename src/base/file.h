@@ -12,6 +12,7 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <dirent.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -54,6 +55,8 @@ bool file_exists(const char *path);
 bool dir_exists(const char *path);
 stet_status file_sync_folder(const char *path); /* a rename to `path` lasts */
 stet_status file_look(const char *path, bool *there); /* STET_EIO: it cannot be known */
+/* The next entry; NULL: there is none, or, where *st changes, it cannot be read. */
+struct dirent *dir_next(DIR *d, const char *path, stet_status *st);
 stet_status file_remove(const char *path); /* fine if it does not exist */
 char *path_join(const char *dir, const char *name); /* new string, NULL: out of memory */
 /* Where the last part of a path begins, *n bytes long, slashes at the end left out: folders of one machine mean

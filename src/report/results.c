@@ -42,10 +42,12 @@ static stet_status choose_path(const char *folder, const char *name, const json_
     *out = file_of(folder, name, "");
     if (!*out)
         return STET_ENOMEM;
-    if (!file_exists(*out))
-        return STET_OK;
+    bool there;
+    stet_status st = file_look(*out, &there);
+    if (st != STET_OK || !there)
+        return st;
     json_t *old = NULL;
-    const stet_status st = json_read_own(*out, &old);
+    st = json_read_own(*out, &old);
     const bool same = st == STET_OK && strcmp(identity_of(old), identity_of(o)) == 0;
     json_decref(old);
     if (same || st == STET_ENOMEM)
@@ -91,7 +93,7 @@ static stet_status list_names(const char *folder, stet_results *r)
                    : error_set(STET_EIO, "%s: %s", folder, strerror(errno));
     size_t cap = 0;
     stet_status st = STET_OK;
-    for (const struct dirent *e; st == STET_OK && (e = readdir(handle));) {
+    for (const struct dirent *e; st == STET_OK && (e = dir_next(handle, folder, &st));) {
         const size_t len = strlen(e->d_name), tail = sizeof ending - 1;
         if (len <= tail || e->d_name[0] == '.' || strcmp(e->d_name + len - tail, ending) != 0)
             continue;

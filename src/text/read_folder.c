@@ -55,7 +55,7 @@ static stet_status list(const char *dir, bool folders, name_list *out)
         return error_set(STET_EIO, "%s: %s", dir, strerror(errno));
     stet_status st = STET_OK;
     struct dirent *entry;
-    while (st == STET_OK && (entry = readdir(handle)))
+    while (st == STET_OK && (entry = dir_next(handle, dir, &st)))
         if (entry->d_name[0] != '.')
             st = add_name(dir, entry->d_name, folders, out);
     closedir(handle);

@@ -186,7 +186,7 @@ static stet_status for_entries(const char *from_dir, const char *to_dir, place_f
         return error_set(STET_EIO, "%s: %s", from_dir, strerror(errno));
     stet_status st = STET_OK;
     struct dirent *entry;
-    while (st == STET_OK && (entry = readdir(handle)))
+    while (st == STET_OK && (entry = dir_next(handle, from_dir, &st)))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             st = for_entry(from_dir, to_dir, entry->d_name, fn);
     closedir(handle);
