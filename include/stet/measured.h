@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 typedef struct stet_measured {
-    size_t size; /* of this struct; 0 counts as what this header says */
+    size_t size;            /* of this struct; 0 counts as what this header says */
     const char *command;    /* "attack", "certify", "eval", ... */
     const char *dir, *name; /* DIR/results/NAME.json */
     const char *config;     /* the settings, as a JSON object; NULL: none */

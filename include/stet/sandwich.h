@@ -23,9 +23,10 @@ typedef struct stet_sandwich {
     stet_certify_result proved;
     size_t n_attacks;
     stet_attack_result *attacked; /* (n_attacks) in the order given */
-    size_t survivors; /* texts that are right and that nothing flipped, a counter-example included */
-    double upper;     /* their share */
-    char *dispute;    /* a text is both proved and flipped, so that one of the two is wrong: which, and
+    size_t
+        survivors; /* texts that are right and that nothing flipped, a counter-example included */
+    double upper;  /* their share */
+    char *dispute; /* a text is both proved and flipped, so that one of the two is wrong: which, and
                          by whom; NULL: there is none */
 } stet_sandwich;
 

@@ -33,8 +33,8 @@ STET_API void stet_result_free(void *result);
 
 /* A word of the text and what was, or may be, put in its place. */
 typedef struct stet_swap {
-    size_t position;      /* which word of the text, from 0 */
-    size_t start, end;    /* its bytes in the text */
+    size_t position;   /* which word of the text, from 0 */
+    size_t start, end; /* its bytes in the text */
     const char *from, *to;
     double drop; /* what it takes from the margin, or may take; attacks do not say: 0 */
 } stet_swap;
@@ -58,10 +58,10 @@ STET_API stet_status stet_texts_predict(const stet_model *m, const char *const *
 /* ---- attack ------------------------------------------------------------------------------- */
 
 typedef struct stet_attacked {
-    const char *json; /* the text's line of an attack's log (docs/attacks.md) */
-    const char *outcome; /* "success", "failure", "wrong", "unconfirmed", "timeout" */
-    bool flipped;        /* the outcome is "success" */
-    int label, answer;   /* the class to be left; the answer to the text that was found */
+    const char *json;     /* the text's line of an attack's log (docs/attacks.md) */
+    const char *outcome;  /* "success", "failure", "wrong", "unconfirmed", "timeout" */
+    bool flipped;         /* the outcome is "success" */
+    int label, answer;    /* the class to be left; the answer to the text that was found */
     double before, after; /* the label's probability */
     const char *text;     /* the flipped text; NULL: none was found */
     size_t n_swaps;
@@ -85,7 +85,8 @@ typedef struct stet_certified {
     double clean, margin; /* the margin as it stands; proved for every combination, or -INFINITY */
     size_t budget;        /* substituted words proved harmless; STET_ANY: any number */
     const char *method;   /* of the proof; "none" */
-    const char *reason;   /* why the text is undecided though its budget of time was not spent; NULL */
+    const char
+        *reason; /* why the text is undecided though its budget of time was not spent; NULL */
     size_t changeable, substitutes; /* words that can change, and what may stand there in all */
     const char *text;               /* a flipped text, where one is known; NULL: none is */
     size_t n_swaps;
@@ -98,7 +99,8 @@ typedef struct stet_certified {
 /* `how` NULL: every method and every combination, then a search for a counter-example and splits of
  * the text for 10 seconds, then the largest budget that can be proved. */
 STET_API stet_status stet_text_certify(const stet_model *m, const stet_sets *sets, const char *text,
-                                       int label, const stet_certify_how *how, stet_certified **out);
+                                       int label, const stet_certify_how *how,
+                                       stet_certified **out);
 
 /* ---- explain ------------------------------------------------------------------------------ */
 
@@ -111,7 +113,7 @@ typedef struct stet_explained_word {
 } stet_explained_word;
 typedef struct stet_explained {
     const char *json;
-    int label;        /* the class that is explained */
+    int label; /* the class that is explained */
     const char *name;
     double probability, margin; /* of that class, against the best other one */
     size_t n;

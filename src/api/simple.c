@@ -114,7 +114,8 @@ static size_t get_size(const json_t *o, const char *key)
 static const char *get_string(result *r, const json_t *o, const char *key)
 {
     const json_t *v = json_object_get(o, key);
-    return json_is_string(v) ? arena_strndup(&r->mem, json_string_value(v), json_string_length(v)) : NULL;
+    return json_is_string(v) ? arena_strndup(&r->mem, json_string_value(v), json_string_length(v))
+                             : NULL;
 }
 
 /* What the line says. */
@@ -173,8 +174,8 @@ static stet_status attack_one(const stet_attack_args *how, const stet_model *m,
     return st == STET_OK ? buf_status(line) : st;
 }
 
-stet_status stet_text_attack(const stet_model *m, const stet_sets *sets, const char *text, int label,
-                             const stet_attack_args *how, stet_attacked **out)
+stet_status stet_text_attack(const stet_model *m, const stet_sets *sets, const char *text,
+                             int label, const stet_attack_args *how, stet_attacked **out)
 {
     *out = NULL;
     buf line = {0};
@@ -262,7 +263,8 @@ static stet_status flipped_text(result *r, const proof *p, stet_certified *out)
         return STET_ENOMEM;
     for (size_t k = 0; k < out->n_swaps; k++)
         at[k] = out->swaps[k].position, with[k] = out->swaps[k].to;
-    TRY(stet_text_rebuild(text.data, text.len, &p->q.reading.tokens, at, with, out->n_swaps, &made));
+    TRY(stet_text_rebuild(text.data, text.len, &p->q.reading.tokens, at, with, out->n_swaps,
+                          &made));
     out->text = arena_strndup(&r->mem, made, strlen(made));
     stet_free(made);
     return out->text ? STET_OK : STET_ENOMEM;

@@ -58,7 +58,7 @@ static record *find(record *r, size_t n, size_t index)
 typedef struct reading {
     frame *f;
     const char *attack, *header;
-    record *r; /* (f->n) */
+    record *r;  /* (f->n) */
     bool began; /* the header is there */
 } reading;
 

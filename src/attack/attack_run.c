@@ -16,11 +16,10 @@ enum { MAX_ERRORS_IN_A_ROW = 8 };
 
 static stet_status check_args(const stet_attack_args *a)
 {
-    if (!a->data || !a->sets || !a->attack || !a->profile || 
+    if (!a->data || !a->sets || !a->attack || !a->profile ||
         !!a->model + !!a->command + !!a->victim != 1)
-        return error_set(
-            STET_EUSAGE,
-            "an attack needs data, substitution sets, and one of a model, a command and a function");
+        return error_set(STET_EUSAGE, "an attack needs data, substitution sets, and one of a "
+                                      "model, a command and a function");
     if (a->model && stet_dataset_classes(a->data) != stet_model_classes(a->model))
         return error_set(STET_EUSAGE, "the data has %zu classes, the model %zu",
                          stet_dataset_classes(a->data), stet_model_classes(a->model));
@@ -45,8 +44,7 @@ static stet_status set_up(attack_job *j)
     const stet_attack_args *a = j->a;
     if (a->model)
         TRY(stet_model_compile(a->model));
-    TRY(a->model ? stet_model_words(a->model, &j->words)
-                 : stet_words_new(a->tokenizer, &j->words));
+    TRY(a->model ? stet_model_words(a->model, &j->words) : stet_words_new(a->tokenizer, &j->words));
     TRY(stet_sets_bind(a->sets, j->words, &j->bound));
     if (a->stop)
         TRY(stop_words_read(a->stop, &j->stop));

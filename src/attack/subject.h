@@ -16,8 +16,8 @@ typedef struct attack_job {
     stet_words *words; /* of the run: a model's vocabulary, then those of the sets */
     stet_bound *bound;
     strmap stop;
-    pthread_mutex_t turn; /* of a function that is the victim */
-    stet_prover *prover; /* or NULL */
+    pthread_mutex_t turn;         /* of a function that is the victim */
+    stet_prover *prover;          /* or NULL */
     struct attack_worker *worker; /* (n_workers) */
     size_t n_workers;
     record *record; /* (n), ascending index */
@@ -45,7 +45,6 @@ typedef struct attack_worker {
     const char **with; /* (first[n]) the candidates as words, beside search.word */
     attack_text text;
 } attack_worker;
-
 
 /* Fills in the record and appends its line. */
 stet_status subject_attack(attack_job *j, attack_worker *w, record *r, buf *line);

@@ -66,7 +66,8 @@ static stet_status call(const function_victim *f, size_t n, double *prob)
     if (st == STET_EINTR)
         return error_set(STET_EINTR, "%s", *stet_last_error() ? stet_last_error() : "interrupted");
     if (st != STET_OK) /* whatever it was, it is about this text */
-        return error_set(STET_EIO, "%s", *stet_last_error() ? stet_last_error() : "the victim failed");
+        return error_set(STET_EIO, "%s",
+                         *stet_last_error() ? stet_last_error() : "the victim failed");
     for (size_t i = 0; i < n; i++) {
         const char *wrong = victim_row_wrong(prob + i * K, K);
         if (wrong)

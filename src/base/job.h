@@ -22,7 +22,7 @@ struct stet_job {
     thread_pool pool;
 };
 
-stet_job *job_current(void); /* of this thread; never NULL */
+stet_job *job_current(void);  /* of this thread; never NULL */
 void job_take(stet_job *job); /* a worker's, once and for all */
 const char *job_device(void); /* of the current job; NULL: none was named */
 

@@ -13,7 +13,7 @@ void log_at(stet_log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* `note` may be NULL. */
 void progress(const char *what, uint64_t done, uint64_t total, const char *note);
 
-bool interrupted(void); /* was the job told to stop? */
+bool interrupted(void);             /* was the job told to stop? */
 stet_status interrupt_status(void); /* STET_EINTR with its message, or STET_OK */
 
 #endif

@@ -32,7 +32,7 @@ enum { SPIN_NS = 30000, CLOCK_EVERY = 32 };
 
 enum { WAKE_WORKERS = 1, WAKE_CALLER = 2 }; /* who a wake-up is for: futex bit sets */
 
-static _Thread_local int worker_id = -1;  /* >= 0 while inside a job's work */
+static _Thread_local int worker_id = -1;         /* >= 0 while inside a job's work */
 static _Thread_local const thread_pool *working; /* whose work that is */
 
 int pool_cores(void)
@@ -227,7 +227,8 @@ static void start_workers(thread_pool *p, int n)
     p->owner = job_current();
     sigset_t all_signals, before;
     sigfillset(&all_signals);
-    pthread_sigmask(SIG_SETMASK, &all_signals, &before); /* signals are the host's threads' business */
+    pthread_sigmask(SIG_SETMASK, &all_signals,
+                    &before); /* signals are the host's threads' business */
     while (p->n_workers < n && start_worker(p))
         p->n_workers++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -19,8 +19,9 @@ enum { POOL_MOST = 512 }; /* threads */
 
 typedef void pool_fn(void *ctx, size_t i, int worker);
 void pool_run(size_t n, pool_fn *fn, void *ctx); /* on the threads of the current job */
-void pool_shutdown(void); /* of the current job: joins the workers; the next pool_run starts them again */
-int pool_cores(void);     /* that this process may use */
+void pool_shutdown(
+    void); /* of the current job: joins the workers; the next pool_run starts them again */
+int pool_cores(void); /* that this process may use */
 
 /* What pool.c keeps for a job; all zero but for the lock to begin with. */
 typedef struct thread_pool {

@@ -36,7 +36,8 @@ void cert_json(buf *b, const stet_certified_text *t, const stet_certificate *c)
     buf_str(b, ",\"margin\":");
     buf_real(b, c->margin);
     put_string(b, "method", c->method);
-    buf_printf(b, ",\"changeable\":%zu,\"substitutes\":%zu,\"branches\":%zu,\"seconds\":", changeable,
+    buf_printf(b,
+               ",\"changeable\":%zu,\"substitutes\":%zu,\"branches\":%zu,\"seconds\":", changeable,
                choices->n ? (size_t)choices->start[choices->n] : 0, c->branches);
     buf_real(b, c->seconds);
     if (c->verdict == STET_LIKELY) {

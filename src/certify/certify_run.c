@@ -363,16 +363,16 @@ void stet_certify_result_deinit(stet_certify_result *r)
 
 static stet_status other_run(void)
 {
-    return error_set(STET_EFORMAT, "an unfinished run with another model, data or settings: remove it, "
-                                   "or give another file");
+    return error_set(STET_EFORMAT,
+                     "an unfinished run with another model, data or settings: remove it, "
+                     "or give another file");
 }
 
 static stet_status take_line(void *ctx, size_t number, const char *line, size_t len)
 {
     run_job *j = ctx;
     if (number == 1)
-        return len + 1 == j->head.n && memcmp(line, j->head.data, len) == 0 ? STET_OK
-                                                                           : other_run();
+        return len + 1 == j->head.n && memcmp(line, j->head.data, len) == 0 ? STET_OK : other_run();
     const size_t k = number - 2;
     if (k >= j->n)
         return other_run();

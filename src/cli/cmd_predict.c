@@ -20,10 +20,9 @@ typedef struct predict_cfg {
 
 static const stet_opt opts[] = {
     STET_OPT_TOPIC("Input"),
-    STET_OPT_STR(
-        "file", predict_cfg, file, NULL, "FILE",
-        "texts, one a line, or a table with a text column; without FILE and TEXT, "
-        "standard input"),
+    STET_OPT_STR("file", predict_cfg, file, NULL, "FILE",
+                 "texts, one a line, or a table with a text column; without FILE and TEXT, "
+                 "standard input"),
     STET_OPT_TOPIC("Certificate"),
     STET_OPT_FLAG("certify", predict_cfg, certify,
                   "prove that substitutions do not change the answer"),
@@ -270,8 +269,9 @@ static stet_status print_tried(const predictor *p, const stet_certified *c)
     const stet_status st = c->text ? print_flipped(p, c) : STET_OK;
     size_t shown = 0;
     for (size_t k = 0; k < c->n_harm && k < MOST_HARMFUL && c->harm[k].drop >= 0.005; k++, shown++)
-        printf("%s %s -> %s %.2f", k ? "," : cli_fmt("  most harmful, of a margin of %.2f:", c->clean),
-               c->harm[k].from, c->harm[k].to, c->harm[k].drop);
+        printf("%s %s -> %s %.2f",
+               k ? "," : cli_fmt("  most harmful, of a margin of %.2f:", c->clean), c->harm[k].from,
+               c->harm[k].to, c->harm[k].drop);
     if (shown)
         putchar('\n');
     return st == STET_OK ? cli_printed() : st;
@@ -304,7 +304,8 @@ static stet_status run_try(void *config, const stet_rest *rest)
     predictor p = {.cfg = &as};
     stet_status st = STET_OK;
     if (rest->n == 0 && access(dir, F_OK) != 0)
-        return cli_usage("there is no demo/robust here: name a run folder, or run 'stet demo' first");
+        return cli_usage(
+            "there is no demo/robust here: name a run folder, or run 'stet demo' first");
     if (!as.synonyms) {
         st = cli_sets_beside(dir, beside, sizeof beside);
         as.synonyms = beside;

@@ -188,8 +188,8 @@ static json_t *brief_of(const json_t *o)
 
 void cli_examples_add(void *user, const char *line)
 {
-    static const char *const of_no_use[] = {"attack", "outcome", "adversarial", "evaluations",
-                                            "candidates", NULL};
+    static const char *const of_no_use[] = {"attack",      "outcome",    "adversarial",
+                                            "evaluations", "candidates", NULL};
     cli_examples *e = user;
     json_t *o = json_loads(line, 0, NULL);
     const char *outcome = json_string_value(json_object_get(o, "outcome"));
@@ -216,9 +216,9 @@ void cli_examples_init(cli_examples *e)
 
 void cli_examples_join(const cli_examples *e, json_t *numbers)
 {
-    json_object_update_new(numbers, json_pack("{s:O, s:O, s:O, s:O}", "examples", e->examples,
-                                              "flips", e->flips, "flipped", e->flipped, "wrong",
-                                              e->wrong));
+    json_object_update_new(numbers,
+                           json_pack("{s:O, s:O, s:O, s:O}", "examples", e->examples, "flips",
+                                     e->flips, "flipped", e->flipped, "wrong", e->wrong));
 }
 
 void cli_examples_deinit(cli_examples *e)

@@ -117,11 +117,11 @@ static stet_status make(const stet_measured *m, const char *numbers, json_t **ou
     json_t *more = NULL;
     TRY(make_head(m, out));
     if (m->data)
-        json_object_set_new(
-            *out, "data",
-            json_pack("{s:o, s:o, s:I, s:I}", "name", last_part(m->data_path), "fingerprint",
-                      fingerprint(stet_dataset_fingerprint(m->data)), "texts",
-                      (json_int_t)stet_dataset_size(m->data), "measured", (json_int_t)m->texts));
+        json_object_set_new(*out, "data",
+                            json_pack("{s:o, s:o, s:I, s:I}", "name", last_part(m->data_path),
+                                      "fingerprint", fingerprint(stet_dataset_fingerprint(m->data)),
+                                      "texts", (json_int_t)stet_dataset_size(m->data), "measured",
+                                      (json_int_t)m->texts));
     if (m->sets)
         json_object_set_new(*out, "synonyms",
                             json_pack("{s:o, s:o}", "name", last_part(m->sets_path), "fingerprint",

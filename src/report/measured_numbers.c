@@ -35,23 +35,24 @@ stet_status stet_attack_json(const char *attack, const char *profile, const char
         st = finish(
             json_pack("{s:s, s:s, s:o, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
                       "s:I, s:I, s:I, s:I, s:I, s:I, s:f}",
-                      "attack", attack, "profile", profile, "settings", set, "missing", missing, "n",
-                      (json_int_t)r->n, "clean", r->clean, "aua", r->aua, "success_rate",
+                      "attack", attack, "profile", profile, "settings", set, "missing", missing,
+                      "n", (json_int_t)r->n, "clean", r->clean, "aua", r->aua, "success_rate",
                       r->success_rate, "queries_mean", r->queries_mean, "queries_success_mean",
                       r->queries_success_mean, "queries_failure_mean", r->queries_failure_mean,
                       "evaluations_mean", r->evaluations_mean, "changed_mean", r->changed_mean,
                       "candidates_mean", r->candidates_mean, "attackable_mean", r->attackable_mean,
                       "errors", (json_int_t)r->errors, "timeouts", (json_int_t)r->timeouts,
                       "unconfirmed", (json_int_t)r->unconfirmed, "decided", (json_int_t)r->decided,
-                      "proved", (json_int_t)r->proved, "resumed", (json_int_t)r->resumed,
-                      "seconds", r->seconds),
+                      "proved", (json_int_t)r->proved, "resumed", (json_int_t)r->resumed, "seconds",
+                      r->seconds),
             failures, json);
     stet_free(text);
     stet_free(missing);
     return st;
 }
 
-stet_status stet_certify_json(const stet_certify_how *how, const stet_certify_result *r, char **json)
+stet_status stet_certify_json(const stet_certify_how *how, const stet_certify_result *r,
+                              char **json)
 {
     *json = NULL;
     json_guard();

@@ -59,9 +59,8 @@ static void write_ready(frame *f)
 {
     for (; f->failed == STET_OK && f->logged < f->n && f->text[f->logged].ready; f->logged++) {
         const frame_text *t = &f->text[f->logged];
-        const stet_status st = f->log.fd < 0 || t->old
-                                   ? STET_OK
-                                   : run_log_append(&f->log, t->line, strlen(t->line));
+        const stet_status st =
+            f->log.fd < 0 || t->old ? STET_OK : run_log_append(&f->log, t->line, strlen(t->line));
         if (st != STET_OK) {
             fail(f, st);
             return;
@@ -131,7 +130,8 @@ static stet_status outcome(const frame *f)
     const frame_text *first = NULL;
     for (size_t k = 0; k < f->n; k++) {
         const frame_text *t = &f->text[k];
-        if (t->status != STET_OK && (!first || (first->status == STET_EINTR && t->status != STET_EINTR)))
+        if (t->status != STET_OK &&
+            (!first || (first->status == STET_EINTR && t->status != STET_EINTR)))
             first = t;
     }
     if (f->failed != STET_OK)

@@ -33,7 +33,7 @@ stet_status run_log_open(run_log *l, const char *path, bool part, run_log_line *
 stet_status run_log_append(run_log *l, const char *line, size_t n);
 stet_status run_log_restart(run_log *l); /* empty */
 void run_log_discard(run_log *l);        /* removes a part */
-stet_status run_log_finish(run_log *l); /* on disk, under its own name */
-void run_log_close(run_log *l);         /* fine for {.fd = -1} and after a failure */
+stet_status run_log_finish(run_log *l);  /* on disk, under its own name */
+void run_log_close(run_log *l);          /* fine for {.fd = -1} and after a failure */
 
 #endif

@@ -78,9 +78,9 @@ static void compare(void *user, const char *line)
     CHECK_OK(stet_text_certify(l->w->m, &l->w->sets, stet_dataset_text(l->w->data, i).data,
                                stet_dataset_label(l->w->data, i), &how, &c));
     json_t *own = parse(c->json);
-    static const char *const keys[] = {"verdict",    "certified",   "largest_budget", "clean_margin",
-                                       "margin",     "method",      "harm",           "counter_example",
-                                       "changeable", "substitutes", "branches"};
+    static const char *const keys[] = {
+        "verdict", "certified",       "largest_budget", "clean_margin", "margin",  "method",
+        "harm",    "counter_example", "changeable",     "substitutes",  "branches"};
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
         if (!json_equal(json_object_get(of_run, keys[k]), json_object_get(own, keys[k])))
             test_fail(__FILE__, __LINE__, "%s: %s\n%s", keys[k], line, c->json);

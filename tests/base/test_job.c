@@ -20,7 +20,8 @@ static void hear(void *user, stet_log_level level, const char *message)
     snprintf(h->last, sizeof h->last, "%s", message);
 }
 
-static void count_steps(void *user, const char *what, uint64_t done, uint64_t total, const char *note)
+static void count_steps(void *user, const char *what, uint64_t done, uint64_t total,
+                        const char *note)
 {
     (void)what, (void)done, (void)total, (void)note;
     ++*(int *)user;

@@ -98,7 +98,8 @@ static stet_measured measured(const char *dir, const char *config)
 
 TEST(what_was_measured_is_found_again_by_its_settings)
 {
-    stet_measured m = measured(test_dir(), "{\"limit\":10,\"data\":\"here/test.tsv\",\"threads\":4}");
+    stet_measured m =
+        measured(test_dir(), "{\"limit\":10,\"data\":\"here/test.tsv\",\"threads\":4}");
     char *json;
     CHECK_OK(stet_measured_read(&m, &json));
     CHECK(!json);
