@@ -85,43 +85,82 @@ stet_status s4_net64_finish(s4_net64 *net, arena *a)
 
 /* ---- convolution -------------------------------------------------------------------------- */
 
-enum { LANES = 8 };
+enum { LANES = 8, TIMES = 4 };
 
-/* LANES channels of one position stay in registers over all lags. */
-SIMD_CLONES
-static void convolve_lanes(const double *RESTRICT K, size_t n, size_t H, size_t lanes, bool back,
-                           const double *RESTRICT mid, const double *RESTRICT rad,
-                           double *RESTRICT y_mid, double *RESTRICT y_rad)
+/* LANES channels of TIMES positions stay in registers over all lags: one position alone would wait
+ * for each of its sums. Every sum has its terms in the order of the lags. `radii`: or middles alone. */
+static ALWAYS_INLINE void convolve_block(const double *RESTRICT K, size_t n, size_t H, size_t lanes,
+                                         size_t times, bool back, bool radii, size_t t,
+                                         const double *RESTRICT mid, const double *RESTRICT rad,
+                                         double *RESTRICT y_mid, double *RESTRICT y_rad)
 {
-    for (size_t t = 0; t < n; t++) {
-        const size_t lags = back ? n - t : t + 1;
-        double m[LANES] = {0}, r[LANES] = {0};
-        if (lanes == LANES) {
-            for (size_t l = 0; l < lags; l++) {
-                const double *RESTRICT k = K + l * H;
-                const size_t from = (back ? t + l : t - l) * H;
-                for (size_t i = 0; i < LANES; i++) {
-                    m[i] += k[i] * mid[from + i];
-                    r[i] += fabs(k[i]) * rad[from + i];
-                }
+    const size_t shared = back ? n - (t + times - 1) : t + 1; /* lags that all have */
+    double m[TIMES][LANES] = {{0}}, r[TIMES][LANES] = {{0}};
+    for (size_t l = 0; l < shared; l++)
+        for (size_t j = 0; j < times; j++) {
+            const size_t from = (back ? t + j + l : t + j - l) * H;
+            for (size_t i = 0; i < lanes; i++) {
+                m[j][i] += K[l * H + i] * mid[from + i];
+                if (radii)
+                    r[j][i] += fabs(K[l * H + i]) * rad[from + i];
             }
-        } else {
-            for (size_t l = 0; l < lags; l++)
-                for (size_t i = 0; i < lanes; i++) {
-                    m[i] += K[l * H + i] * mid[(back ? t + l : t - l) * H + i];
-                    r[i] += fabs(K[l * H + i]) * rad[(back ? t + l : t - l) * H + i];
-                }
         }
-        memcpy(y_mid + t * H, m, lanes * sizeof *m);
-        memcpy(y_rad + t * H, r, lanes * sizeof *r);
+    for (size_t j = 0; j < times; j++) {
+        for (size_t l = shared; l < (back ? n - (t + j) : t + j + 1); l++) {
+            const size_t from = (back ? t + j + l : t + j - l) * H;
+            for (size_t i = 0; i < lanes; i++) {
+                m[j][i] += K[l * H + i] * mid[from + i];
+                if (radii)
+                    r[j][i] += fabs(K[l * H + i]) * rad[from + i];
+            }
+        }
+        memcpy(y_mid + (t + j) * H, m[j], lanes * sizeof *y_mid);
+        if (radii)
+            memcpy(y_rad + (t + j) * H, r[j], lanes * sizeof *y_rad);
     }
+}
+
+/* Every position of some channels; whole blocks have sizes that the compiler knows. */
+static ALWAYS_INLINE void convolve_lanes(const double *K, size_t n, size_t H, size_t lanes,
+                                         bool back, bool radii, const double *mid,
+                                         const double *rad, double *y_mid, double *y_rad)
+{
+    size_t t = 0;
+    for (; lanes == LANES && t + TIMES <= n; t += TIMES)
+        convolve_block(K, n, H, LANES, TIMES, back, radii, t, mid, rad, y_mid, y_rad);
+    for (; t < n; t++)
+        convolve_block(K, n, H, lanes, 1, back, radii, t, mid, rad, y_mid, y_rad);
+}
+
+SIMD_CLONES
+static void convolve_ranges(const double *K, size_t n, size_t H, size_t lanes, bool back,
+                            const double *mid, const double *rad, double *y_mid, double *y_rad)
+{
+    if (back)
+        convolve_lanes(K, n, H, lanes, true, true, mid, rad, y_mid, y_rad);
+    else
+        convolve_lanes(K, n, H, lanes, false, true, mid, rad, y_mid, y_rad);
+}
+
+SIMD_CLONES
+static void convolve_values(const double *K, size_t n, size_t H, size_t lanes, const double *u,
+                            double *y)
+{
+    convolve_lanes(K, n, H, lanes, false, false, u, NULL, y, NULL);
 }
 
 void s4_convolve(const s4_layer64 *l, size_t n, size_t H, bool back, s4_range u, s4_range y)
 {
     for (size_t h = 0; h < H; h += LANES)
-        convolve_lanes(l->K + h, n, H, H - h < LANES ? H - h : LANES, back, u.mid + h, u.rad + h,
-                       y.mid + h, y.rad + h);
+        convolve_ranges(l->K + h, n, H, H - h < LANES ? H - h : LANES, back, u.mid + h, u.rad + h,
+                        y.mid + h, y.rad + h);
+}
+
+/* y = K * u for values without ranges. */
+static void convolve_clean(const s4_layer64 *l, size_t n, size_t H, const double *u, double *y)
+{
+    for (size_t h = 0; h < H; h += LANES)
+        convolve_values(l->K + h, n, H, H - h < LANES ? H - h : LANES, u + h, y + h);
 }
 
 /* ---- stations ----------------------------------------------------------------------------- */
@@ -222,9 +261,7 @@ static void convolution(s4_text *t, s4_station *s, const s4_layer64 *l, double *
     const double conv = conv_error(r, n);
     const size_t last = (lags_of(t) - 1) * H;
     s4_convolve(l, n, H, false, t->out, s->box_y);
-    double *zero = box_g.mid; /* not needed yet */
-    memset(zero, 0, n * H * sizeof *zero);
-    s4_convolve(l, n, H, false, (s4_range){t->u, zero}, (s4_range){s->y, g});
+    convolve_clean(l, n, H, t->u, s->y);
     for (size_t h = 0; h < H; h++) {
         double sum = 0;
         for (size_t p = 0; p < n; p++)
