@@ -184,3 +184,17 @@ def tokenizer_number(name: str) -> int:
     out = c_int()
     lib.stet_tokenizer_parse(_c.encode(name), byref(out))
     return out.value
+
+
+def tokenize(text: str, tokenizer: str = "word") -> List[str]:
+    """The words of a text as models read them; for classifiers of one's own that are to be imported.
+
+    >>> stet.tokenize("Don't miss it!")
+    ['do', "n't", 'miss', 'it', '!']
+    """
+    data, tokens = _c.encode(text), _c.Tokens()
+    try:
+        lib.stet_tokenize(tokenizer_number(tokenizer), data, len(data), byref(tokens))
+        return [lib.stet_token_word(byref(tokens), i).decode("utf-8") for i in range(tokens.n)]
+    finally:
+        lib.stet_tokens_deinit(byref(tokens))
