@@ -337,7 +337,7 @@ def settings(pairs: dict) -> "ctypes.Array[c_char_p]":
     return strings(f"{k.replace('_', '-')}={said[v] if isinstance(v, bool) else v}" for k, v in pairs.items())
 
 
-def args_of(kind: type) -> Any:
+def args_of(kind: Any) -> Any:
     """Arguments with their defaults."""
     a = kind()
     getattr(lib, C_NAMES[kind] + "_init")(byref(a), ctypes.sizeof(a))

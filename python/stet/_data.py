@@ -53,7 +53,7 @@ def demo_data(n: int = 1000, seed: int = 1) -> Data:
     return _take(_c.Handle(lib.stet_dataset_free, lib.stet_builtin_corpus, n, seed))
 
 
-def label_numbers(labels: Labels, classes: Sequence[str]) -> np.ndarray:
+def label_numbers(labels: Any, classes: Sequence[str]) -> np.ndarray:
     """Numbers of classes, of labels given as numbers or as names."""
     a = np.asarray(labels)
     if a.dtype.kind in "iu":
@@ -74,7 +74,7 @@ def dataset(texts: Sequence[str], labels: Any, classes: Sequence[str]) -> _c.Han
     if len(texts) != len(labels):
         raise _c.UsageError(f"{len(texts)} texts but {len(labels)} labels")
     data = [_c.encode(t) for t in texts]
-    strs = (_c.Str * max(1, len(data)))(*[(d, len(d)) for d in data])
+    strs = (_c.Str * max(1, len(data)))(*[_c.Str(d, len(d)) for d in data])
     numbers = (c_int * max(1, len(data)))(*[int(x) for x in labels])
     return _c.Handle(lib.stet_dataset_free, lib.stet_dataset_new, strs, numbers, len(data),
                      _c.strings(classes), len(classes))

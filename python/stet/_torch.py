@@ -165,14 +165,14 @@ def _difference(model: Model, of: np.ndarray, forward: Callable[[np.ndarray], An
     return most
 
 
-def _forward(module: Any, vectors: Optional[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+def _forward(module: Any, call: Callable, vectors: Optional[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
     import torch
     place = next(module.parameters()).device
 
     def forward(ids: np.ndarray) -> np.ndarray:
         x = torch.as_tensor(ids if vectors is None else vectors[ids], device=place)
         with torch.inference_mode():
-            return module(x).cpu().numpy()
+            return call(x).cpu().numpy()
 
     return forward
 
@@ -196,8 +196,6 @@ def from_torch(module: Any, vocab: Union[Mapping[str, int], Sequence[str]], vect
 
     >>> model = stet.from_torch(net, vocab, classes=["negative", "positive"])
     """
-    import torch
-
     was_training = module.training
     module.eval()
     try:
@@ -208,12 +206,7 @@ def from_torch(module: Any, vocab: Union[Mapping[str, int], Sequence[str]], vect
         names, table, of = _table(words, rows, unk)
         if classes is not None and len(classes) != parts.classes:
             raise _c.UsageError(f"from_torch: {len(classes)} classes, but the module has {parts.classes}")
-        if forward is not None:
-            def ask(ids: np.ndarray, call: Callable = forward) -> Any:
-                with torch.inference_mode():
-                    return call(torch.as_tensor(ids)).cpu().numpy()
-        else:
-            ask = _forward(module, rows if parts.embedding is None else None)
+        ask = _forward(module, forward or module, rows if parts.embedding is None else None)
         least, nearest = 8, float("inf")
         for settings in parts.settings:
             config = {"format": 1, "model": parts.kind, "settings": settings,

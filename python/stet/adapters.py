@@ -106,13 +106,18 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def _numbers(self, y: Any) -> Optional[np.ndarray]:
         return None if y is None else np.searchsorted(self.classes_, np.asarray(y))
 
+    def _sets(self, synonyms: Optional[SynonymsLike]) -> SynonymsLike:
+        if synonyms is None and self.synonyms is None:
+            raise ValueError("there are no substitution sets: say synonyms=")
+        return self.synonyms if synonyms is None else synonyms  # type: ignore[return-value]
+
     def certify(self, X: Sequence[str], y: Any = None, *, synonyms: Optional[SynonymsLike] = None, **how: Any) -> Any:
         """stet.certify() with the substitution sets of the training, or others."""
-        return certify(self._fitted(), _texts(X), self._numbers(y), synonyms=synonyms or self.synonyms, **how)
+        return certify(self._fitted(), _texts(X), self._numbers(y), synonyms=self._sets(synonyms), **how)
 
     def attack(self, X: Sequence[str], y: Any = None, *, synonyms: Optional[SynonymsLike] = None, **how: Any) -> Any:
         """stet.attack() with the substitution sets of the training, or others."""
-        return attack(self._fitted(), _texts(X), self._numbers(y), synonyms=synonyms or self.synonyms, **how)
+        return attack(self._fitted(), _texts(X), self._numbers(y), synonyms=self._sets(synonyms), **how)
 
 
 def _texts(X: Any) -> List[str]:
