@@ -9,12 +9,14 @@
 docs/python.md has a page about it.
 """
 
+from . import adapters
 from ._c import (DeviceError, Error, FileError, FormatError, Interrupted, NotSupported, OutOfMemory,
                  UsageError, lib as _lib)
-from ._data import Data, Synonyms, demo_data, read
+from ._data import Data, Synonyms, demo_data, read, tokenize
 from ._model import Model, Prediction, load
 from ._results import Attacked, AttackSummary, Certified, CertifySummary, Explained, Results, Swap
 from ._run import attack, certify, iter_attack, iter_certify
+from ._torch import from_torch
 from ._train import TrainSummary, Verified, report, train, verify
 
 __version__: str = _lib.stet_version().decode()

@@ -77,6 +77,15 @@ class Str(Structure):
     _fields_ = [("data", c_char_p), ("len", c_size_t)]
 
 
+class Token(Structure):
+    _fields_ = [("start", c_uint32), ("end", c_uint32), ("word", c_uint32), ("len", c_uint32)]
+
+
+class Tokens(Structure):
+    _fields_ = [("v", POINTER(Token)), ("n", c_size_t), ("cap", c_size_t), ("words", c_void_p),
+                ("words_n", c_size_t), ("words_cap", c_size_t)]
+
+
 class Sets(Structure):
     _fields_ = [("words", c_void_p), ("texts", c_void_p)]
 
@@ -191,7 +200,7 @@ class ReportArgs(Structure):
 
 
 # What a Python name is called in C; the tests use it.
-C_NAMES = {Str: "stet_str", Sets: "stet_sets", Opt: "stet_opt", DataOptions: "stet_data_options",
+C_NAMES = {Str: "stet_str", Token: "stet_token", Tokens: "stet_tokens", Sets: "stet_sets", Opt: "stet_opt", DataOptions: "stet_data_options",
            Corpus: "stet_corpus", Vectors: "stet_vectors", EmbedOptions: "stet_embed_options",
            TrainArgs: "stet_train_args", TrainResult: "stet_train_result",
            AttackArgs: "stet_attack_args", AttackResult: "stet_attack_result",
@@ -237,6 +246,7 @@ _CALLS = {  # that return a status
     "stet_embed_train": [_p, c_int, POINTER(EmbedOptions), _out, POINTER(Vectors)],
     "stet_vectors_save_text": [POINTER(Vectors), _p, _s],
     "stet_tokenizer_parse": [_s, POINTER(c_int)],
+    "stet_tokenize": [c_int, _s, _n, POINTER(Tokens)],
     "stet_train": [POINTER(TrainArgs), POINTER(TrainResult)],
     "stet_attack_run": [POINTER(AttackArgs), POINTER(AttackResult)],
     "stet_certify_run": [POINTER(CertifyArgs), POINTER(CertifyResult)],
@@ -265,6 +275,7 @@ _OTHERS = {  # that return something else
     "stet_subst_words": (_n, [_p]), "stet_subst_pairs": (_n, [_p]),
     "stet_subst_word_id": (c_uint32, [_p, _s, _n]), "stet_subst_word": (_s, [_p, c_uint32]),
     "stet_subst_of": (POINTER(c_uint32), [_p, c_uint32, POINTER(c_size_t)]),
+    "stet_token_word": (_s, [POINTER(Tokens), _n]), "stet_tokens_deinit": (None, [POINTER(Tokens)]),
     "stet_subst_builder_free": (None, [_p]), "stet_counter_free": (None, [_p]),
     "stet_vocab_free": (None, [_p]), "stet_vectors_deinit": (None, [POINTER(Vectors)]),
     "stet_wordnet_free": (None, [_p]), "stet_tagger_free": (None, [_p]),
@@ -326,7 +337,7 @@ def settings(pairs: dict) -> "ctypes.Array[c_char_p]":
     return strings(f"{k.replace('_', '-')}={said[v] if isinstance(v, bool) else v}" for k, v in pairs.items())
 
 
-def args_of(kind: type) -> Any:
+def args_of(kind: Any) -> Any:
     """Arguments with their defaults."""
     a = kind()
     getattr(lib, C_NAMES[kind] + "_init")(byref(a), ctypes.sizeof(a))

@@ -53,7 +53,7 @@ def demo_data(n: int = 1000, seed: int = 1) -> Data:
     return _take(_c.Handle(lib.stet_dataset_free, lib.stet_builtin_corpus, n, seed))
 
 
-def label_numbers(labels: Labels, classes: Sequence[str]) -> np.ndarray:
+def label_numbers(labels: Any, classes: Sequence[str]) -> np.ndarray:
     """Numbers of classes, of labels given as numbers or as names."""
     a = np.asarray(labels)
     if a.dtype.kind in "iu":
@@ -74,7 +74,7 @@ def dataset(texts: Sequence[str], labels: Any, classes: Sequence[str]) -> _c.Han
     if len(texts) != len(labels):
         raise _c.UsageError(f"{len(texts)} texts but {len(labels)} labels")
     data = [_c.encode(t) for t in texts]
-    strs = (_c.Str * max(1, len(data)))(*[(d, len(d)) for d in data])
+    strs = (_c.Str * max(1, len(data)))(*[_c.Str(d, len(d)) for d in data])
     numbers = (c_int * max(1, len(data)))(*[int(x) for x in labels])
     return _c.Handle(lib.stet_dataset_free, lib.stet_dataset_new, strs, numbers, len(data),
                      _c.strings(classes), len(classes))
@@ -184,3 +184,17 @@ def tokenizer_number(name: str) -> int:
     out = c_int()
     lib.stet_tokenizer_parse(_c.encode(name), byref(out))
     return out.value
+
+
+def tokenize(text: str, tokenizer: str = "word") -> List[str]:
+    """The words of a text as models read them; for classifiers of one's own that are to be imported.
+
+    >>> stet.tokenize("Don't miss it!")
+    ['do', "n't", 'miss', 'it', '!']
+    """
+    data, tokens = _c.encode(text), _c.Tokens()
+    try:
+        lib.stet_tokenize(tokenizer_number(tokenizer), data, len(data), byref(tokens))
+        return [lib.stet_token_word(byref(tokens), i).decode("utf-8") for i in range(tokens.n)]
+    finally:
+        lib.stet_tokens_deinit(byref(tokens))

@@ -51,7 +51,7 @@ class Model:
         return self._answers(texts)[0]
 
     @overload
-    def predict(self, texts: str) -> Prediction: ...
+    def predict(self, texts: str) -> Prediction: ...  # type: ignore[overload-overlap]
     @overload
     def predict(self, texts: Sequence[str]) -> np.ndarray: ...
     def predict(self, texts: Any) -> Any:

@@ -48,6 +48,9 @@ class _Record:
                      s.get("substitute", s.get("to")), s.get("drop", 0.0))
                 for s in self.data.get(key, [])]
 
+    def _repr_html_(self) -> str:
+        raise NotImplementedError
+
     def _marked(self, swaps: List[Swap]) -> str:
         """The text as HTML, with the swaps in it."""
         out, at = [], 0
@@ -286,11 +289,11 @@ class CertifySummary:
     seconds: float
 
 
-def summary_of(kind: type, struct: Any) -> Any:
+def summary_of(kind: Any, struct: Any) -> Any:
     return kind(**{f: getattr(struct, f) for f in kind.__dataclass_fields__})
 
 
-R = TypeVar("R", Attacked, Certified)
+R = TypeVar("R", bound=_Record)
 
 
 class Results(List[R], Generic[R]):

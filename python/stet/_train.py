@@ -236,11 +236,12 @@ def verify(file: PathLike, model: Union[PathLike, Model], *, exact: bool = False
     folder = model.path if isinstance(model, Model) else model
     if folder is None:
         raise _c.UsageError("the model is in no folder: save it, and verify with that")
-    how, out, failures = _c.args_of(_c.VerifyOptions), _c.VerifyResult(), []
+    how, out = _c.args_of(_c.VerifyOptions), _c.VerifyResult()
+    failures: List[Tuple[int, str]] = []
     how.failed = _c.failed_fn(lambda _user, line, why: failures.append((line, why.decode("utf-8", "replace"))))
     how.exact = exact
     _c.run(lambda: lib.stet_verify_file(_c.path(file), _c.path(folder), byref(how), byref(out)))
-    return Verified(*[getattr(out, f) for f in list(Verified.__dataclass_fields__)[:-1]], failures)
+    return Verified(**{f: getattr(out, f) for f in Verified.__dataclass_fields__ if f != "failures"}, failures=failures)
 
 
 def report(runs: Union[PathLike, Sequence[PathLike]], path: Optional[PathLike] = None, *,
@@ -265,6 +266,6 @@ def report(runs: Union[PathLike, Sequence[PathLike]], path: Optional[PathLike] =
     page = c_void_p()
     lib.stet_report(byref(a), byref(page))
     try:
-        return string_at(page.value).decode("utf-8")
+        return string_at(page).decode("utf-8")
     finally:
         lib.stet_free(page)

@@ -35,7 +35,7 @@ def _of_torch(module: Any, encode: Optional[Callable]) -> Predict:
 
 def _of_hugging_face(pipe: Any) -> Tuple[Predict, List[str]]:
     """A text-classification pipeline: a list of {label, score} for every text."""
-    names = list(getattr(getattr(pipe, "model", None), "config", None).id2label.values())
+    names = list(pipe.model.config.id2label.values())
     place = {name: i for i, name in enumerate(names)}
 
     def ask(texts: List[str]) -> np.ndarray:

@@ -288,6 +288,10 @@ class Words(unittest.TestCase):
         s.save(f"{folder()}/own.subst")
         self.assertEqual(list(stet.Synonyms(f"{folder()}/own.subst")), sorted(["film", "movie", "picture", "good", "great"]))
 
+    def test_tokens(self):
+        self.assertEqual(stet.tokenize("Don't miss it!"), ["do", "n't", "miss", "it", "!"])
+        self.assertEqual(stet.tokenize("Don't miss it!", "keras"), ["don't", "miss", "it"])
+
     def test_data(self):
         with open(f"{folder()}/d.tsv", "w") as f:
             f.write("good\tfine film\nbad\tdull film\n")
