@@ -15,8 +15,12 @@ struct word_reader {
     const stet_vocab *vocab; /* its ids come first among the words of a run */
     size_t max_len;          /* words of a text that are read */
     size_t most_rows;        /* of one word */
+    size_t max_rows;         /* of a text, without the two around it; 0: max_len * most_rows */
+    /* Every text stands between two rows that are no words of it; an empty text is these two. */
+    bool framed;
+    uint32_t before, after;
     /* Rows of a word, 1 to most_rows of them; their number. NULL: one, by the vocabulary. <unk> is asked
-     * for where a word is masked and where a text is empty. */
+     * for where a word is masked and, unless texts are framed, where a text is empty. */
     size_t (*rows)(const word_reader *r, const char *word, size_t len, uint32_t *out);
     const void *user; /* for cut() and rows() */
 };
