@@ -57,6 +57,6 @@
         OP(gelu) OP(exp) OP(log) OP(abs) OP(min) OP(max) OP(clamp) OP(sum) OP(row_sum) OP(gather)  \
             OP(concat) OP(slice) OP(dropout) OP(layer_norm) OP(glu) OP(log_softmax)                \
                 OP(cross_entropy) OP(bce_logits) OP(kl) OP(seq_mean) OP(seq_max) OP(conv_pool)     \
-                    OP(bilstm) OP(bilstm_states) OP(s4_kernel) OP(s4_conv)
+                    OP(bilstm) OP(bilstm_states) OP(s4_kernel) OP(s4_conv) OP(attention)
 
 #endif
