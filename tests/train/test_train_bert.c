@@ -6,21 +6,9 @@
 
 #include "model/tiny_bert.h" /* after small_run.h, which calls an argument `model` */
 
-static const char *const small[] = {"bert-layers=2",
-                                    "bert-hidden=16",
-                                    "bert-heads=2",
-                                    "bert-inner=32",
-                                    "bert-positions=40",
-                                    "bert-pieces=100",
-                                    NULL};
-
 static stet_train_args bert_run(const char *out)
 {
-    stet_train_args a = small_run("s4", out);
-    a.model = "bert";
-    a.model_settings = small;
-    a.vectors = NULL;
-    a.n_vectors = 0;
+    stet_train_args a = small_run("bert", out);
     a.rate = 5e-3;
     a.epochs = 6;
     a.patience = 0;
@@ -144,7 +132,6 @@ TEST(what_it_cannot_use_is_refused)
 {
     stet_train_result r;
     stet_train_args a = bert_run(at("no"));
-    a.vectors = vectors;
     a.n_vectors = 1;
     CHECK_FAILS(stet_train(&a, &r), STET_EUSAGE, "'bert' has its own vectors");
     a = bert_run(at("no"));
