@@ -50,6 +50,28 @@ static size_t pieces(const word_reader *r, const char *word, size_t len, uint32_
     return 1;
 }
 
+static bool begins(const word_reader *r, uint32_t row)
+{
+    const wordpiece *w = r->user;
+    return strncmp(strmap_text(&w->piece, row), "##", 2) != 0;
+}
+
+/* [UNK] and [MASK] stand for many words. */
+static size_t spell(const word_reader *r, const uint32_t *rows, size_t n, char *out, size_t size)
+{
+    const wordpiece *w = r->user;
+    size_t made = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t skip = begins(r, rows[i]) ? 0 : 2, len = strmap_len(&w->piece, rows[i]) - skip;
+        if (rows[i] == w->unknown || rows[i] == w->mask || made + len >= size)
+            return 0;
+        memcpy(out + made, strmap_text(&w->piece, rows[i]) + skip, len);
+        made += len;
+    }
+    out[made] = '\0';
+    return made;
+}
+
 static stet_status count_texts(const stet_dataset *d, bool lower, stet_counter *c)
 {
     stet_tokens t = {0};
@@ -112,6 +134,8 @@ static stet_status reader(model *m, const reader_source *from)
     m->n_words = w->piece.n;
     m->reader.cut = cut;
     m->reader.rows = pieces;
+    m->reader.begins = begins;
+    m->reader.spell = spell;
     m->reader.user = w;
     m->reader.most_rows = WORDPIECE_MOST;
     m->reader.framed = true;
@@ -133,7 +157,7 @@ static stet_status reader_save(const model *m, const char *path)
     return wordpiece_save(m->own, path);
 }
 
-static void reader_words(const model *m, sha256 *h)
+static void hash_words(const model *m, sha256 *h)
 {
     const wordpiece *w = m->own;
     for (uint32_t i = 0; i < w->piece.n; i++) {
@@ -310,7 +334,7 @@ const model_desc model_bert = {
     .reader = reader,
     .reader_free = reader_free,
     .reader_save = reader_save,
-    .reader_words = reader_words,
+    .reader_words = hash_words,
     .learns_table = true,
     .foreign = &bert_foreign,
     .last_layer = "classifier",

@@ -176,9 +176,9 @@ static stet_status logits_by_rule(const model *m, const stet_corpus *c, float *l
     for (size_t i = 0; i < c->n_texts; i++) {
         const size_t n = (size_t)(c->start[i + 1] - c->start[i]);
         TRY(rule_logits(m, n || framed ? c->ids + c->start[i] : &unknown,
-                        n == 0                  ? !framed
-                        : n < model_max_rows(m) ? n
-                                                : model_max_rows(m),
+                        n == 0                                     ? !framed
+                        : n < model_max_rows(m) || m->reader.begins ? n
+                                                                    : model_max_rows(m),
                         logits + i * m->n_classes));
         progress("evaluating", i + 1, c->n_texts, NULL);
         TRY(interrupt_status());
