@@ -429,11 +429,31 @@ static const model_desc *foreign_kind(const json_t *config)
     return NULL;
 }
 
+/* Before memory is taken for what a configuration only announces. */
+static stet_status check_size(const model *m, const char *dir)
+{
+    char *path;
+    TRY(in_dir(dir, "model.safetensors", &path));
+    file_map map;
+    stet_status st = file_exists(path) ? file_map_open(&map, path) : STET_OK;
+    if (st == STET_OK && file_exists(path)) {
+        if (m->n_values > map.size)
+            st = error_set(STET_EFORMAT,
+                           "%s: %zu bytes cannot hold the %zu parameters that config.json "
+                           "announces",
+                           path, map.size, m->n_values);
+        file_map_close(&map);
+    }
+    mem_free(path);
+    return st;
+}
+
 static stet_status alloc_foreign(const model_desc *desc, const char *dir, const char *path,
                                  const json_t *config, size_t n_classes, model **out)
 {
     arena scratch = {0};
     const char **settings = NULL;
+    *out = NULL;
     stet_status st = desc->foreign->settings(config, path, dir, &scratch, &settings);
     if (st == STET_OK) {
         const reader_source from = {.folder = dir};
@@ -442,6 +462,12 @@ static stet_status alloc_foreign(const model_desc *desc, const char *dir, const 
             st = error_prefix(STET_EFORMAT, "%s", path);
     }
     arena_deinit(&scratch);
+    if (st == STET_OK)
+        st = check_size(*out, dir);
+    if (st != STET_OK) {
+        stet_model_free(*out);
+        *out = NULL;
+    }
     return st;
 }
 

@@ -109,6 +109,7 @@ TEST(a_configuration_that_is_no_bert_is_named)
         {"num_hidden_layers", "3", "has no tensor 'bert.encoder.layer.2", STET_EFORMAT},
         {"intermediate_size", "31", "intermediate.dense.weight", STET_EFORMAT},
         {"max_position_embeddings", "13", "position_embeddings.weight", STET_EFORMAT},
+        {"intermediate_size", "1000000", "cannot hold the", STET_EFORMAT},
         {"id2label", "{\"0\": \"a\"}", "fewer than two classes", STET_EFORMAT},
         {"id2label", "{\"0\": \"a\", \"2\": \"b\"}", "no name for class 1", STET_EFORMAT},
         {"id2label", "{\"0\": \"a\", \"1\": \"b\"}", "classifier.weight", STET_EFORMAT},
