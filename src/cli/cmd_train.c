@@ -51,7 +51,7 @@ static const stet_opt own_opts[] = {
     STET_OPT_CHOICE("tokenizer", train_cfg, tokenizer, "word", "word|keras",
                     "how texts are cut into words"),
     STET_OPT_INT("max-len", train_cfg, max_len, "512", 1, 1 << 20, "N",
-                 "words of a text that are read"),
+                 "words of a text that are read; of models of pieces: pieces"),
     STET_OPT_INT("max-words", train_cfg, max_words, "0", 0, 1e9, "N",
                  "largest vocabulary; 0: no limit"),
     STET_OPT_INT("min-count", train_cfg, min_count, "1", 1, 1e9, "N", "rarer words are unknown"),
