@@ -117,6 +117,11 @@ static node *apply_s4(tape *t, node *const *in, const seq_index *seq)
     return op_s4_conv(t, in[0], k, in[7], seq);
 }
 
+static node *apply_attention(tape *t, node *const *in, const seq_index *seq)
+{
+    return op_attention(t, in[0], in[1], 12, seq, 0, NULL);
+}
+
 /* Every other word has SET substitutes; there are as many rows of them as words. */
 enum { SET = 4 };
 
@@ -291,6 +296,20 @@ int main(int argc, char **argv)
     operands(&s, (const shape[]){w_ih, w_hh, b, b}, 4);
     s.apply = apply_gbm;
     both(&s, "growth bounds of one direction of that BiLSTM", 1e-3, 1e-3, "thousand/s");
+
+    double pairs = 0; /* of queries and keys */
+    for (size_t k = 0; k < s.seq.n_texts; k++) {
+        const double len = (double)(s.seq.start[k + 1] - s.seq.start[k]);
+        pairs += len * len;
+    }
+    for (size_t width = 384; width <= 768; width *= 2) {
+        char name[64];
+        const double flop = 4e-12 * pairs * (double)width;
+        snprintf(name, sizeof name, "attention, 12 heads, width %zu, IMDB batch", width);
+        operands(&s, (const shape[]){shape2(T, width), shape2(T, 2 * width)}, 2);
+        s.apply = apply_attention;
+        both(&s, name, flop, 3.5 * flop, "TFLOP/s");
+    }
     store_arena_deinit(&s.values);
     store_close(s.values.store);
     arena_deinit(&mem);

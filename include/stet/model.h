@@ -47,6 +47,8 @@ typedef struct stet_model_new_args {
     const char *const *class_names; /* NULL: numbers */
     uint64_t seed;
     bool word_scores; /* beside the network: a number for every word and class, zero at first */
+    const char *init; /* folder to start from, for kinds that can; NULL: random numbers */
+    const stet_dataset *texts; /* what a kind with its own reader makes a vocabulary of; or NULL */
 } stet_model_new_args;
 STET_API void stet_model_new_args_init(stet_model_new_args *a, size_t size); /* sizeof(stet_model_new_args) */
 STET_API stet_status stet_model_new(const stet_model_new_args *a, stet_model **out);
@@ -61,7 +63,10 @@ STET_API const char *const *stet_model_kind_recipe(size_t i, const char *name);
 typedef struct stet_model_training {
     double rate, state_rate; /* state_rate: of a state space's parameters; -1: it has none */
     double decay, dropout;
+    double clip, warmup; /* 0: none */
+    size_t epochs, batch;
     bool decoupled; /* the decay: AdamW instead of Adam */
+    bool reads_itself; /* has its own vocabulary and vectors: needs none */
     bool slow_edits; /* trying many variants of a text takes long */
 } stet_model_training;
 STET_API stet_model_training stet_model_kind_training(size_t i);

@@ -41,13 +41,13 @@ static stet_status reopen(model_victim *mv, stet_view **view, const uint32_t *id
 
 static stet_status open_text(victim *v, const attack_text *t)
 {
-    static const uint32_t unknown = STET_UNK;
     model_victim *mv = (model_victim *)v;
-    mv->n = t->n ? t->n : 1;
+    mv->n = t->n;
     mv->n_base = 0;
     TRY(mem_grow(&mv->ids, &mv->cap_ids, mv->n, sizeof *mv->ids));
     TRY(mem_grow(&mv->variant, &mv->cap_variant, mv->n, sizeof *mv->variant));
-    memcpy(mv->ids, t->n ? t->ids : &unknown, mv->n * sizeof *mv->ids);
+    if (mv->n)
+        memcpy(mv->ids, t->ids, mv->n * sizeof *mv->ids);
     return reopen(mv, &mv->view, mv->ids, mv->n);
 }
 

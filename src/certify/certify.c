@@ -39,7 +39,7 @@ stet_status cert_shared_init(cert_shared *s, const model *m, const cert_family *
                          "the model answers by the prediction rule '%s', for which there are no "
                          "certificates",
                          m->rule->desc->name);
-    if (m->reader.most_rows > 1)
+    if (m->reader.most_rows > 1 && !cert_by_rule(m))
         return error_set(STET_ENOTSUP, "certificates are for models that read one row a word");
     TRY(stet_model_compile(m));
     TRY(cert_scores_check(m));
@@ -315,9 +315,38 @@ static stet_status undecided(stet_status st, stet_certificate *out)
     return reason ? STET_OK : STET_ENOMEM;
 }
 
+/* The rule's certificate where words have several rows: it is given words. */
+static stet_status judge_words(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
+                               stet_certificate *out)
+{
+    const model *m = c->shared->m;
+    uint32_t *rows = arena_new(&c->mem, uint32_t, choices->n * m->reader.most_rows + 1);
+    float *logits = arena_new(&c->mem, float, m->n_classes);
+    if (!rows || !logits)
+        return STET_ENOMEM;
+    if (!choices->words || out->label < 0 || (size_t)out->label >= m->n_classes)
+        return error_set(STET_EUSAGE, "label %d: the model has %zu classes", out->label,
+                         m->n_classes);
+    TRY(model_logits_of(m, rows, words_rows(choices->words, ids, choices->n, rows), logits));
+    TRY(model_check_logits(m, logits));
+    out->answer = stet_argmax(logits, m->n_classes);
+    out->clean = INFINITY;
+    for (size_t k = 0; k < m->n_classes; k++)
+        if ((int)k != out->label)
+            out->clean = fmin(out->clean, (double)(logits[out->label] - logits[k]));
+    if (out->answer != out->label)
+        return STET_OK;
+    out->method = m->rule->desc->name;
+    return m->rule->desc->certify(m->rule, m, ids, choices, &c->how, out->label, out);
+}
+
 static stet_status certify(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
                            int label, stet_certificate *out)
 {
+    if (cert_by_rule(c->shared->m) && c->shared->m->reader.most_rows > 1) {
+        const stet_status by_words = judge_words(c, ids, choices, out);
+        return by_words == STET_OK ? by_words : undecided(by_words, out);
+    }
     TRY(take_text(c, ids, choices, label));
     uint32_t *choice = arena_znew(&c->mem, uint32_t, c->text.n);
     if (!choice)

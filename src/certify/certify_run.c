@@ -273,7 +273,7 @@ static stet_status count_methods(const run_job *j, stet_certify_result *out)
     buf b = {0};
     const cert_family *f = j->shared.family;
     for (size_t m = 0;; m++) { /* the family's, then the one that all have */
-        const char *name = f->methods[m] ? f->methods[m] : cert_enumerate_name;
+        const char *name = f->methods && f->methods[m] ? f->methods[m] : cert_enumerate_name;
         size_t n = 0;
         for (size_t i = 0; i < j->n; i++)
             n += j->record[i].r.verdict == STET_CERTIFIED && j->record[i].r.method == name;

@@ -22,7 +22,14 @@ stet_status cert_family_of(const char *kind, const cert_family **out)
 stet_status cert_family_for(const model *m, const cert_family **out)
 {
     *out = &cert_ensemble;
-    return ensemble_of(m) ? STET_OK : cert_family_of(stet_model_kind(m), out);
+    if (ensemble_of(m))
+        return STET_OK;
+    for (size_t i = 0; m->rule && cert_families[i]; i++)
+        if (model_descs[i] == m->desc) {
+            *out = cert_families[i]; /* perhaps empty: the rule has a method of its own */
+            return STET_OK;
+        }
+    return cert_family_of(stet_model_kind(m), out);
 }
 
 bool cert_by_rule(const model *m)

@@ -11,14 +11,14 @@ enum { MAX_SETTINGS = 128 };
 
 typedef struct train_cfg {
     cli_common common;
-    const char *data, *valid, *synonyms, *label, *text, *out, *defense, *recipe;
+    const char *data, *valid, *synonyms, *label, *text, *out, *defense, *recipe, *init;
     const char *fold, *teacher;
     int teacher_of;
     double teacher_weight;
     stet_strings vectors;
     int model, schedule, tokenizer;
     bool resume, skip_bad;
-    double smooth, smooth_frequency, rate, state_rate, decay, dropout, clip;
+    double smooth, smooth_frequency, rate, state_rate, decay, dropout, clip, warmup;
     double score_rate, score_decay, vector_rate;
     bool word_scores;
     int64_t max_len, max_words, min_count, batch, length_pool, epochs, patience, save_every;
@@ -51,7 +51,7 @@ static const stet_opt own_opts[] = {
     STET_OPT_CHOICE("tokenizer", train_cfg, tokenizer, "word", "word|keras",
                     "how texts are cut into words"),
     STET_OPT_INT("max-len", train_cfg, max_len, "512", 1, 1 << 20, "N",
-                 "words of a text that are read"),
+                 "words of a text that are read; of models of pieces: pieces"),
     STET_OPT_INT("max-words", train_cfg, max_words, "0", 0, 1e9, "N",
                  "largest vocabulary; 0: no limit"),
     STET_OPT_INT("min-count", train_cfg, min_count, "1", 1, 1e9, "N", "rarer words are unknown"),
@@ -65,14 +65,16 @@ static const stet_opt own_opts[] = {
                   "beside the network, train a score for every word and class"),
     STET_OPT_REAL("tune-vectors", train_cfg, vector_rate, "0", 0, 100, "RATE",
                   "train the word vectors too, at this rate; 0: they stay as they are"),
+    STET_OPT_STR("init", train_cfg, init, NULL, "FOLDER",
+                 "weights to start from: any BERT that Hugging Face's transformers saved"),
     STET_OPT_TOPIC("Training"),
     STET_OPT_OUT(train_cfg, out, NULL, "run folder"),
     STET_OPT_FLAG("resume", train_cfg, resume,
                   "go on from the folder's checkpoint, if there is one"),
-    STET_OPT_INT("epochs", train_cfg, epochs, "20", 1, 1e6, "N", "passes over the data, at most"),
+    STET_OPT_INT("epochs", train_cfg, epochs, "0", 0, 1e6, "N", cli_epochs_help),
     STET_OPT_INT("patience", train_cfg, patience, "3", 0, 1e6, "N",
                  "epochs without a better validation accuracy; 0: never stop early"),
-    STET_OPT_INT("batch", train_cfg, batch, "64", 1, 65536, "N", "texts a step"),
+    STET_OPT_INT("batch", train_cfg, batch, "0", 0, 65536, "N", cli_batch_help),
     STET_OPT_INT("length-pool", train_cfg, length_pool, "16", 1, 1e6, "N",
                  "texts of so many batches are sorted by length; 1: plain shuffling"),
     STET_OPT_REAL("lr", train_cfg, rate, "-1", -1, 100, "RATE", cli_rate_help),
@@ -83,9 +85,10 @@ static const stet_opt own_opts[] = {
                   "weight decay of word scores"),
     STET_OPT_REAL("weight-decay", train_cfg, decay, "-1", -1, 100, "X", cli_decay_help),
     STET_OPT_REAL("dropout", train_cfg, dropout, "-1", -1, 0.99, "P", cli_dropout_help),
-    STET_OPT_REAL("clip", train_cfg, clip, "0", 0, 1e9, "NORM", "largest gradient norm; 0: none"),
-    STET_OPT_CHOICE("schedule", train_cfg, schedule, "constant", "constant|cosine|step",
-                    "learning rate over time"),
+    STET_OPT_REAL("clip", train_cfg, clip, "-1", -1, 1e9, "NORM", cli_clip_help),
+    STET_OPT_CHOICE("schedule", train_cfg, schedule, "own", "constant|cosine|step|linear|own",
+                    "learning rate over time; own: linear for models that warm up, else constant"),
+    STET_OPT_REAL("warmup", train_cfg, warmup, "-1", -1, 1, "SHARE", cli_warmup_help),
     STET_OPT_INT("save-every", train_cfg, save_every, "500", 0, 1e9, "STEPS",
                  "steps between checkpoints within an epoch"),
     STET_OPT_TOPIC("Teachers"),
@@ -248,6 +251,8 @@ static stet_status check_own_values(const train_cfg *cfg)
                {"state-lr", cfg->state_rate},
                {"weight-decay", cfg->decay},
                {"dropout", cfg->dropout},
+               {"clip", cfg->clip},
+               {"warmup", cfg->warmup},
                {"smooth", cfg->smooth}};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (own[i].v < 0 && own[i].v != -1)
@@ -319,6 +324,7 @@ static stet_status fill_args(const train_cfg *cfg, run_args *r)
         .max_words = (size_t)cfg->max_words,
         .min_count = (uint64_t)cfg->min_count,
         .model = stet_model_kind_name((size_t)cfg->model),
+        .init = cfg->init,
         .model_settings = r->model_settings,
         .defense = cfg->defense,
         .defense_settings = r->defense_settings,
@@ -331,6 +337,7 @@ static stet_status fill_args(const train_cfg *cfg, run_args *r)
         .decay = cfg->decay,
         .dropout = cfg->dropout,
         .clip = cfg->clip,
+        .warmup = cfg->warmup,
         .word_scores = cfg->word_scores,
         .score_rate = cfg->score_rate,
         .score_decay = cfg->score_decay,
@@ -358,9 +365,10 @@ static stet_status run(void *config, const stet_rest *rest)
 {
     (void)rest;
     const train_cfg *cfg = config;
-    if (!cfg->data || !cfg->out || cfg->vectors.n == 0)
+    const bool vectors = cfg->vectors.n || stet_model_kind_training((size_t)cfg->model).reads_itself;
+    if (!cfg->data || !cfg->out || !vectors)
         return cli_usage("expected --data FILE, --vectors FILE and -o DIR; missing:%s%s%s",
-                         cfg->data ? "" : " --data", cfg->vectors.n ? "" : " --vectors",
+                         cfg->data ? "" : " --data", vectors ? "" : " --vectors",
                          cfg->out ? "" : " -o");
     static run_args r;
     stet_train_result result;
@@ -396,7 +404,8 @@ static stet_status bench(void *config, const stet_rest *rest)
 {
     (void)rest;
     const train_cfg *cfg = config;
-    if (!cfg->data || cfg->vectors.n == 0)
+    if (!cfg->data ||
+        (cfg->vectors.n == 0 && !stet_model_kind_training((size_t)cfg->model).reads_itself))
         return cli_usage("expected --data FILE and --vectors FILE");
     enum { N_LOSS = 20 };
     static run_args r;

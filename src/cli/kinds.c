@@ -11,6 +11,7 @@
 
 char cli_model_choices[256], cli_method_help[1024];
 char cli_rate_help[256], cli_state_rate_help[256], cli_decay_help[256], cli_dropout_help[256];
+char cli_epochs_help[256], cli_batch_help[256], cli_clip_help[256], cli_warmup_help[256];
 
 __attribute__((format(printf, 3, 4))) static void add(char *text, size_t size, const char *fmt, ...)
 {
@@ -52,8 +53,8 @@ static void fill_default(char *text, size_t size, const char *what, size_t offse
         const stet_model_training t = stet_model_kind_training(i);
         double x = *(const double *)((const char *)&t + offset);
         int places = 0;
-        if (x < 0)
-            continue;
+        if (x < 0 || (x == 0 && offset >= offsetof(stet_model_training, clip)))
+            continue; /* it has none */
         for (; x > 0 && x < 0.0999; x *= 10)
             places++;
         add(text, size, "%s%s %g", between, stet_model_kind_name(i), places ? 10 * x : x);
@@ -65,6 +66,22 @@ static void fill_default(char *text, size_t size, const char *what, size_t offse
     }
     add(text, size, ")");
 }
+/* "; 0: the model's (20; bert 3)": that of most, then those that differ. */
+static void fill_count(char *text, size_t size, const char *what, size_t offset)
+{
+    size_t usual = 0;
+    add(text, size, "%s0: the model's (", what);
+    for (size_t i = 0; i < stet_model_kinds(); i++) {
+        const stet_model_training t = stet_model_kind_training(i);
+        const size_t n = *(const size_t *)((const char *)&t + offset);
+        if (i == 0)
+            add(text, size, "%zu", usual = n);
+        else if (n != usual)
+            add(text, size, "; %s %zu", stet_model_kind_name(i), n);
+    }
+    add(text, size, ")");
+}
+
 #define FILL_DEFAULT(text, what, field)                                                            \
     fill_default(text, sizeof text, what, offsetof(stet_model_training, field))
 
@@ -76,4 +93,10 @@ __attribute__((constructor)) static void fill(void)
     FILL_DEFAULT(cli_state_rate_help, "rate of a state space's A, B, C and step; ", state_rate);
     FILL_DEFAULT(cli_decay_help, "", decay);
     FILL_DEFAULT(cli_dropout_help, "before the last layer; ", dropout);
+    FILL_DEFAULT(cli_clip_help, "largest gradient norm; 0: none; ", clip);
+    FILL_DEFAULT(cli_warmup_help, "share of the steps that a linear schedule rises; ", warmup);
+    fill_count(cli_epochs_help, sizeof cli_epochs_help, "passes over the data, at most; ",
+               offsetof(stet_model_training, epochs));
+    fill_count(cli_batch_help, sizeof cli_batch_help, "texts a step; ",
+               offsetof(stet_model_training, batch));
 }

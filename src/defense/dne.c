@@ -323,7 +323,7 @@ static stet_status make(const void *cfg, const model *m, const stet_subst *subst
     if (!s)
         return STET_ENOMEM;
     TRY(mixing_sets("dne", m, subst, &given));
-    const stet_status st = kept_sets_make(m, known_of, &given, s);
+    const stet_status st = kept_sets_make(m->vocab, known_of, &given, s);
     word_sets_deinit(&given);
     return st;
 }
@@ -332,7 +332,7 @@ static stet_status load(const void *cfg, const model *m, const char *dir, void *
 {
     (void)cfg;
     *state = mem_zalloc(1, sizeof(kept_sets));
-    return *state ? kept_sets_load(m, dir, file_name, *state) : STET_ENOMEM;
+    return *state ? kept_sets_load(m->vocab, dir, file_name, *state) : STET_ENOMEM;
 }
 
 static stet_status save(const void *state, const char *dir)

@@ -17,29 +17,35 @@ static stet_status add_list(stet_subst_builder *b, const stet_vocab *v, size_t w
     return st;
 }
 
-stet_status kept_sets_make(const model *m, kept_list *list, const void *ctx, kept_sets *out)
+stet_status kept_sets_bind(kept_sets *s, const stet_vocab *v)
+{
+    word_sets_deinit(&s->words);
+    return word_sets_make(s->subst, v, &s->words);
+}
+
+stet_status kept_sets_make(const stet_vocab *v, kept_list *list, const void *ctx, kept_sets *out)
 {
     stet_subst_builder *b;
     TRY(stet_subst_builder_new(&b));
     stet_status st = STET_OK;
-    for (size_t w = STET_FIRST_WORD; st == STET_OK && w < m->n_words; w++) {
+    for (size_t w = STET_FIRST_WORD; st == STET_OK && w < stet_vocab_size(v); w++) {
         size_t n = 0;
         const uint32_t *words = list(ctx, w, &n);
         if (words && n)
-            st = add_list(b, m->vocab, w, words, n);
+            st = add_list(b, v, w, words, n);
     }
     if (st == STET_OK)
         st = stet_subst_build(b, &out->subst);
     stet_subst_builder_free(b);
-    return st == STET_OK ? word_sets_make(out->subst, m->vocab, &out->words) : st;
+    return st == STET_OK ? kept_sets_bind(out, v) : st;
 }
 
-stet_status kept_sets_load(const model *m, const char *dir, const char *file, kept_sets *out)
+stet_status kept_sets_load(const stet_vocab *v, const char *dir, const char *file, kept_sets *out)
 {
     char *path = path_join(dir, file);
     stet_status st = path ? stet_subst_load(path, &out->subst) : STET_ENOMEM;
-    if (st == STET_OK)
-        st = word_sets_make(out->subst, m->vocab, &out->words);
+    if (st == STET_OK && v)
+        st = kept_sets_bind(out, v);
     mem_free(path);
     return st;
 }

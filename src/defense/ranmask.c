@@ -3,7 +3,7 @@
  * that mask all of them, which bounds, with a stated confidence, what such changes can do to the
  * votes. docs/defences.md.
  *
- * A masked word is read as <unk>. */
+ * A masked word is read as <unk>, or as what the model's reader has for that. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -25,26 +25,40 @@ static const stet_opt opts[] = {
 /* ---- masks -------------------------------------------------------------------------------- */
 
 typedef struct masks {
-    size_t L, masked;
+    size_t masked;
+    uint32_t row; /* what a masked word is read as */
 } masks;
 
-/* `masked` of the L words, each choice of them alike: one pass that takes what is still needed of
- * what is still there. */
-static void mask(const void *ctx, rng *r, uint32_t *copy)
+/* `masked` of the words, each choice of them alike: one pass that takes what is still needed of what is
+ * still there. */
+static size_t mask(const void *ctx, rng *r, const vote_text *t, uint32_t *copy)
 {
     const masks *c = ctx;
-    size_t left = c->masked;
-    for (size_t i = 0; i < c->L && left; i++)
-        if (rng_below(r, c->L - i) < left) {
-            copy[i] = STET_UNK;
+    size_t left = c->masked, made = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        if (left && rng_below(r, t->n - i) < left) {
+            copy[made++] = c->row;
             left--;
+            continue;
         }
+        for (uint32_t k = t->at[i]; k < t->at[i + 1]; k++)
+            copy[made++] = t->rows[k];
+    }
+    return made;
 }
 
-static masks masks_of(const ranmask_cfg *c, const model *m, size_t n)
+static masks masks_of(const ranmask_cfg *c, const model *m, const vote_text *t)
 {
-    const size_t L = n < m->max_len ? n : m->max_len; /* the words that the model sees */
-    return (masks){L, masked_words(L, c->rate)};
+    masks of = {masked_words(t->n, c->rate), STET_UNK};
+    if (m->reader.rows)
+        m->reader.rows(&m->reader, "<unk>", 5, &of.row);
+    return of;
+}
+
+/* A copy has at most the rows of the text: a masked word is one. */
+static vote_of copies_of(const vote_text *t, const masks *of)
+{
+    return (vote_of){t, t->at[t->n], mask, of};
 }
 
 /* ---- the rule ----------------------------------------------------------------------------- */
@@ -52,19 +66,23 @@ static masks masks_of(const ranmask_cfg *c, const model *m, size_t n)
 static stet_status make(const void *cfg, const model *m, const stet_subst *s, void **state)
 {
     (void)cfg, (void)s, (void)state;
-    return m->reader.rows
-               ? error_set(STET_ENOTSUP,
-                           "defence 'ranmask' needs a model that reads one row a word, not a %s",
-                           m->desc->name)
-               : STET_OK;
+    return votes_can_read(m, "ranmask");
 }
 
 static stet_status predict(const rule *r, const model *m, const uint32_t *ids, size_t n,
                            float *logits)
 {
     const ranmask_cfg *c = r->cfg;
-    const masks of = masks_of(c, m, n);
-    return votes_answer(&c->vote, m, &(vote_of){ids, of.L, mask, &of}, logits);
+    arena mem = {0};
+    vote_text t;
+    stet_status st = vote_text_make(m, ids, n, &mem, &t);
+    if (st == STET_OK) {
+        const masks of = masks_of(c, m, &t);
+        const vote_of copies = copies_of(&t, &of);
+        st = votes_answer(&c->vote, m, &copies, logits);
+    }
+    arena_deinit(&mem);
+    return st;
 }
 
 /* How many words of the text could change at all, as far as that is asked about. */
@@ -76,19 +94,35 @@ static size_t words_asked(const stet_choices *choices, size_t budget)
     return n < budget ? n : budget;
 }
 
+/* Votes for a certificate, and how many words the text has. */
+static stet_status votes_of(const ranmask_cfg *c, const model *m, const uint32_t *ids,
+                            const stet_choices *choices, size_t *L, uint64_t **votes)
+{
+    arena mem = {0};
+    vote_text t;
+    stet_status st = vote_text_asked(m, ids, choices, &mem, &t);
+    if (st == STET_OK) {
+        const masks of = masks_of(c, m, &t);
+        const vote_of copies = copies_of(&t, &of);
+        *L = t.n;
+        st = votes_certificate(&c->vote, m, &copies, votes);
+    }
+    arena_deinit(&mem);
+    return st;
+}
+
 static stet_status certify(const rule *r, const model *m, const uint32_t *ids,
                            const stet_choices *choices, const stet_certify_how *how, int label,
                            stet_certificate *out)
 {
     const ranmask_cfg *c = r->cfg;
-    const size_t n = choices->n ? choices->n : 1;
-    const masks of = masks_of(c, m, n);
+    size_t L;
     uint64_t *votes;
-    TRY(votes_certificate(&c->vote, m, &(vote_of){ids, of.L, mask, &of}, &votes));
+    TRY(votes_of(c, m, ids, choices, &L, &votes));
     const double p = share_lower(votes[label], (uint64_t)c->vote.draws, c->vote.error);
     mem_free(votes);
-    const size_t radius = masked_radius(of.L, of.L - of.masked, p),
-                 asked = words_asked(choices, how->budget);
+    const size_t kept = L - masked_words(L, c->rate);
+    const size_t radius = masked_radius(L, kept, p), asked = words_asked(choices, how->budget);
     out->verdict = STET_UNDECIDED; /* also where too few votes agree: it abstains */
     out->confidence = 1 - c->vote.error;
     if (radius == SIZE_MAX)
@@ -96,7 +130,7 @@ static stet_status certify(const rule *r, const model *m, const uint32_t *ids,
     out->budget = radius;
     if (radius >= asked) {
         out->verdict = STET_LIKELY;
-        out->margin = p - kept_chance(of.L, of.L - of.masked, asked) - 0.5;
+        out->margin = p - kept_chance(L, kept, asked) - 0.5;
         out->budget = how->budget == STET_ANY || asked < how->budget ? STET_ANY : radius;
     }
     return STET_OK;
@@ -133,12 +167,13 @@ static stet_status mask_texts(void *state, const step_view *v, step_texts *t)
     const ranmask_state *s = state;
     rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
     for (size_t i = 0; i < t->n; i++) {
-        const masks of = masks_of(&s->cfg, v->m, t->v[i].n);
+        vote_text text;
         uint32_t *copy = arena_new(t->mem, uint32_t, t->v[i].n + 1);
         if (!copy)
             return STET_ENOMEM;
-        memcpy(copy, t->v[i].ids, t->v[i].n * sizeof *copy);
-        mask(&of, &r, copy);
+        TRY(vote_text_make(v->m, t->v[i].ids, t->v[i].n, t->mem, &text));
+        const masks of = masks_of(&s->cfg, v->m, &text);
+        t->v[i].n = mask(&of, &r, &text, copy);
         t->v[i].ids = copy;
     }
     return STET_OK;

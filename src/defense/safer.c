@@ -30,7 +30,8 @@ static const stet_opt opts[] = {
 /* The neighbourhood of a word is what it can reach by substitutions; of a large group, the words whose
  * vectors are nearest. It is kept without the word itself, as a substitution set. */
 typedef struct near_job {
-    const model *m;
+    const real *vector; /* (n_words, D) */
+    size_t D;
     const uint32_t *code, *order, *first; /* words by group, where a group begins in that order */
     size_t n_words, most;
     uint32_t **near; /* (n_words) blocks: how many, then they; NULL: none */
@@ -54,7 +55,7 @@ static void find_near(void *ctx, size_t w, int worker)
     (void)worker;
     near_job *job = ctx;
     const uint32_t g = job->code[w];
-    const size_t n = job->first[g + 1] - job->first[g], D = job->m->dim;
+    const size_t n = job->first[g + 1] - job->first[g], D = job->D;
     if (w < STET_FIRST_WORD || n < 2)
         return;
     neighbour *all = mem_alloc(n, sizeof *all);
@@ -65,8 +66,7 @@ static void find_near(void *ctx, size_t w, int worker)
             continue;
         all[found] = (neighbour){0, other};
         for (size_t d = 0; n > job->most && d < D; d++) {
-            const double by =
-                (double)job->m->table[other * D + d] - (double)job->m->table[w * D + d];
+            const double by = (double)job->vector[other * D + d] - (double)job->vector[w * D + d];
             all[found].far += by * by;
         }
         found++;
@@ -104,10 +104,10 @@ static const uint32_t *near_of(const void *ctx, size_t w, size_t *n)
     return near ? near + 1 : NULL;
 }
 
-static stet_status neighbourhoods(const safer_cfg *c, const model *m, const word_sets *s,
-                                  kept_sets *out)
+static stet_status neighbourhoods(const safer_cfg *c, const stet_vocab *v, const real *vector,
+                                  size_t D, const word_sets *s, kept_sets *out)
 {
-    const size_t n = m->n_words;
+    const size_t n = s->n_words;
     uint32_t *code = mem_zalloc(3 * n + 1, sizeof *code), *order = code + n, *first = order + n;
     uint32_t **near = mem_zalloc(n, sizeof *near);
     bool *failed = mem_zalloc(n, sizeof *failed);
@@ -116,12 +116,12 @@ static stet_status neighbourhoods(const safer_cfg *c, const model *m, const word
         groups_closed(s, code);
         code[STET_UNK] = STET_UNK;
         by_group(code, n, first, order);
-        near_job job = {m, code, order, first, n, (size_t)c->most, near, failed};
+        near_job job = {vector, D, code, order, first, n, (size_t)c->most, near, failed};
         pool_run(n, find_near, &job);
         for (size_t w = 0; w < n; w++)
             st = failed[w] ? STET_ENOMEM : st;
         if (st == STET_OK)
-            st = kept_sets_make(m, near_of, &job, out);
+            st = kept_sets_make(v, near_of, &job, out);
     }
     for (size_t w = 0; near && w < n; w++)
         mem_free(near[w]);
@@ -131,83 +131,285 @@ static stet_status neighbourhoods(const safer_cfg *c, const model *m, const word
     return st;
 }
 
+/* ---- words -------------------------------------------------------------------------------- */
+
+/* The words that have neighbourhoods. Of a model with one row a word they are its vocabulary, and a
+ * word's row is its id; of another, the words of the sets, with their rows. */
+typedef struct safer_words {
+    const stet_vocab *vocab;
+    stet_vocab *own;
+    uint32_t *row, *at; /* rows of word w: row[at[w] .. at[w + 1]) */
+    size_t longest;     /* rows of a word, at most */
+} safer_words;
+
+static void words_deinit(safer_words *w)
+{
+    stet_vocab_free(w->own);
+    mem_free(w->row);
+    mem_free(w->at);
+    *w = (safer_words){0};
+}
+
+static stet_status own_vocab(const stet_subst *s, stet_vocab **out)
+{
+    const size_t n = stet_subst_words(s);
+    const char **words = mem_alloc(n + 1, sizeof *words);
+    if (!words)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        words[i] = stet_subst_word(s, (uint32_t)i);
+    const stet_status st = stet_vocab_from_words(words, n, out);
+    mem_free(words);
+    return st;
+}
+
+static stet_status words_make(const model *m, const stet_subst *s, safer_words *out)
+{
+    *out = (safer_words){.vocab = m->vocab, .longest = 1};
+    if (!m->reader.rows)
+        return STET_OK;
+    stet_status st = own_vocab(s, &out->own);
+    const size_t n = st == STET_OK ? stet_vocab_size(out->own) : 0;
+    uint32_t *some = st == STET_OK ? mem_alloc(m->reader.most_rows, sizeof *some) : NULL;
+    out->vocab = out->own;
+    out->at = some ? mem_zalloc(n + 1, sizeof *out->at) : NULL;
+    if (st == STET_OK && !out->at)
+        st = STET_ENOMEM;
+    size_t cap = 0;
+    for (uint32_t w = 0; st == STET_OK && w < n; w++) {
+        const char *word = stet_vocab_word(out->own, w);
+        const size_t k = reader_rows(&m->reader, word, strlen(word), some);
+        st = mem_grow(&out->row, &cap, out->at[w] + k, sizeof *out->row);
+        if (st != STET_OK)
+            break;
+        memcpy(out->row + out->at[w], some, k * sizeof *some);
+        out->at[w + 1] = out->at[w] + (uint32_t)k;
+        out->longest = k > out->longest ? k : out->longest;
+    }
+    mem_free(some);
+    if (st != STET_OK)
+        words_deinit(out);
+    return st;
+}
+
+/* The word of rows by its number; STET_UNK: none that has a neighbourhood. */
+static uint32_t word_of(const safer_words *w, const model *m, const uint32_t *rows, size_t n)
+{
+    char text[1024];
+    if (!w->own)
+        return rows[0];
+    const size_t len = m->reader.spell(&m->reader, rows, n, text, sizeof text);
+    return len ? stet_vocab_id(w->own, text, len) : STET_UNK;
+}
+
+/* The vectors of words: the model's, or means over their rows. */
+static stet_status word_vectors(const safer_words *w, const model *m, real **made)
+{
+    const size_t n = stet_vocab_size(w->vocab), D = m->dim;
+    *made = NULL;
+    if (!w->own)
+        return STET_OK;
+    *made = mem_zalloc(n * D, sizeof **made);
+    if (!*made)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t k = w->at[i]; k < w->at[i + 1]; k++)
+            for (size_t d = 0; d < D; d++)
+                (*made)[i * D + d] += m->table[w->row[k] * D + d] / (real)(w->at[i + 1] - w->at[i]);
+    return STET_OK;
+}
+
 /* ---- the rule ----------------------------------------------------------------------------- */
+
+typedef struct safer_rule {
+    kept_sets near; /* by the numbers of `words` */
+    safer_words words;
+} safer_rule;
 
 static const char file_name[] = "safer.subst";
 
 static void rule_end(void *state)
 {
-    if (state)
-        kept_sets_deinit(state);
-    mem_free(state);
+    safer_rule *s = state;
+    if (s) {
+        kept_sets_deinit(&s->near);
+        words_deinit(&s->words);
+    }
+    mem_free(s);
+}
+
+static stet_status find_neighbourhoods(const safer_cfg *c, const model *m, const stet_subst *subst,
+                                       kept_sets *out)
+{
+    safer_words words;
+    word_sets given = {0};
+    real *vector = NULL;
+    TRY(words_make(m, subst, &words));
+    stet_status st = word_sets_make(subst, words.vocab, &given);
+    if (st == STET_OK)
+        st = word_vectors(&words, m, &vector);
+    if (st == STET_OK)
+        st = neighbourhoods(c, words.vocab, vector ? vector : m->table, m->dim, &given, out);
+    mem_free(vector);
+    word_sets_deinit(&given);
+    words_deinit(&words);
+    return st;
+}
+
+/* The words of the sets that are kept, which a loaded model has as well. */
+static stet_status know_words(safer_rule *s, const model *m)
+{
+    TRY(words_make(m, s->near.subst, &s->words));
+    return kept_sets_bind(&s->near, s->words.vocab);
 }
 
 static stet_status make(const void *cfg, const model *m, const stet_subst *subst, void **state)
 {
-    kept_sets *s = *state = mem_zalloc(1, sizeof *s);
-    word_sets given = {0};
+    safer_rule *s = *state = mem_zalloc(1, sizeof *s);
     if (!s)
         return STET_ENOMEM;
-    if (m->reader.rows)
-        return error_set(STET_ENOTSUP,
-                         "defence 'safer' needs a model that reads one row a word, not a %s",
-                         m->desc->name);
-    TRY(word_sets_make(subst, m->vocab, &given));
-    const stet_status st = neighbourhoods(cfg, m, &given, s);
-    word_sets_deinit(&given);
-    return st;
+    TRY(votes_can_read(m, "safer"));
+    TRY(find_neighbourhoods(cfg, m, subst, &s->near));
+    return know_words(s, m);
 }
 
 static stet_status load(const void *cfg, const model *m, const char *dir, void **state)
 {
     (void)cfg;
-    *state = mem_zalloc(1, sizeof(kept_sets));
-    return *state ? kept_sets_load(m, dir, file_name, *state) : STET_ENOMEM;
+    safer_rule *s = *state = mem_zalloc(1, sizeof *s);
+    if (!s)
+        return STET_ENOMEM;
+    TRY(votes_can_read(m, "safer"));
+    TRY(kept_sets_load(NULL, dir, file_name, &s->near));
+    return know_words(s, m);
 }
 
 static stet_status save(const void *state, const char *dir)
 {
-    return kept_sets_save(state, dir, file_name);
+    return kept_sets_save(&((const safer_rule *)state)->near, dir, file_name);
 }
 
+/* A text's words by their numbers. */
 typedef struct swaps {
-    const word_sets *near;
-    size_t L;
+    const safer_rule *s;
+    const uint32_t *word; /* (n) */
 } swaps;
 
-static void swap_words(const void *ctx, rng *r, uint32_t *copy)
+static stet_status swaps_make(const safer_rule *s, const model *m, const vote_text *t, arena *mem,
+                              swaps *out)
 {
-    const swaps *c = ctx;
-    for (size_t i = 0; i < c->L; i++) {
-        const uint32_t *near = c->near->word + c->near->start[copy[i]];
-        const size_t n = c->near->start[copy[i] + 1] - c->near->start[copy[i]];
-        const size_t k = n ? rng_below(r, n + 1) : n;
-        copy[i] = k < n ? near[k] : copy[i];
-    }
+    uint32_t *word = arena_new(mem, uint32_t, t->n + 1);
+    if (!word)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < t->n; i++)
+        word[i] = word_of(&s->words, m, t->rows + t->at[i], t->at[i + 1] - t->at[i]);
+    *out = (swaps){s, word};
+    return STET_OK;
 }
 
-static swaps swaps_of(const rule *r, const model *m, size_t n)
+static size_t put_rows(const uint32_t *from, size_t n, uint32_t *to)
 {
-    return (swaps){&((const kept_sets *)r->state)->words, n < m->max_len ? n : m->max_len};
+    memcpy(to, from, n * sizeof *to);
+    return n;
+}
+
+static size_t swap_words(const void *ctx, rng *r, const vote_text *t, uint32_t *copy)
+{
+    const swaps *c = ctx;
+    const safer_words *w = &c->s->words;
+    const word_sets *all = &c->s->near.words;
+    size_t made = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const uint32_t *near = all->word + all->start[c->word[i]];
+        const size_t n = all->start[c->word[i] + 1] - all->start[c->word[i]];
+        const size_t k = n ? rng_below(r, n + 1) : n;
+        if (k == n)
+            made += put_rows(t->rows + t->at[i], t->at[i + 1] - t->at[i], copy + made);
+        else if (w->own)
+            made +=
+                put_rows(w->row + w->at[near[k]], w->at[near[k] + 1] - w->at[near[k]], copy + made);
+        else
+            copy[made++] = near[k];
+    }
+    return made;
+}
+
+/* Rows of a copy, at most. */
+static size_t room_of(const safer_rule *s, const vote_text *t)
+{
+    return t->at[t->n] + t->n * s->words.longest;
+}
+
+/* What is drawn of a text: `mem` keeps it. */
+static stet_status copies_of(const rule *r, const model *m, const vote_text *t, arena *mem,
+                             vote_of *out)
+{
+    swaps *of = arena_new(mem, swaps, 1);
+    if (!of)
+        return STET_ENOMEM;
+    *out = (vote_of){t, room_of(r->state, t), swap_words, of};
+    return swaps_make(r->state, m, t, mem, of);
 }
 
 static stet_status predict(const rule *r, const model *m, const uint32_t *ids, size_t n,
                            float *logits)
 {
     const safer_cfg *c = r->cfg;
-    const swaps of = swaps_of(r, m, n);
-    return votes_answer(&c->vote, m, &(vote_of){ids, of.L, swap_words, &of}, logits);
+    arena mem = {0};
+    vote_text t;
+    vote_of copies;
+    stet_status st = vote_text_make(m, ids, n, &mem, &t);
+    if (st == STET_OK)
+        st = copies_of(r, m, &t, &mem, &copies);
+    if (st == STET_OK)
+        st = votes_answer(&c->vote, m, &copies, logits);
+    arena_deinit(&mem);
+    return st;
+}
+
+/* The number of a word that a certificate is asked about. It goes by the word's rows, as the votes do:
+ * what cannot be told from those has no neighbourhood there either. */
+static uint32_t number_of(const safer_words *w, const model *m, const stet_choices *c, uint32_t id,
+                          uint32_t *scratch)
+{
+    return w->own ? word_of(w, m, scratch, words_rows(c->words, &id, 1, scratch)) : id;
 }
 
 /* The least that each position's word shares with one of its substitutes. */
-static void least_overlaps(const word_sets *s, const uint32_t *ids, const stet_choices *c,
-                           double *q)
+static stet_status least_overlaps(const safer_rule *s, const model *m, const uint32_t *ids,
+                                  const stet_choices *c, double *q)
 {
+    uint32_t *scratch = mem_alloc(m->reader.most_rows, sizeof *scratch);
+    if (!scratch)
+        return STET_ENOMEM;
     for (size_t i = 0; i < c->n; i++) {
+        const uint32_t word = number_of(&s->words, m, c, ids[i], scratch);
         q[i] = 1;
-        for (uint32_t k = c->start[i]; k < c->start[i + 1]; k++)
-            q[i] = fmin(q[i], draws_shared(s, ids[i], c->word[k]));
+        for (uint32_t k = c->start[i]; k < c->start[i + 1]; k++) {
+            const uint32_t other = number_of(&s->words, m, c, c->word[k], scratch);
+            /* where unknown words are different words, they share nothing */
+            const bool apart = s->words.own && (word == STET_UNK || other == STET_UNK);
+            q[i] = fmin(q[i], apart ? 0 : draws_shared(&s->near.words, word, other));
+        }
     }
+    mem_free(scratch);
+    return STET_OK;
+}
+
+static stet_status votes_of(const rule *r, const model *m, const uint32_t *ids,
+                            const stet_choices *choices, uint64_t **votes)
+{
+    const safer_cfg *c = r->cfg;
+    arena mem = {0};
+    vote_text t;
+    vote_of copies;
+    stet_status st = vote_text_asked(m, ids, choices, &mem, &t);
+    if (st == STET_OK)
+        st = copies_of(r, m, &t, &mem, &copies);
+    if (st == STET_OK)
+        st = votes_certificate(&c->vote, m, &copies, votes);
+    arena_deinit(&mem);
+    return st;
 }
 
 static stet_status certify(const rule *r, const model *m, const uint32_t *ids,
@@ -215,16 +417,13 @@ static stet_status certify(const rule *r, const model *m, const uint32_t *ids,
                            stet_certificate *out)
 {
     const safer_cfg *c = r->cfg;
-    const size_t n = choices->n ? choices->n : 1;
-    const swaps of = swaps_of(r, m, n);
     uint64_t *votes;
-    TRY(votes_certificate(&c->vote, m, &(vote_of){ids, of.L, swap_words, &of}, &votes));
-    double *q = mem_zalloc(n, sizeof *q);
-    const stet_status st = q ? STET_OK : STET_ENOMEM;
+    TRY(votes_of(r, m, ids, choices, &votes));
+    double *q = mem_zalloc(choices->n + 1, sizeof *q);
+    stet_status st = q ? least_overlaps(r->state, m, ids, choices, q) : STET_ENOMEM;
     out->verdict = STET_UNDECIDED; /* also where too few votes agree: it abstains */
     out->confidence = 1 - (m->n_classes > 2 ? 2 : 1) * c->vote.error;
     if (st == STET_OK) {
-        least_overlaps(&((const kept_sets *)r->state)->words, ids, choices, q);
         const size_t asked = choices->n < how->budget ? choices->n : how->budget;
         size_t R = 0;
         vote_bounds b = votes_bound(votes, m->n_classes, (size_t)label, c->vote.error, 0);
@@ -264,14 +463,17 @@ static const rule_desc safer_rule_desc = {
 static stet_status swap_texts(void *state, const step_view *v, step_texts *t)
 {
     (void)state;
-    const kept_sets *s = v->m->rule->state;
+    const safer_rule *s = v->m->rule->state;
     rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
     for (size_t i = 0; i < t->n; i++) {
-        uint32_t *copy = arena_new(t->mem, uint32_t, t->v[i].n + 1);
+        vote_text text;
+        swaps of;
+        TRY(vote_text_make(v->m, t->v[i].ids, t->v[i].n, t->mem, &text));
+        TRY(swaps_make(s, v->m, &text, t->mem, &of));
+        uint32_t *copy = arena_new(t->mem, uint32_t, room_of(s, &text) + 1);
         if (!copy)
             return STET_ENOMEM;
-        memcpy(copy, t->v[i].ids, t->v[i].n * sizeof *copy);
-        swap_words(&(swaps){&s->words, t->v[i].n}, &r, copy);
+        t->v[i].n = swap_words(&of, &r, &text, copy);
         t->v[i].ids = copy;
     }
     return STET_OK;

@@ -149,6 +149,38 @@ vote_bounds votes_bound(const uint64_t *count, size_t n_classes, size_t label, d
 
 /* ---- votes -------------------------------------------------------------------------------- */
 
+stet_status votes_can_read(const model *m, const char *defense)
+{
+    return reader_tells(&m->reader)
+               ? STET_OK
+               : error_set(STET_ENOTSUP,
+                           "defence '%s' needs a model whose rows tell words apart, not a %s",
+                           defense, m->desc->name);
+}
+
+stet_status vote_text_make(const model *m, const uint32_t *rows, size_t n, arena *mem,
+                           vote_text *out)
+{
+    uint32_t *at = arena_new(mem, uint32_t, n + 1);
+    if (!at)
+        return STET_ENOMEM;
+    const size_t words = reader_words(&m->reader, rows, n, at);
+    *out = (vote_text){rows, at, words < m->max_len ? words : m->max_len};
+    return STET_OK;
+}
+
+stet_status vote_text_asked(const model *m, const uint32_t *ids, const stet_choices *choices,
+                            arena *mem, vote_text *out)
+{
+    const size_t n = choices->n || m->reader.framed ? choices->n : 1;
+    if (m->reader.most_rows == 1)
+        return vote_text_make(m, ids, n, mem, out);
+    uint32_t *rows = arena_new(mem, uint32_t, n * m->reader.most_rows + 1);
+    if (!rows)
+        return STET_ENOMEM;
+    return vote_text_make(m, rows, words_rows(choices->words, ids, n, rows), mem, out);
+}
+
 enum { COPIES = 256 }; /* at a time */
 
 enum { TURN_ANSWER = 1, TURN_CERTIFICATE }; /* draws that are independent of each other */
@@ -157,23 +189,22 @@ enum { TURN_ANSWER = 1, TURN_CERTIFICATE }; /* draws that are independent of eac
 static stet_status votes_count(const model *m, const vote_of *x, size_t n, uint64_t turn,
                                uint64_t *count)
 {
-    const size_t K = m->n_classes, most = n < COPIES ? n : COPIES, len = x->len;
+    const size_t K = m->n_classes, most = n < COPIES ? n : COPIES;
+    const vote_text *t = x->text;
     arena mem = {0};
-    uint32_t *copies = arena_new(&mem, uint32_t, most * len);
+    uint32_t *copies = arena_new(&mem, uint32_t, most * x->room + 1);
     uint64_t *start = arena_new(&mem, uint64_t, most + 1);
     int32_t *label = arena_znew(&mem, int32_t, most);
     float *logits = arena_new(&mem, float, most *K);
     stet_status st = copies && start && label && logits ? STET_OK : STET_ENOMEM;
-    rng r = rng_stream(hash_bytes(x->ids, len * sizeof *x->ids, turn), STREAM_DEFENSE, turn);
+    rng r =
+        rng_stream(hash_bytes(t->rows, t->at[t->n] * sizeof *t->rows, turn), STREAM_DEFENSE, turn);
     for (size_t done = 0; st == STET_OK && done < n; done += most) {
         const size_t now = n - done < most ? n - done : most;
         start[0] = 0;
-        for (size_t v = 0; v < now; v++) {
-            memcpy(copies + v * len, x->ids, len * sizeof *x->ids);
-            x->draw(x->ctx, &r, copies + v * len);
-            start[v + 1] = (v + 1) * len;
-        }
-        const stet_corpus texts = {now, now * len, K, copies, start, label};
+        for (size_t v = 0; v < now; v++)
+            start[v + 1] = start[v] + x->draw(x->ctx, &r, t, copies + start[v]);
+        const stet_corpus texts = {now, (size_t)start[now], K, copies, start, label};
         st = model_network_logits(m, &texts, logits);
         for (size_t v = 0; st == STET_OK && v < now; v++)
             count[stet_argmax(logits + v * K, K)]++;

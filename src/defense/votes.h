@@ -55,11 +55,25 @@ typedef struct vote_cfg {
         STET_OPT_REAL(name "-error", T, vote.error, "0.05", 1e-9, most, "P",                       \
                       name ": chance that a bound of a certificate may be wrong")
 
-/* Copies of a text's `len` words, which draw(ctx, r, copy) makes in place. */
-typedef void vote_draw(const void *ctx, rng *r, uint32_t *copy);
+/* A text of rows as words, those that the model reads. */
+typedef struct vote_text {
+    const uint32_t *rows, *at; /* word i is rows[at[i] .. at[i + 1]) */
+    size_t n;
+} vote_text;
+/* STET_ENOTSUP: a model whose words cannot be told from its rows. */
+stet_status votes_can_read(const model *m, const char *defense);
+stet_status vote_text_make(const model *m, const uint32_t *rows, size_t n, arena *mem,
+                           vote_text *out);
+/* The text that a certificate is asked for (rule_desc.certify): of rows, or of words. */
+stet_status vote_text_asked(const model *m, const uint32_t *ids, const stet_choices *choices,
+                            arena *mem, vote_text *out);
+
+/* Copies of a text, of up to `room` rows, which draw(ctx, r, text, copy) writes and gives the length
+ * of. */
+typedef size_t vote_draw(const void *ctx, rng *r, const vote_text *t, uint32_t *copy);
 typedef struct vote_of {
-    const uint32_t *ids;
-    size_t len;
+    const vote_text *text;
+    size_t room;
     vote_draw *draw;
     const void *ctx;
 } vote_of;

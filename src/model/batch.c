@@ -23,26 +23,33 @@ void batcher_deinit(batcher *b)
     *b = (batcher){0};
 }
 
-/* An empty text is read as one unknown word. */
+/* An empty text is read as one unknown word, or as what stands around every text. */
 static size_t text_ids(const model *m, const stet_corpus *c, uint32_t i, const uint32_t **ids)
 {
     static const uint32_t unknown = STET_UNK;
+    const bool framed = m->reader.framed;
     const size_t n = (size_t)(c->start[i + 1] - c->start[i]);
-    *ids = n ? c->ids + c->start[i] : &unknown;
-    return n == 0 ? 1 : n < model_max_rows(m) ? n : model_max_rows(m);
+    *ids = n || framed ? c->ids + c->start[i] : &unknown;
+    return n == 0 ? !framed : n < model_max_rows(m) ? n : model_max_rows(m);
+}
+
+/* Rows of a text with those around it. */
+static size_t text_rows(const model *m, const stet_corpus *c, uint32_t i)
+{
+    const uint32_t *ids;
+    return text_ids(m, c, i, &ids) + 2 * m->reader.framed;
 }
 
 /* Falling length, ties in the given order: a counting sort over lengths. */
 static stet_status sort_by_length(const model *m, const stet_corpus *c, const uint32_t *pick,
                                   size_t n, arena *a, uint32_t *order)
 {
-    const size_t most = model_max_rows(m);
+    const size_t most = model_max_rows(m) + 2 * m->reader.framed;
     uint32_t *count = arena_znew(a, uint32_t, most + 2);
     if (!count)
         return STET_ENOMEM;
-    const uint32_t *ids;
     for (size_t i = 0; i < n; i++)
-        count[text_ids(m, c, pick[i], &ids)]++;
+        count[text_rows(m, c, pick[i])]++;
     uint32_t at = 0;
     for (size_t len = most + 1; len-- > 0;) {
         const uint32_t k = count[len];
@@ -50,7 +57,7 @@ static stet_status sort_by_length(const model *m, const stet_corpus *c, const ui
         at += k;
     }
     for (size_t i = 0; i < n; i++)
-        order[count[text_ids(m, c, pick[i], &ids)]++] = (uint32_t)i;
+        order[count[text_rows(m, c, pick[i])]++] = (uint32_t)i;
     return STET_OK;
 }
 
@@ -79,7 +86,7 @@ stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const u
     const uint32_t *ids;
     size_t n_tokens = 0;
     for (size_t i = 0; i < n; i++)
-        n_tokens += text_ids(m, c, pick[i], &ids);
+        n_tokens += text_rows(m, c, pick[i]);
     const size_t count = 3 * n + 1 + 2 * n_tokens;
     uint32_t *block = arena_new(a, uint32_t, count), *order = block, *start = order + n,
              *row = start + n + 1, *word = row + n_tokens;
@@ -91,7 +98,7 @@ stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const u
     n_tokens = 0;
     for (size_t i = 0; i < n; i++) {
         start[i] = (uint32_t)n_tokens;
-        n_tokens += text_ids(m, c, pick[order[i]], &ids);
+        n_tokens += text_rows(m, c, pick[order[i]]);
         label[i] = c->label[pick[order[i]]];
     }
     start[n] = (uint32_t)n_tokens;
@@ -100,12 +107,17 @@ stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const u
     size_t n_rows = 0;
     for (size_t i = 0; i < n; i++) {
         const size_t len = text_ids(m, c, pick[order[i]], &ids);
+        uint32_t *to = row + start[i];
+        if (m->reader.framed)
+            *to++ = slot_of(b, m->reader.before, word, &n_rows);
         for (size_t p = 0; p < len; p++) {
             if (ids[p] >= m->n_words)
                 return error_set(STET_EUSAGE, "text %u: word id %u outside the vocabulary of %zu",
                                  pick[order[i]], ids[p], m->n_words);
-            row[start[i] + p] = slot_of(b, ids[p], word, &n_rows);
+            *to++ = slot_of(b, ids[p], word, &n_rows);
         }
+        if (m->reader.framed)
+            *to = slot_of(b, m->reader.after, word, &n_rows);
     }
 
     *out = (batch){.seq = {.n_texts = n,

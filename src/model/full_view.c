@@ -32,7 +32,7 @@ static size_t rows_of(const stet_view *p, uint32_t word, uint32_t *out)
 stet_status full_view_open(stet_view *p)
 {
     full_view *v = (full_view *)p;
-    uint32_t *row = arena_new(&p->mem, uint32_t, p->n * p->m->reader.most_rows);
+    uint32_t *row = arena_new(&p->mem, uint32_t, p->n * p->m->reader.most_rows + 1);
     size_t *row_at = arena_new(&p->mem, size_t, p->n + 1);
     if (!row || !row_at)
         return STET_ENOMEM;
@@ -77,7 +77,8 @@ static stet_status some_edits(full_view *v, const stet_edit *edits, const size_t
 {
     const model *m = v->v.m;
     arena *a = &v->v.mem;
-    uint32_t *rows = arena_new(a, uint32_t, n * v->v.n * m->reader.most_rows);
+    const size_t room = n * v->row_at[v->v.n] + (start[n] - start[0]) * m->reader.most_rows;
+    uint32_t *rows = arena_new(a, uint32_t, room + 1);
     uint64_t *at = arena_new(a, uint64_t, n + 1);
     int32_t *label = arena_znew(a, int32_t, n);
     if (!rows || !at || !label)

@@ -12,7 +12,8 @@
     KIND(sum)                                                                                      \
     KIND(cnn)                                                                                      \
     KIND(bilstm)                                                                                   \
-    KIND(s4)
+    KIND(s4)                                                                                       \
+    KIND(bert)
 
 #define MODEL_DECLARE(kind) extern const model_desc model_##kind;
 MODEL_KINDS(MODEL_DECLARE)

@@ -49,6 +49,13 @@ stet_status model_add_param(model *m, const char *name, shape s, param_kind kind
     return st;
 }
 
+/* Where the last layer's weights and bias are called what. */
+static const char *last_layer(const model *m, const char *part, char out[64])
+{
+    snprintf(out, 64, "%s.%s", m->desc->last_layer ? m->desc->last_layer : "fc", part);
+    return out;
+}
+
 int model_param_id(const model *m, const char *name)
 {
     for (size_t i = 0; i < m->n_params + m->n_added; i++)
@@ -97,9 +104,13 @@ static stet_status lay_out(model *m)
 {
     TRY(m->desc->layout(m));
     const size_t features = m->desc->n_features(m);
+    char name[64];
+    m->table_param = m->desc->learns_table ? 0 : -1;
     if (features)
-        TRY(model_param(m, "fc.weight", shape2(m->n_classes, features), PARAM_PLAIN));
-    return model_param(m, "fc.bias", shape1(m->n_classes), PARAM_PLAIN);
+        TRY(model_param(m, last_layer(m, "weight", name), shape2(m->n_classes, features),
+                        PARAM_PLAIN));
+    return model_param(m, last_layer(m, "bias", name), shape1(m->n_classes),
+                       m->desc->last_layer ? PARAM_BARE : PARAM_PLAIN);
 }
 
 stet_status model_zeros(model *m)
@@ -108,11 +119,21 @@ stet_status model_zeros(model *m)
     if (!m->value)
         return STET_ENOMEM;
     memset(m->value, 0, m->n_values * sizeof *m->value);
+    if (m->table_param >= 0)
+        m->table = model_value(m, m->table_param);
     return STET_OK;
 }
 
-stet_status model_alloc(const model_desc *desc, const char *const *settings, size_t dim,
-                        size_t n_classes, model **out)
+stet_status model_table(model *m)
+{
+    if (m->table_param >= 0)
+        return STET_OK;
+    m->table = mem_aligned(m->n_words * m->dim, sizeof *m->table);
+    return m->table ? STET_OK : STET_ENOMEM;
+}
+
+stet_status model_alloc(const model_desc *desc, const char *const *settings,
+                        const reader_source *from, size_t dim, size_t n_classes, model **out)
 {
     *out = NULL;
     if (n_classes < 2)
@@ -123,7 +144,7 @@ stet_status model_alloc(const model_desc *desc, const char *const *settings, siz
     if (!m)
         return STET_ENOMEM;
     m->desc = desc;
-    m->scores = -1;
+    m->scores = m->table_param = -1;
     m->dim = dim;
     m->n_classes = n_classes;
     m->cfg = mem_zalloc(1, desc->cfg_size);
@@ -132,7 +153,7 @@ stet_status model_alloc(const model_desc *desc, const char *const *settings, siz
     if (st == STET_OK)
         st = apply_settings(m, settings);
     if (st == STET_OK && desc->reader)
-        st = desc->reader(m);
+        st = desc->reader(m, from);
     if (st == STET_OK)
         st = lay_out(m);
     if (st == STET_OK)
@@ -168,7 +189,10 @@ void stet_model_free(stet_model *m)
     mem_free(m->class_names);
     stet_vocab_free(m->vocab);
     mem_free(m->folder);
-    mem_free_aligned(m->table);
+    if (m->desc->reader_free)
+        m->desc->reader_free(m->own);
+    if (m->table_param < 0)
+        mem_free_aligned(m->table);
     mem_free_aligned(m->value);
     mem_free(m->params);
     json_decref(m->extra);
@@ -180,10 +204,15 @@ void stet_model_free(stet_model *m)
 void model_read_by(model *m, stet_vocab *vocab, stet_tokenizer tokenizer, size_t max_len)
 {
     m->vocab = vocab;
-    m->max_len = max_len;
     m->reader.vocab = vocab;
     m->reader.tokenizer = tokenizer;
-    m->reader.max_len = max_len;
+    if (m->reader.framed) { /* max_len counts rows, the two around a text among them */
+        const size_t most = m->reader.max_rows + 2;
+        m->max_len = max_len < 3 ? 3 : max_len < most ? max_len : most;
+        m->reader.max_rows = m->reader.max_len = m->max_len - 2;
+    } else {
+        m->max_len = m->reader.max_len = max_len;
+    }
 }
 
 /* Without words where none are given. */
@@ -208,15 +237,15 @@ static stet_status fill_new(model *m, const stet_model_new_args *a)
     model_read_by(m, vocab, a->tokenizer, a->max_len);
     if (!m->desc->reader)
         m->n_words = a->vectors->n;
-    m->table = mem_aligned(m->n_words * m->dim, sizeof *m->table);
-    if (!m->table)
-        return STET_ENOMEM;
+    TRY(model_table(m));
     for (size_t i = 0; !m->desc->reader && i < m->n_words * m->dim; i++)
         m->table[i] = a->vectors->data[i];
     TRY(model_zeros(m));
 
     rng r = rng_stream(a->seed, STREAM_INIT, 0);
-    if (m->desc->reader)
+    if (a->init)
+        return m->desc->foreign->load(m, a->init, &r);
+    if (m->desc->table)
         m->desc->table(m, &r);
     TRY(m->desc->init(m, &r));
     const int fc = model_param_id(m, "fc.weight");
@@ -225,7 +254,24 @@ static stet_status fill_new(model *m, const stet_model_new_args *a)
         init_uniform(m, fc, bound, &r);
         init_uniform(m, fc + 1, bound, &r);
     }
-    return a->word_scores || fc < 0 ? word_scores_add(m) : STET_OK;
+    return a->word_scores || m->desc->n_features(m) == 0 ? word_scores_add(m) : STET_OK;
+}
+
+/* Settings, and with --init those that the folder has instead. */
+static stet_status alloc_new(const model_desc *desc, const stet_model_new_args *a, model **out)
+{
+    const reader_source from = {a->init, a->texts};
+    const size_t dim = desc->reader ? 0 : a->vectors->dim;
+    if (!a->init)
+        return model_alloc(desc, a->settings, &from, dim, a->n_classes, out);
+    if (!desc->foreign)
+        return error_set(STET_EUSAGE,
+                         "--init: a model of kind '%s' starts from word vectors, not from a folder",
+                         desc->name);
+    if (a->settings && *a->settings)
+        return error_set(STET_EUSAGE, "--%.*s: --init %s says that already",
+                         (int)strcspn(*a->settings, "="), *a->settings, a->init);
+    return model_alloc_foreign(desc, a->init, a->n_classes, out);
 }
 
 void stet_model_new_args_init(stet_model_new_args *a, size_t size)
@@ -251,7 +297,7 @@ stet_status stet_model_new(const stet_model_new_args *given, stet_model **out)
     if (a->max_len == 0)
         return error_set(STET_EUSAGE, "max_len must be at least 1");
     model *m;
-    TRY(model_alloc(desc, a->settings, desc->reader ? 0 : a->vectors->dim, a->n_classes, &m));
+    TRY(alloc_new(desc, a, &m));
     const stet_status st = fill_new(m, a);
     if (st == STET_OK)
         *out = m;
@@ -269,14 +315,16 @@ stet_status weights_init(model_weights *w, const model *m, store *s)
         return STET_OK;
     const size_t values = m->n_values * sizeof *w->value,
                  table = m->n_words * m->dim * sizeof *w->table;
+    const bool frozen = m->table_param < 0;
     w->value = store_alloc(s, values, 1);
-    w->table = store_alloc(s, table, 1);
-    if (!w->value || !w->table) {
+    w->table = frozen ? store_alloc(s, table, 1) : NULL;
+    if (!w->value || (frozen && !w->table)) {
         weights_deinit(w);
         return STET_ENOMEM;
     }
     store_upload(s, w->value, m->value, values);
-    store_upload(s, w->table, m->table, table);
+    if (frozen)
+        store_upload(s, w->table, m->table, table);
     return STET_OK;
 }
 
@@ -320,11 +368,13 @@ stet_status model_nodes(const model *m, tape *t, real *grad, node ***out)
 
 stet_status pass_params(pass *p, const model *m, const model_weights *w, real *grad)
 {
-    const model_weights own = {&host_store, m->value, m->table, NULL};
+    const model_weights own = {.store = &host_store, .value = m->value, .table = m->table};
     if (!w)
         w = &own;
     TRY(param_nodes(m, p->t, w->value, grad, &p->param));
-    p->table = tape_constant(p->t, shape2(m->n_words, m->dim), w->table);
+    p->table = m->table_param >= 0
+                   ? p->param[m->table_param]
+                   : tape_constant(p->t, shape2(m->n_words, m->dim), w->table);
     p->learn = grad ? w->learn : NULL;
     return tape_status(p->t);
 }

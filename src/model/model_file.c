@@ -34,7 +34,8 @@ static stet_status save_weights(const model *m, const char *path)
         if (!m->params[i].aside)
             t[n++] = (st_tensor){m->params[i].name, ST_REAL, m->params[i].shape,
                                  m->value + m->params[i].first};
-    t[n++] = (st_tensor){embedding, ST_REAL, shape2(m->n_words, m->dim), m->table};
+    if (m->table_param < 0)
+        t[n++] = (st_tensor){embedding, ST_REAL, shape2(m->n_words, m->dim), m->table};
     const char *const metadata[] = {"format", "pt", "model", m->desc->name, NULL};
     const stet_status st = st_write(path, t, n, metadata);
     mem_free(t);
@@ -74,6 +75,8 @@ static stet_status config_json(const model *m, json_t **out)
     if (st == STET_OK && has_word_scores(m) &&
         json_object_set_new(o, "word_scores", json_true()) != 0)
         st = error_set(STET_ENOMEM, "out of memory for the configuration");
+    if (st == STET_OK && m->desc->foreign)
+        st = m->desc->foreign->describe(m, o);
     if (st == STET_OK)
         *out = o;
     else
@@ -166,7 +169,10 @@ static stet_status save_members(const model *m, const members *f, const char *di
     json_decref(before);
     TRY(st);
     TRY(save_weights(m, f->weights.path));
-    TRY(stet_vocab_save(m->vocab, f->vocab.path));
+    TRY(m->desc->reader_save ? m->desc->reader_save(m, f->vocab.path)
+                             : stet_vocab_save(m->vocab, f->vocab.path));
+    if (m->desc->foreign)
+        TRY(m->desc->foreign->save(m, dir));
     if (m->rule && m->rule->desc->save)
         TRY(m->rule->desc->save(m->rule->state, dir));
     char weights[SHA256_HEX], vocab[SHA256_HEX];
@@ -270,7 +276,7 @@ static stet_status attach_rule(model *m, const json_t *o, const char *path)
     return st == STET_EUSAGE ? error_prefix(STET_EFORMAT, "%s", path) : st;
 }
 
-static stet_status from_config(const char *path, const json_t *o, model **out)
+static stet_status from_config(const char *path, const char *dir, const json_t *o, model **out)
 {
     int64_t format, dim, max_len, words;
     const char *kind, *tokenizer;
@@ -293,7 +299,8 @@ static stet_status from_config(const char *path, const json_t *o, model **out)
     const char **settings = NULL;
     stet_status st = settings_list(json_object_get(o, "settings"), path, &scratch, &settings);
     if (st == STET_OK) {
-        st = model_alloc(desc, settings, (size_t)dim, n_classes, out);
+        const reader_source from = {.folder = dir};
+        st = model_alloc(desc, settings, &from, (size_t)dim, n_classes, out);
         if (st == STET_EUSAGE)
             st = error_prefix(STET_EFORMAT, "%s", path);
     }
@@ -367,18 +374,17 @@ static stet_status load_weights(model *m, const char *path, const char *name, co
             st = check_finite(path, m->params[i].name, v, shape_count(m->params[i].shape));
     }
     const st_tensor *t = st_find(&f, embedding);
-    if (st == STET_OK &&
+    const bool frozen = m->table_param < 0;
+    if (st == STET_OK && frozen &&
         (!t || t->type != ST_REAL || !shape_equal(t->shape, shape2(m->n_words, m->dim))))
         st = error_set(STET_EFORMAT, "%s: expected '%s' as F32 (%zu, %zu), as config.json says",
                        path, embedding, m->n_words, m->dim);
-    if (st == STET_OK) {
-        m->table = mem_aligned(m->n_words * m->dim, sizeof *m->table);
-        if (!m->table)
-            st = STET_ENOMEM;
-        else
+    if (st == STET_OK && frozen) {
+        st = model_table(m);
+        if (st == STET_OK)
             memcpy(m->table, t->data, m->n_words * m->dim * sizeof *m->table);
     }
-    for (size_t i = 0; st == STET_OK && i < m->n_words * m->dim; i++)
+    for (size_t i = 0; st == STET_OK && frozen && i < m->n_words * m->dim; i++)
         if (!isfinite(m->table[i]))
             st = error_set(STET_EFORMAT,
                            "%s: tensor '%s' holds a number that is not finite (row %zu)", path,
@@ -396,7 +402,10 @@ static stet_status load_weights(model *m, const char *path, const char *name, co
 static stet_status load_vocab(model *m, const char *path, const char *name, const json_t *config)
 {
     TRY(file_plain(path, VOCAB_MAX));
-    TRY(stet_vocab_load(path, &m->vocab));
+    if (m->desc->reader_save) /* the reader has read it */
+        TRY(stet_vocab_from_words(NULL, 0, &m->vocab));
+    else
+        TRY(stet_vocab_load(path, &m->vocab));
     m->reader.vocab = m->vocab;
     if (!m->desc->reader && stet_vocab_size(m->vocab) != m->n_words)
         return error_set(STET_EFORMAT, "%s: %zu words, but config.json says %zu", path,
@@ -408,6 +417,108 @@ static stet_status load_vocab(model *m, const char *path, const char *name, cons
     sha256_add(&h, map.data, map.size);
     file_map_close(&map);
     return check_sum(path, name, config, &h);
+}
+
+/* ---- folders of others -------------------------------------------------------------------- */
+
+static const model_desc *foreign_kind(const json_t *config)
+{
+    for (const model_desc *const *d = model_descs; *d; d++)
+        if ((*d)->foreign && (*d)->foreign->is(config))
+            return *d;
+    return NULL;
+}
+
+/* Before memory is taken for what a configuration only announces. */
+static stet_status check_size(const model *m, const char *dir)
+{
+    char *path;
+    TRY(in_dir(dir, "model.safetensors", &path));
+    file_map map;
+    stet_status st = file_exists(path) ? file_map_open(&map, path) : STET_OK;
+    if (st == STET_OK && file_exists(path)) {
+        if (m->n_values > map.size)
+            st = error_set(STET_EFORMAT,
+                           "%s: %zu bytes cannot hold the %zu parameters that config.json "
+                           "announces",
+                           path, map.size, m->n_values);
+        file_map_close(&map);
+    }
+    mem_free(path);
+    return st;
+}
+
+static stet_status alloc_foreign(const model_desc *desc, const char *dir, const char *path,
+                                 const json_t *config, size_t n_classes, model **out)
+{
+    arena scratch = {0};
+    const char **settings = NULL;
+    *out = NULL;
+    stet_status st = desc->foreign->settings(config, path, dir, &scratch, &settings);
+    if (st == STET_OK) {
+        const reader_source from = {.folder = dir};
+        st = model_alloc(desc, settings, &from, 0, n_classes, out);
+        if (st == STET_EUSAGE)
+            st = error_prefix(STET_EFORMAT, "%s", path);
+    }
+    arena_deinit(&scratch);
+    if (st == STET_OK)
+        st = check_size(*out, dir);
+    if (st != STET_OK) {
+        stet_model_free(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+stet_status model_alloc_foreign(const model_desc *desc, const char *folder, size_t n_classes,
+                                model **out)
+{
+    *out = NULL;
+    char *path;
+    json_t *config = NULL;
+    if (!dir_exists(folder))
+        return error_set(STET_EIO, "%s: no such folder", folder);
+    TRY(in_dir(folder, "config.json", &path));
+    stet_status st = json_read_own(path, &config);
+    if (st == STET_OK && !desc->foreign->is(config))
+        st = error_set(STET_EFORMAT, "%s: not the configuration of a %s", path, desc->name);
+    if (st == STET_OK)
+        st = alloc_foreign(desc, folder, path, config, n_classes, out);
+    json_decref(config);
+    mem_free(path);
+    return st;
+}
+
+static stet_status fill_foreign(model *m, const char *dir, const char *const *names)
+{
+    stet_vocab *none;
+    m->folder = mem_strdup(dir);
+    TRY(m->folder ? model_class_names(m, names) : STET_ENOMEM);
+    TRY(stet_vocab_from_words(NULL, 0, &none));
+    model_read_by(m, none, STET_TOK_WORD, SIZE_MAX);
+    TRY(model_zeros(m));
+    return m->desc->foreign->load(m, dir, NULL);
+}
+
+static stet_status load_foreign(const model_desc *desc, const char *dir, const char *path,
+                                const json_t *config, model **out)
+{
+    arena scratch = {0};
+    const char **names = NULL;
+    size_t n = 0;
+    model *m = NULL;
+    stet_status st = desc->foreign->classes(config, path, &scratch, &names, &n);
+    if (st == STET_OK)
+        st = alloc_foreign(desc, dir, path, config, n, &m);
+    if (st == STET_OK)
+        st = fill_foreign(m, dir, names);
+    arena_deinit(&scratch);
+    if (st == STET_OK)
+        *out = m;
+    else
+        stet_model_free(m);
+    return st;
 }
 
 /* A folder without its configuration: training has not come to its first save, or it is another. */
@@ -438,8 +549,21 @@ stet_status stet_model_load(const char *dir, stet_model **out)
         st = no_config(dir);
     if (st == STET_OK)
         st = json_read_own(f.config, &o);
+    if (st == STET_OK && !json_object_get(o, "stet")) {
+        const model_desc *desc = foreign_kind(o);
+        if (desc) {
+            st = load_foreign(desc, dir, f.config, o, out);
+            json_decref(o);
+            members_deinit(&f);
+            return st;
+        }
+        const char *type = json_string_value(json_object_get(o, "model_type"));
+        if (type)
+            st = error_set(STET_ENOTSUP, "%s: a model of type '%s' of another program is not read",
+                           f.config, type);
+    }
     if (st == STET_OK)
-        st = from_config(f.config, o, &m);
+        st = from_config(f.config, dir, o, &m);
     if (st == STET_OK)
         st = (m->folder = mem_strdup(dir)) ? STET_OK : STET_ENOMEM;
     if (st == STET_OK)

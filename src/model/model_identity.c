@@ -74,6 +74,8 @@ static stet_status identity_of(const model *m, const rule *r, stet_identity *out
     sha256_add(&h, m->table, m->n_words * m->dim * sizeof *m->table);
     sha256_hex(&h, out->weights);
     sha256_init(&h);
+    if (m->desc->reader_words)
+        m->desc->reader_words(m, &h);
     for (uint32_t i = 0; i < stet_vocab_size(m->vocab); i++) {
         const char *word = stet_vocab_word(m->vocab, i);
         sha256_add(&h, word, strlen(word));

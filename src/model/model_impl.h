@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
+#include "base/sha256.h"
 #include "stet/model.h"
 #include "tensor/ops.h"
 #include "text/words.h"
@@ -22,6 +23,7 @@ typedef enum param_kind {
     PARAM_PLAIN,  /* the model's rate and decay */
     PARAM_STATE,  /* S4's A, B, C and step: own rate, no decay */
     PARAM_SCORES, /* word scores: own rate, no decay */
+    PARAM_BARE,   /* the model's rate, no decay */
     PARAM_KINDS
 } param_kind;
 
@@ -49,6 +51,8 @@ struct stet_model {
     stet_vocab *vocab; /* words that it knows; a model with its own reader may know none */
     real *table;       /* (n_words, D): the frozen vectors, in host memory */
     size_t n_words;    /* rows of table: for a word model those of its vocabulary */
+    int table_param;   /* the parameter that `table` points to; -1: frozen, memory of its own */
+    void *own;         /* the reader's: see model_desc.reader */
     param *params;
     size_t n_params, n_added; /* the network's, then those of model_add_param */
     size_t cap_params, n_values;
@@ -100,6 +104,29 @@ typedef struct model_recipe {
     "--defense", "certified", "--smooth-frequency", "0.5", "--schedule", "cosine", "--max-len",    \
         "1000"
 
+/* Where a reader takes its vocabulary from: the folder of a model, or the texts of a training. */
+typedef struct reader_source {
+    const char *folder; /* or NULL */
+    const stet_dataset *texts; /* or NULL */
+} reader_source;
+
+/* Models as others save them, in folders with a config.json. */
+typedef struct model_foreign {
+    bool (*is)(const struct json_t *config);
+    /* "name=value" settings from a folder's configuration, which is named `path`. */
+    stet_status (*settings)(const struct json_t *config, const char *path, const char *folder,
+                            arena *mem, const char ***out);
+    /* The weights into m->value. Where `r` is given, a last layer that is not there, or is one of
+     * other classes, is initialised from it and that is told. */
+    stet_status (*load)(model *m, const char *folder, rng *r);
+    /* How many classes the configuration has, and their names in memory of `mem`. */
+    stet_status (*classes)(const struct json_t *config, const char *path, arena *mem,
+                           const char ***names, size_t *n);
+    /* What others want to find in config.json and beside it. */
+    stet_status (*describe)(const model *m, struct json_t *config);
+    stet_status (*save)(const model *m, const char *folder);
+} model_foreign;
+
 struct model_desc {
     const char *name, *summary;
     const stet_opt *opts;
@@ -108,13 +135,26 @@ struct model_desc {
     struct {
         bool decoupled; /* AdamW */
         double rate[PARAM_KINDS], decay[PARAM_KINDS], dropout;
+        /* 0: as for all. A share of steps to warm up means a rate that rises, then falls to 0. */
+        double warmup, clip;
+        size_t epochs, batch;
     } train;
     const model_recipe *recipes; /* name NULL at the end; NULL: none */
     /* A model that does not read one row of a vocabulary a word says here how it does, and needs neither
      * vocabulary nor vectors: fills m->reader (rows, most_rows, perhaps cut), m->dim and m->n_words from
-     * its settings. `table` fills the vectors (n_words, D) of a new one. Both or none. */
-    stet_status (*reader)(model *m);
+     * its settings. What it keeps goes to m->own, which `reader_free` releases, also after a failure;
+     * `reader_save` writes it as vocab.txt, where `reader` finds it again. */
+    stet_status (*reader)(model *m, const reader_source *from);
+    void (*reader_free)(void *own);
+    stet_status (*reader_save)(const model *m, const char *path);
+    void (*reader_words)(const model *m, sha256 *h); /* all of it, for the model's identity */
+    /* Its table is its first parameter, and learns with the others; or else `table` fills the vectors
+     * (n_words, D) of a new one. */
+    bool learns_table;
     void (*table)(const model *m, rng *r);
+    const model_foreign *foreign; /* folders of others that it starts from; NULL: none */
+    const char *last_layer;       /* its name; `init` covers it then. NULL: "fc", by the frame */
+    size_t eval_rows; /* of a batch that is only evaluated; 0: batches go by texts */
 
     bool slow_edits; /* an edit costs a walk over much of the text: demonstrations try fewer texts */
 
@@ -189,9 +229,13 @@ void init_constant(const model *m, int id, double v);
 
 /* A model without values: options from `settings` ("name=value" strings with a NULL at the end, or NULL), parameters
  * laid out. Values, vocabulary, vectors and class names are still to be given. */
-stet_status model_alloc(const model_desc *desc, const char *const *settings, size_t dim,
-                        size_t n_classes, model **out);
-stet_status model_zeros(model *m);                                   /* zeros for all parameters */
+stet_status model_alloc(const model_desc *desc, const char *const *settings,
+                        const reader_source *from, size_t dim, size_t n_classes, model **out);
+/* The same for a folder of somebody else's, with the settings that it has. */
+stet_status model_alloc_foreign(const model_desc *desc, const char *folder, size_t n_classes,
+                                model **out);
+stet_status model_zeros(model *m); /* zeros for all parameters */
+stet_status model_table(model *m); /* memory for a frozen table of n_words rows */
 stet_status model_check_logits(const model *m, const float *logits); /* STET_EFORMAT: not finite */
 /* How texts are cut and which words are known; takes the vocabulary over. */
 void model_read_by(model *m, stet_vocab *vocab, stet_tokenizer tokenizer, size_t max_len);
@@ -201,7 +245,7 @@ stet_status model_class_names(model *m, const char *const *names); /* NULL: numb
 typedef struct model_weights {
     store *store;
     real *value; /* (n_values) */
-    real *table; /* (vocabulary, D) */
+    real *table; /* (vocabulary, D); NULL: it is a parameter, and this is not the host's store */
     /* Where passes with gradients note the rows they read; NULL: vectors stay as they are. */
     learned_rows *learn;
 } model_weights;
@@ -259,9 +303,9 @@ typedef struct batcher {
 } batcher;
 stet_status batcher_init(batcher *b, const model *m);
 void batcher_deinit(batcher *b);
-static inline size_t model_max_rows(const model *m) /* of one text */
+static inline size_t model_max_rows(const model *m) /* of one text, but for those around it */
 {
-    return m->max_len * m->reader.most_rows;
+    return m->reader.max_rows ? m->reader.max_rows : m->max_len * m->reader.most_rows;
 }
 /* Texts pick[0..n) of `c`, in memory of `a`, which is the host's. */
 stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const uint32_t *pick,

@@ -52,6 +52,11 @@ stet_model_training stet_model_kind_training(size_t i)
                                  .state_rate = state_rate == rate ? -1 : state_rate,
                                  .decay = d->train.decay[PARAM_PLAIN],
                                  .dropout = d->train.dropout,
+                                 .clip = d->train.clip,
+                                 .warmup = d->train.warmup,
+                                 .epochs = d->train.epochs ? d->train.epochs : 20,
+                                 .batch = d->train.batch ? d->train.batch : 64,
                                  .decoupled = d->train.decoupled,
+                                 .reads_itself = d->reader != NULL,
                                  .slow_edits = d->slow_edits};
 }

@@ -36,7 +36,14 @@ stet_status stet_model_words(const stet_model *m, stet_words **out)
 
 stet_status stet_model_encode(const stet_model *m, const stet_dataset *d, stet_corpus *out)
 {
-    return corpus_read(d, &m->reader, out);
+    TRY(corpus_read(d, &m->reader, out));
+    size_t cut = 0;
+    for (size_t i = 0; m->reader.framed && i < out->n_texts; i++)
+        cut += out->start[i + 1] - out->start[i] > m->reader.max_rows;
+    if (cut)
+        log_info("%zu of %zu texts have more than %zu pieces: the rest of them is not read", cut,
+                 out->n_texts, m->reader.max_rows);
+    return STET_OK;
 }
 
 stet_status model_check_logits(const model *m, const float *logits)
@@ -112,6 +119,19 @@ static uint32_t *length_order(const stet_corpus *c)
     return order;
 }
 
+/* How many of the texts pick[0..n) go together: so many texts, or so many rows. */
+static size_t batch_size(const model *m, const stet_corpus *c, const uint32_t *pick, size_t n)
+{
+    if (m->desc->eval_rows == 0)
+        return n < EVAL_BATCH ? n : EVAL_BATCH;
+    size_t rows = 0, some = 0;
+    for (; some < n && rows < m->desc->eval_rows; some++) {
+        const size_t len = (size_t)(c->start[pick[some] + 1] - c->start[pick[some]]);
+        rows += (len < model_max_rows(m) ? len : model_max_rows(m)) + 2 * m->reader.framed;
+    }
+    return some;
+}
+
 static stet_status network_logits(const model *m, const model_weights *w, store_arena *values,
                                   const stet_corpus *c, float *logits, bool told)
 {
@@ -122,8 +142,8 @@ static stet_status network_logits(const model *m, const model_weights *w, store_
         return STET_ENOMEM;
     }
     stet_status st = STET_OK;
-    for (size_t i = 0; st == STET_OK && i < c->n_texts; i += EVAL_BATCH) {
-        const size_t n = c->n_texts - i < EVAL_BATCH ? c->n_texts - i : EVAL_BATCH;
+    for (size_t i = 0, n; st == STET_OK && i < c->n_texts; i += n) {
+        n = batch_size(m, c, order + i, c->n_texts - i);
         const arena_mark start = arena_save(&e.mem);
         const store_mark held = values ? store_arena_save(values) : (store_mark){0};
         st = eval_batch(&e, c, order + i, n, logits);
@@ -150,14 +170,15 @@ stet_status model_network_logits(const model *m, const stet_corpus *c, float *lo
 static stet_status logits_by_rule(const model *m, const stet_corpus *c, float *logits)
 {
     static const uint32_t unknown = STET_UNK;
+    const bool framed = m->reader.framed;
     if (m->rule->desc->predict_all)
         return m->rule->desc->predict_all(m->rule, m, c, logits);
     for (size_t i = 0; i < c->n_texts; i++) {
         const size_t n = (size_t)(c->start[i + 1] - c->start[i]);
-        TRY(rule_logits(m, n ? c->ids + c->start[i] : &unknown,
-                        n == 0                  ? 1
-                        : n < model_max_rows(m) ? n
-                                                : model_max_rows(m),
+        TRY(rule_logits(m, n || framed ? c->ids + c->start[i] : &unknown,
+                        n == 0                                     ? !framed
+                        : n < model_max_rows(m) || m->reader.begins ? n
+                                                                    : model_max_rows(m),
                         logits + i * m->n_classes));
         progress("evaluating", i + 1, c->n_texts, NULL);
         TRY(interrupt_status());
@@ -225,7 +246,7 @@ stet_status model_logits_of(const model *m, const uint32_t *rows, size_t n, floa
     if (m->rule)
         return rule_logits(m, rows, n, logits);
     static const uint32_t first = 0;
-    uint32_t *copy = mem_alloc(n, sizeof *copy); /* a corpus is not const */
+    uint32_t *copy = mem_alloc(n + 1, sizeof *copy); /* a corpus is not const */
     evaluation e = {.m = m};
     stet_status st = copy ? batcher_init(&e.batches, m) : STET_ENOMEM;
     if (st == STET_OK) {
@@ -252,9 +273,9 @@ stet_status stet_model_answer(const stet_model *m, const stet_words *w, const ui
                               size_t n, float *prob, int *label)
 {
     static const uint32_t unknown = STET_UNK;
-    if (n == 0)
+    if (n == 0 && !m->reader.framed)
         ids = &unknown, n = 1;
-    uint32_t *rows = mem_alloc(n * m->reader.most_rows, sizeof *rows);
+    uint32_t *rows = mem_alloc(n * m->reader.most_rows + 1, sizeof *rows);
     float *logits = mem_alloc(m->n_classes, sizeof *logits);
     stet_status st = rows && logits ? STET_OK : STET_ENOMEM;
     if (st == STET_OK)

@@ -38,7 +38,8 @@ typedef struct rule_desc {
     stet_status (*predict_all)(const rule *r, const model *m, const stet_corpus *c, float *logits);
     /* Its own certificate: verdict, margin, budget, method, confidence. `label` is the answer
      * already. A verdict that rests on draws is STET_LIKELY with its confidence, never
-     * STET_CERTIFIED. NULL: models with this rule have no certificates. */
+     * STET_CERTIFIED. NULL: models with this rule have no certificates. `ids` and choices are rows
+     * where a word is one row, else words of choices->words. */
     stet_status (*certify)(const rule *r, const model *m, const uint32_t *ids,
                            const stet_choices *choices, const stet_certify_how *how, int label,
                            stet_certificate *out);

@@ -79,7 +79,7 @@ static void add_edited_scores(const stet_view *v, const stet_edit *edits, const 
 stet_status stet_view_reopen(stet_view *v, const uint32_t *ids, size_t n)
 {
     static const uint32_t unknown = STET_UNK;
-    if (n == 0)
+    if (n == 0 && !v->m->reader.framed)
         ids = &unknown, n = 1;
     n = n < v->m->max_len ? n : v->m->max_len;
     const size_t known = stet_words_size(v->words);
@@ -89,12 +89,12 @@ stet_status stet_view_reopen(stet_view *v, const uint32_t *ids, size_t n)
                              known);
     arena_restore(&v->mem, (arena_mark){0});
     v->n = n;
-    v->ids = arena_new(&v->mem, uint32_t, n);
+    v->ids = arena_new(&v->mem, uint32_t, n + 1);
     if (!v->ids)
         return STET_ENOMEM;
     if (takes_rows(v))
         words_rows(v->words, ids, n, v->ids);
-    else
+    else if (n)
         memcpy(v->ids, ids, n * sizeof *ids);
     if (in_full(v->m)) {
         TRY(full_view_open(v));

@@ -351,3 +351,20 @@ stet_status op_s4_conv_infer(const node *n, shape *out)
                          len, seq->max_len);
     return same_shape(n, out);
 }
+
+stet_status op_attention_infer(const node *n, shape *out)
+{
+    const attention_args *args = n->args;
+    const size_t h = cols(n->in[0]), queries = rows(n->in[0]);
+    TRY(expect_sequence(n, args->seq));
+    TRY(op_expect_shape(n, 1, shape2(args->seq->n_tokens, 2 * h), "keys and values"));
+    if (queries != args->seq->n_tokens && queries != args->seq->n_texts)
+        return error_set(STET_EUSAGE, "%s: %zu queries for %zu tokens of %zu texts", NAME(n),
+                         queries, args->seq->n_tokens, args->seq->n_texts);
+    if (args->heads == 0 || h % args->heads)
+        return error_set(STET_EUSAGE, "%s: %zu columns are not %zu heads of one size", NAME(n), h,
+                         args->heads);
+    if (!(args->p >= 0 && args->p < 1))
+        return error_set(STET_EUSAGE, "%s: probability %g is not in [0, 1)", NAME(n), args->p);
+    return same_shape(n, out);
+}

@@ -44,5 +44,12 @@ typedef struct seq_args { /* seq_mean, seq_max, conv_pool, bilstm, bilstm_states
 typedef struct s4_kernel_args {
     size_t len; /* L: columns of the result */
 } s4_kernel_args;
+typedef struct attention_args {
+    const seq_index *seq;
+    const seq_index *at;
+    size_t heads;
+    double p;     /* dropout of weights */
+    uint64_t key; /* of its mask (attention_mask.h) */
+} attention_args;
 
 #endif

@@ -141,3 +141,10 @@ node *op_s4_conv(tape *t, node *u, node *k, node *d, const seq_index *seq)
 {
     return PUSH(t, s4_conv, (&(seq_args){seq, tape_seq(t, seq)}), u, k, d);
 }
+
+node *op_attention(tape *t, node *q, node *kv, size_t heads, const seq_index *seq, double p,
+                   rng *stream)
+{
+    const attention_args args = {seq, tape_seq(t, seq), heads, p, p > 0 ? rng_u64(stream) : 0};
+    return PUSH(t, attention, &args, q, kv);
+}

@@ -75,4 +75,11 @@ node *op_s4_kernel(tape *t, node *a, node *w, node *p, node *b, node *c, node *l
 enum { S4_DIRECT_MAX = 96, S4_BLOCK = 64 };
 node *op_s4_conv(tape *t, node *u, node *k, node *d, const seq_index *seq);
 
+/* Attention of several heads: softmax(q k^T / sqrt(H / heads)) v, each text by itself, over its true
+ * length. kv (T, 2H) has keys, then values; q is (T, H), or (B, H) where only the first token of each
+ * text asks; the result has q's shape. With p > 0, weights are dropped with that chance and the others
+ * scaled by 1/(1-p). Memory grows with the length of texts, not with its square. */
+node *op_attention(tape *t, node *q, node *kv, size_t heads, const seq_index *seq, double p,
+                   rng *stream);
+
 #endif

@@ -48,6 +48,12 @@ double schedule_factor(const optim_options *how, uint64_t step)
         return 0.5 * (1 + cos(3.14159265358979323846 * (double)step / (double)how->total_steps));
     case SCHEDULE_STEP:
         return how->step_every ? pow(how->step_factor, (double)(step / how->step_every)) : 1;
+    case SCHEDULE_LINEAR: /* the first step is number 1 */
+        if (step >= how->total_steps)
+            return 0;
+        return step < how->warmup
+                   ? (double)(step + 1) / (double)how->warmup
+                   : (double)(how->total_steps - step - 1) / (double)(how->total_steps - how->warmup);
     case SCHEDULE_CONSTANT:
         break;
     }

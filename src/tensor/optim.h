@@ -13,14 +13,15 @@
 #include "tensor/store.h"
 
 typedef enum optim_kind { OPTIM_ADAM, OPTIM_ADAMW } optim_kind; /* coupled L2 / decoupled decay */
-typedef enum schedule_kind { SCHEDULE_CONSTANT, SCHEDULE_COSINE, SCHEDULE_STEP } schedule_kind;
+typedef enum schedule_kind { SCHEDULE_CONSTANT, SCHEDULE_COSINE, SCHEDULE_STEP, SCHEDULE_LINEAR } schedule_kind;
 
 typedef struct optim_options {
     optim_kind kind;
     double beta1, beta2, eps;
     double clip; /* largest gradient norm; 0: none */
     schedule_kind schedule;
-    uint64_t total_steps; /* COSINE: falls to 0 here */
+    uint64_t total_steps; /* COSINE, LINEAR: falls to 0 here */
+    uint64_t warmup;      /* LINEAR: rises for so many steps, then falls */
     uint64_t step_every;  /* STEP: rate times step_factor every so many steps */
     double step_factor;
 } optim_options;

@@ -94,6 +94,27 @@ node *tape_zeros(tape *t, shape s)
     return tape_constant(t, s, value);
 }
 
+/* ---- memory given back ------------------------------------------------------------------ */
+
+tape_mark tape_save(const tape *t)
+{
+    return (tape_mark){arena_save(t->mem),
+                       t->values ? store_arena_save(t->values) : (store_mark){0}, t->copies};
+}
+
+node *tape_carry(tape *t, tape_mark mark, node *x, const node *into)
+{
+    if (t->record || t->status != STET_OK)
+        return x;
+    store_copy(t->store, into->value, x->value, shape_count(x->shape) * sizeof *x->value);
+    const shape s = x->shape;
+    arena_restore(t->mem, mark.mem);
+    if (t->values)
+        store_arena_restore(t->values, mark.values);
+    t->copies = mark.copies;
+    return tape_constant(t, s, into->value);
+}
+
 /* ---- copies of host memory ---------------------------------------------------------------- */
 
 const void *tape_twin(tape *t, const void *host, size_t bytes)

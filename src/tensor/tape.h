@@ -69,6 +69,17 @@ const void *tape_twin(tape *t, const void *host, size_t bytes);
 /* The same for a seq_index: the index with its arrays in the store. */
 const seq_index *tape_seq(tape *t, const seq_index *seq);
 
+/* Without recording, memory may be given back while the pass goes on: what was computed since
+ * tape_save goes, but for x, whose numbers are kept in `into`, a tape_zeros of x's size from before
+ * the mark. A recording tape needs everything: there it does nothing and gives x. */
+typedef struct tape_mark {
+    arena_mark mem;
+    store_mark values;
+    tape_copy *copies;
+} tape_mark;
+tape_mark tape_save(const tape *t);
+node *tape_carry(tape *t, tape_mark mark, node *x, const node *into);
+
 /* The numbers of nodes with one element each, with one wait for the device. */
 stet_status tape_read(tape *t, node *const *n, size_t count, double *out);
 /* All numbers of a node, as float or whatever `real` is. */

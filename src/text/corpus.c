@@ -30,7 +30,7 @@ static stet_status encode_text(const encode_job *job, size_t text, stet_tokens *
     const size_t before = p->n;
     for (size_t k = 0; k < n; k++)
         p->n += reader_rows(r, stet_token_word(tokens, k), tokens->v[k].len, p->ids + p->n);
-    if (n == 0 && r->rows) /* a word model's batches see to it themselves */
+    if (n == 0 && r->rows && !r->framed) /* a word model's batches see to it themselves */
         p->n += r->rows(r, "<unk>", 5, p->ids + p->n);
     job->length[text] = p->n - before;
     return STET_OK;

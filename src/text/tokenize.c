@@ -11,9 +11,6 @@ static const struct {
     [STET_TOK_KERAS] = {"keras", tokenize_keras},
 };
 
-/* Offsets into the normalised forms, NULs included, have 32 bits. */
-#define TEXT_MAX (UINT32_MAX / (FORM_GROWTH + 1))
-
 const char *stet_tokenizer_name(stet_tokenizer kind)
 {
     return (unsigned)kind < STET_TOK_COUNT ? tokenizers[kind].name : "?";

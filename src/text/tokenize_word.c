@@ -210,17 +210,16 @@ static stet_status lex_word(lexer *l, size_t start, size_t *next)
 
 /* ---- punctuation -------------------------------------------------------------------------- */
 
-/* Length of <br>, <br />, </br> at `at`, or 0. */
-static size_t break_tag(const lexer *l, size_t at)
+size_t break_tag(const char *s, size_t n)
 {
-    const char *p = l->text + at + 1, *const end = l->text + l->len;
+    const char *p = s + 1, *const end = s + n;
     if (p < end && *p == '/')
         p++;
     if (end - p < 3 || ascii_lower(p[0]) != 'b' || ascii_lower(p[1]) != 'r')
         return 0;
     for (p += 2; p < end && (*p == ' ' || *p == '/'); p++) {
     }
-    return p < end && *p == '>' ? (size_t)(p + 1 - (l->text + at)) : 0;
+    return p < end && *p == '>' ? (size_t)(p + 1 - s) : 0;
 }
 
 /* An apostrophe with no letter before it: half of a '' or `` that treebanks write for ", the start
@@ -262,7 +261,7 @@ static stet_status lex_token(lexer *l, size_t at, size_t *next)
         return lex_run(l, at, "...", next);
     if (c == '-')
         return lex_run(l, at, "--", next);
-    const size_t tag = c == '<' ? break_tag(l, at) : 0;
+    const size_t tag = c == '<' ? break_tag(l->text + at, l->len - at) : 0;
     if (tag) {
         *next = at + tag;
         return STET_OK;

@@ -40,6 +40,9 @@ static inline char ascii_lower(char c)
     return (char)(c + (c >= 'A' && c <= 'Z') * ('a' - 'A'));
 }
 
+/* Offsets into the normalised forms, NULs included, have 32 bits. */
+#define TEXT_MAX (UINT32_MAX / (FORM_GROWTH + 1))
+
 /* Is s[0..n) what may follow the apostrophe of a contraction other than n't? */
 static inline bool is_clitic(const char *s, size_t n)
 {
@@ -47,6 +50,9 @@ static inline bool is_clitic(const char *s, size_t n)
     return (n == 1 && (a == 's' || a == 'd' || a == 'm')) ||
            (n == 2 && ((a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l')));
 }
+
+/* Length of <br>, <br />, </br> at the front of s[0..n), or 0; s[0] is '<'. */
+size_t break_tag(const char *s, size_t n);
 
 stet_status tokenize_word(const char *text, size_t len, stet_tokens *out);
 stet_status tokenize_keras(const char *text, size_t len, stet_tokens *out);

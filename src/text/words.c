@@ -167,6 +167,16 @@ size_t reader_rows(const word_reader *r, const char *word, size_t len, uint32_t 
     return 1;
 }
 
+size_t reader_words(const word_reader *r, const uint32_t *rows, size_t n, uint32_t *at)
+{
+    size_t words = 0;
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || !r->begins || r->begins(r, rows[i]))
+            at[words++] = (uint32_t)i;
+    at[words] = (uint32_t)n;
+    return words;
+}
+
 size_t words_rows(const stet_words *w, const uint32_t *ids, size_t n, uint32_t *out)
 {
     const word_reader *r = w->r;

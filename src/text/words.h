@@ -15,10 +15,19 @@ struct word_reader {
     const stet_vocab *vocab; /* its ids come first among the words of a run */
     size_t max_len;          /* words of a text that are read */
     size_t most_rows;        /* of one word */
+    size_t max_rows;         /* of a text, without the two around it; 0: max_len * most_rows */
+    /* Every text stands between two rows that are no words of it; an empty text is these two. */
+    bool framed;
+    uint32_t before, after;
     /* Rows of a word, 1 to most_rows of them; their number. NULL: one, by the vocabulary. <unk> is asked
-     * for where a word is masked and where a text is empty. */
+     * for where a word is masked and, unless texts are framed, where a text is empty. */
     size_t (*rows)(const word_reader *r, const char *word, size_t len, uint32_t *out);
-    const void *user; /* for cut() and rows() */
+    /* The way back, for readers with several rows a word: does a word begin with this row? The word that
+     * rows make, as a string of up to `size` bytes with its NUL; its length, 0: it cannot be told. Both
+     * or none. */
+    bool (*begins)(const word_reader *r, uint32_t row);
+    size_t (*spell)(const word_reader *r, const uint32_t *rows, size_t n, char *out, size_t size);
+    const void *user; /* for all of these */
 };
 
 stet_status words_new(const word_reader *r, stet_words **out); /* borrowed */
@@ -29,6 +38,13 @@ stet_status reader_cut(const word_reader *r, const char *text, size_t len, stet_
 size_t words_rows(const stet_words *w, const uint32_t *ids, size_t n, uint32_t *out);
 /* The same for words that are not of a run. */
 size_t reader_rows(const word_reader *r, const char *word, size_t len, uint32_t *out);
+/* Where the words of rows begin, and n at the end: at (n + 1); how many words. For readers that can
+ * tell (reader_tells). */
+size_t reader_words(const word_reader *r, const uint32_t *rows, size_t n, uint32_t *at);
+static inline bool reader_tells(const word_reader *r)
+{
+    return !r->rows || r->begins;
+}
 /* See stet_words_typed; `scratch` is reused between calls. */
 stet_status reader_types(const word_reader *r, stet_tokens *scratch, const char *word, size_t len,
                          bool *yes);

@@ -142,6 +142,7 @@ stet_status stet_train_time(const stet_train_args *given, size_t steps, const ch
     stet_train_args own = STET_TRAIN_DEFAULTS, *a = &own;
     *out = (stet_train_bench){0};
     TRY(ARGS_TAKE(a, given));
+    run_args(a);
     run_state r = {.a = a};
     const stet_status st = bench_run(&r, steps, dump, loss, n_loss, out);
     run_tear_down(&r);

@@ -55,7 +55,7 @@ static double smooth_power(const run_state *r)
     return own != 0 ? own : defense_list_real(&r->defenses, "smooth-frequency");
 }
 
-static const char *const schedule_names[] = {"constant", "cosine", "step"};
+static const char *const schedule_names[] = {"constant", "cosine", "step", "linear"};
 
 /* What only some runs have: rates, a fold, teachers, a schedule that is not constant. */
 static bool add_rates(const run_state *r, json_t *o)
@@ -64,6 +64,8 @@ static bool add_rates(const run_state *r, json_t *o)
     bool whole = true;
     if (a->schedule != STET_CONSTANT)
         whole &= json_object_set_new(o, "schedule", json_string(schedule_names[a->schedule])) == 0;
+    if (a->schedule == STET_LINEAR)
+        whole &= json_object_set_new(o, "warmup", json_real(a->warmup)) == 0;
     if (a->folds)
         whole &= json_object_set_new(o, "fold", json_integer((json_int_t)a->fold)) == 0 &&
                  json_object_set_new(o, "folds", json_integer((json_int_t)a->folds)) == 0;
@@ -97,6 +99,8 @@ json_t *training_json(const run_state *r, bool complete)
         names_json(a->defense_settings, 64), "train_texts", (json_int_t)r->p.train.n_texts,
         "valid_texts", (json_int_t)r->p.valid.n_texts, "parameters", (json_int_t)r->p.m->n_values);
     bool whole = o && add_rates(r, o);
+    if (whole && a->init)
+        whole = json_object_set_new(o, "init", name_json(a->init)) == 0;
     if (whole && r->p.subst) {
         snprintf(print, sizeof print, "%016" PRIx64, r->p.synonyms);
         whole = json_object_set_new(o, "synonyms_fingerprint", json_string(print)) == 0;
@@ -128,11 +132,14 @@ stet_status card_write(const run_state *r)
     const model *m = r->p.m;
     markup b = {.escape = escape_markdown};
     put(&b, "# A %s text classifier\n\n", m->desc->name);
-    put(&b,
-        "Made by stet %s. %s; %zu trained parameters on %s word vectors of %zu "
-        "dimensions, %zu words.\n\n",
-        STET_VERSION, m->desc->summary, m->n_values, a->vector_rate > 0 ? "learned" : "frozen",
-        m->dim, m->n_words);
+    put(&b, "Made by stet %s. %s; %zu trained parameters", STET_VERSION, m->desc->summary,
+        m->n_values);
+    if (m->table_param < 0)
+        put(&b, " on %s word vectors of %zu dimensions, %zu words.\n\n",
+            a->vector_rate > 0 ? "learned" : "frozen", m->dim, m->n_words);
+    else
+        put(&b, ", among them vectors of %zu dimensions for %zu pieces of words.\n\n", m->dim,
+            m->n_words);
     put(&b, "| | |\n| --- | --- |\n");
     put(&b, "| classes | ");
     for (size_t c = 0; c < m->n_classes; c++)
@@ -140,7 +147,11 @@ stet_status card_write(const run_state *r)
     put(&b, " |\n| training data | ");
     put_name(&b, a->data);
     put(&b, ": %zu texts, %zu held out for validation |\n", r->p.train.n_texts, r->p.valid.n_texts);
-    put(&b, "| word vectors | ");
+    put(&b, "| %s | ", a->n_vectors ? "word vectors" : "started from");
+    if (a->init)
+        put_name(&b, a->init);
+    else if (!a->n_vectors)
+        put(&b, "random numbers");
     for (size_t i = 0; i < a->n_vectors; i++) {
         put(&b, "%s", i ? ", " : "");
         put_name(&b, a->vectors[i]);

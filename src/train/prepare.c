@@ -199,6 +199,8 @@ static uint64_t fingerprint(const stet_train_args *a, const stet_dataset *train,
         h = hash_bytes(target, stet_dataset_size(train) * m->n_classes * sizeof *target, h);
         h = hash_bytes(&a->teacher_worst, sizeof a->teacher_worst, h);
     }
+    if (a->schedule == STET_LINEAR)
+        h = hash_bytes(&a->warmup, sizeof a->warmup, h);
     return h ^ stet_dataset_fingerprint(train) ^ 31 * stet_dataset_fingerprint(valid);
 }
 
@@ -220,7 +222,9 @@ static stet_status fresh_model(const stet_train_args *a, const stet_dataset *tra
                                      .n_classes = k,
                                      .class_names = names,
                                      .seed = a->seed,
-                                     .word_scores = a->word_scores};
+                                     .word_scores = a->word_scores,
+                                     .init = a->init,
+                                     .texts = train};
     const stet_status st = stet_model_new(&how, out);
     mem_free(names);
     return st;

@@ -69,6 +69,7 @@ typedef struct run_state {
 } run_state;
 
 /* train.c */
+void run_args(stet_train_args *a); /* the model's own numbers where none are given */
 stet_status run_set_up(run_state *r);
 stet_status run_order(run_state *r); /* draws the order of the current epoch */
 /* The texts of step i of the epoch; how many. */

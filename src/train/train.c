@@ -364,7 +364,8 @@ static stet_status make_groups(run_state *r)
         return STET_ENOMEM;
     const double rate[PARAM_KINDS] = {
         or_default(r->a->rate, m->desc->train.rate[PARAM_PLAIN]),
-        or_default(r->a->state_rate, m->desc->train.rate[PARAM_STATE]), r->a->score_rate};
+        or_default(r->a->state_rate, m->desc->train.rate[PARAM_STATE]), r->a->score_rate,
+        or_default(r->a->rate, m->desc->train.rate[PARAM_PLAIN])};
     const double decay[PARAM_KINDS] = {or_default(r->a->decay, m->desc->train.decay[PARAM_PLAIN]),
                                        m->desc->train.decay[PARAM_STATE], r->a->score_decay};
     const param *last = NULL;
@@ -389,9 +390,11 @@ static stet_status check_args(const stet_train_args *a)
         return STET_EUSAGE;
     if (!a->out || !a->data || (a->n_vectors == 0 && !desc->reader))
         return error_set(STET_EUSAGE, "training needs --data, --vectors and -o");
-    if (a->batch == 0 || a->length_pool == 0 || a->epochs == 0 || a->max_len == 0)
-        return error_set(STET_EUSAGE,
-                         "--batch, --length-pool, --epochs and --max-len must be at least 1");
+    if (a->length_pool == 0 || a->max_len == 0)
+        return error_set(STET_EUSAGE, "--length-pool and --max-len must be at least 1");
+    if (desc->learns_table && a->vector_rate > 0)
+        return error_set(STET_EUSAGE, "--tune-vectors: a model of kind '%s' trains its own anyway",
+                         desc->name);
     if (a->folds == 1 || a->fold > a->folds || (a->folds && a->fold == 0))
         return error_set(STET_EUSAGE, "--fold %zuof%zu: there is no such fold", a->fold, a->folds);
     return STET_OK;
@@ -416,6 +419,21 @@ static stet_status choose_defenses(run_state *r)
                : STET_OK;
 }
 
+void run_args(stet_train_args *a)
+{
+    for (size_t k = 0; k < stet_model_kinds(); k++) {
+        if (strcmp(stet_model_kind_name(k), a->model) != 0)
+            continue;
+        const stet_model_training t = stet_model_kind_training(k);
+        a->batch = a->batch ? a->batch : t.batch;
+        a->epochs = a->epochs ? a->epochs : t.epochs;
+        a->clip = or_default(a->clip, t.clip);
+        a->warmup = or_default(a->warmup, t.warmup);
+        if (a->schedule == STET_OWN_SCHEDULE)
+            a->schedule = t.warmup > 0 ? STET_LINEAR : STET_CONSTANT;
+    }
+}
+
 stet_status run_set_up(run_state *r)
 {
     const stet_train_args *a = r->a;
@@ -435,6 +453,7 @@ stet_status run_set_up(run_state *r)
     how.schedule = (schedule_kind)a->schedule;
     how.total_steps = r->steps_per_epoch * a->epochs;
     how.step_every = how.total_steps / 3 + 1;
+    how.warmup = (uint64_t)(a->warmup * (double)how.total_steps + 0.5);
     TRY(weights_init(&r->w, r->p.m, r->store));
     TRY(optim_init(&r->opt, &how, r->store, n));
     r->values.store = r->store;
@@ -559,6 +578,7 @@ stet_status stet_train(const stet_train_args *given, stet_train_result *out)
     *out = (stet_train_result){0};
     TRY(ARGS_TAKE(a, given));
     TRY(check_args(a));
+    run_args(a);
     run_state r = {.a = a};
     r.started = seconds_now();
     const stet_status st = run(&r);

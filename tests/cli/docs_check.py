@@ -18,7 +18,7 @@ for name in subprocess.run([stet, "man", "--names"], capture_output=True, text=T
     help_text += subprocess.run([stet, "help"] + name.split(), capture_output=True, text=True).stdout
 options = set(re.findall(r"--([a-z][a-z0-9-]*)", help_text)) | {"help", "version"}
 options |= {o[3:] for o in options if o.startswith("no-")} | {"no-" + o for o in options}
-others = {"preset", "static", "take", "check", "json", "ring", "libs", "cflags", "prefix", "target", "cpu-time"}  # of cmake, pkg-config and our own scripts
+others = {"preset", "static", "take", "check", "json", "ring", "libs", "cflags", "prefix", "target", "cpu-time", "no-deps"}  # of cmake, pip, pkg-config and our own scripts
 
 bad = []
 for page in pages:

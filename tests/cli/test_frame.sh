@@ -17,7 +17,7 @@ output "complete -c stet" "$STET" completion fish
 
 expect 2 "did you mean 'train'" "$STET" trian
 expect 2 "did you mean --epochs" "$STET" train --epoch 3
-expect 2 "--epochs" "$STET" train --epochs 0
+expect 2 "--epochs" "$STET" train --epochs -1
 expect 2 "--epochs" "$STET" train --epochs many
 expect 2 "--model" "$STET" train --model rnn
 expect 2 "expected --data" "$STET" train

@@ -59,7 +59,7 @@ static inline model *golden_net(const json_t *file)
     static const char *const names[] = {"W1", "b1", "W2", "b2"};
     const json_t *net = at_key(file, "net");
     model *m;
-    CHECK_OK(model_alloc(&net_desc, NULL, 3, 2, &m));
+    CHECK_OK(model_alloc(&net_desc, NULL, NULL, 3, 2, &m));
     CHECK_OK(model_zeros(m));
     m->n_words = json_array_size(at_key(net, "E"));
     m->max_len = 16;

@@ -27,8 +27,9 @@ static size_t pieces(const word_reader *r, const char *word, size_t len, uint32_
     return n;
 }
 
-static stet_status reader(model *m)
+static stet_status reader(model *m, const reader_source *from)
 {
+    (void)from;
     m->dim = DIM;
     m->n_words = (size_t)((const toy_cfg *)m->cfg)->rows;
     m->reader.rows = pieces;

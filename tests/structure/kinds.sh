@@ -15,7 +15,9 @@ for kind in $kinds; do
     for file in "src/model/$kind.c" "src/bound/bounds_$kind.c"; do
         [ -f "$file" ] || say "$kind has no $file"
     done
-    grep -q "{\"$kind\"," tests/model/small_model.h || say "$kind has no row in tests/model/small_model.h"
+    # One that reads in its own way has a test of its own instead.
+    grep -q "{\"$kind\"," tests/model/small_model.h || [ -f "tests/model/test_$kind.c" ] ||
+        say "$kind has no row in tests/model/small_model.h"
     # The checker shares no list with what it checks: it has a row of its own, unless there is nothing to check.
     grep -rqE "cert_$kind = \{(0)?\};" src/certify || grep -rq "= {\"$kind\"," src/verify ||
         say "$kind has certificates, but src/verify cannot check them"

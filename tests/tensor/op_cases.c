@@ -342,6 +342,24 @@ static node *s4_conv_apply(tape *t, node *const *in, const op_case *c)
     return op_s4_conv(t, in[0], in[1], in[2], &c->seq);
 }
 
+/* Lengths around and beyond a tile of queries; all queries, then the first of each text alone; the
+ * large one drops weights. */
+static void attention_setup(op_case *c, int v, rng *r, arena *mem)
+{
+    static const size_t texts[] = {1, 3, 4, 6}, longest[] = {1, 5, 70, 150}, h[] = {2, 6, 8, 48};
+    set_sequence(c, texts[v], longest[v], 3, r, mem);
+    c->count = v == 0 ? 1 : v == 3 ? 4 : 2;
+    c->ta = v == 2;
+    operand(c, shape2(c->ta ? texts[v] : c->seq.n_tokens, h[v]), -2, 2);
+    operand(c, shape2(c->seq.n_tokens, 2 * h[v]), -2, 2);
+}
+
+static node *attention_apply(tape *t, node *const *in, const op_case *c)
+{
+    rng stream = rng_stream(3, STREAM_DROPOUT, 0);
+    return op_attention(t, in[0], in[1], c->count, &c->seq, c->count == 4 ? 0.2 : 0, &stream);
+}
+
 /* the table ---------------------------------------------------------------------------------- */
 
 /* The tolerances are for finite differences in double and for float against double. Sums are as
@@ -390,6 +408,7 @@ const op_test op_tests[OP_COUNT] = {
     ROW(bilstm_states, bilstm_setup, 1e-8, 1e-5),
     ROW(s4_kernel, s4_kernel_setup, 1e-8, 1e-4),
     ROW(s4_conv, s4_conv_setup, 1e-8, 2e-5), /* up to 300 products a sum, which may cancel */
+    ROW(attention, attention_setup, 1e-8, 1e-5),
 };
 
 /* values ------------------------------------------------------------------------------------- */

@@ -65,13 +65,18 @@ static inline stet_train_args small_run(const char *model, const char *out)
     static const char *const cnn[] = {"filters=6", "kernels=2,3", NULL},
                              *const bilstm[] = {"hidden=6", NULL},
                              *const s4[] = {"channels=8", "state=4", NULL},
-                             *const sum[] = {"score-hidden=4", NULL};
+                             *const sum[] = {"score-hidden=4", NULL},
+                             *const bert[] = {"bert-layers=2",     "bert-hidden=16",
+                                              "bert-heads=2",      "bert-inner=32",
+                                              "bert-positions=40", "bert-pieces=100", NULL};
+    const bool is_bert = strcmp(model, "bert") == 0;
     stet_train_args a = STET_TRAIN_DEFAULTS;
     a.data = data;
     a.vectors = vectors;
-    a.n_vectors = 1;
+    a.n_vectors = !is_bert; /* which has its own */
     a.model = model;
-    a.model_settings = model[0] == 'c'             ? cnn
+    a.model_settings = is_bert                     ? bert
+                       : model[0] == 'c'           ? cnn
                        : model[0] == 'b'           ? bilstm
                        : strcmp(model, "sum") == 0 ? sum
                                                    : s4;

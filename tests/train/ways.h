@@ -54,6 +54,8 @@ static const way ways[] = {
     {"bilstm", "atfl,gbm", {"atfl-rounds=2", "atfl-at-once=2", "atfl-cap=0.5", NULL}},
     {"cnn", "ranmask,gbm", {"ranmask-votes=3", NULL}},
     {"cnn", "safer", {"safer-votes=3", "safer-most=3", NULL}},
+    {"bert", "standard", {NULL}},
+    {"bert", "freelb", {"freelb-steps=2", NULL}},
     {"cnn", "smooth,sem,certified,gbm", {"sem-keep=2", "sem-neighbours=1", NULL}},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
