@@ -20,7 +20,7 @@ typedef enum stet_schedule {
     STET_CONSTANT,
     STET_COSINE,
     STET_STEP,
-    STET_LINEAR, /* rises while it warms up, then falls to 0 */
+    STET_WARM_LINEAR, /* rises while it warms up, then falls to 0 */
     STET_OWN_SCHEDULE /* the model's: constant, but for kinds that warm up */
 } stet_schedule;
 

@@ -64,7 +64,7 @@ static bool add_rates(const run_state *r, json_t *o)
     bool whole = true;
     if (a->schedule != STET_CONSTANT)
         whole &= json_object_set_new(o, "schedule", json_string(schedule_names[a->schedule])) == 0;
-    if (a->schedule == STET_LINEAR)
+    if (a->schedule == STET_WARM_LINEAR)
         whole &= json_object_set_new(o, "warmup", json_real(a->warmup)) == 0;
     if (a->folds)
         whole &= json_object_set_new(o, "fold", json_integer((json_int_t)a->fold)) == 0 &&

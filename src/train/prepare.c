@@ -199,7 +199,7 @@ static uint64_t fingerprint(const stet_train_args *a, const stet_dataset *train,
         h = hash_bytes(target, stet_dataset_size(train) * m->n_classes * sizeof *target, h);
         h = hash_bytes(&a->teacher_worst, sizeof a->teacher_worst, h);
     }
-    if (a->schedule == STET_LINEAR)
+    if (a->schedule == STET_WARM_LINEAR)
         h = hash_bytes(&a->warmup, sizeof a->warmup, h);
     return h ^ stet_dataset_fingerprint(train) ^ 31 * stet_dataset_fingerprint(valid);
 }

@@ -430,7 +430,7 @@ void run_args(stet_train_args *a)
         a->clip = or_default(a->clip, t.clip);
         a->warmup = or_default(a->warmup, t.warmup);
         if (a->schedule == STET_OWN_SCHEDULE)
-            a->schedule = t.warmup > 0 ? STET_LINEAR : STET_CONSTANT;
+            a->schedule = t.warmup > 0 ? STET_WARM_LINEAR : STET_CONSTANT;
     }
 }
 
