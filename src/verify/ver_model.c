@@ -364,8 +364,9 @@ static stet_status hash_config(const json_t *o, const char *path, ver_model *m)
 /* The list as text: enough to compare two. */
 static stet_status keep_class_names(const json_t *list, ver_model *m)
 {
-    char *text = json_dumps(list, JSON_COMPACT);
-    m->class_names = text ? arena_strndup(&m->mem, text, strlen(text)) : NULL;
+    char *text;
+    TRY(json_text(list, JSON_COMPACT, &text));
+    m->class_names = arena_strndup(&m->mem, text, strlen(text));
     mem_free(text);
     return m->class_names ? STET_OK : STET_ENOMEM;
 }

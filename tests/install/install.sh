@@ -94,7 +94,7 @@ int main()
     stet_gbm_options g = STET_GBM_DEFAULTS;
     bad += same(t, stet_train_args_init) + same(a, stet_attack_args_init) + same(c, stet_certify_args_init);
     bad += same(d, stet_data_options_init) + same(e, stet_embed_options_init) + same(g, stet_gbm_options_init);
-    bad += t.epochs != 20 || t.format.header != -1 || std::strcmp(a.attack, "pwws") || h.budget != STET_ANY;
+    bad += t.epochs != 0 || t.format.header != -1 || std::strcmp(a.attack, "pwws") || h.budget != STET_ANY;
     bad += c.how.refine != h.refine || stet_version_number() != STET_VERSION_NUMBER;
     std::printf("%d %d.%d.%d\n", bad, STET_VERSION_MAJOR, STET_VERSION_MINOR, STET_VERSION_PATCH);
     return bad;
