@@ -1,6 +1,6 @@
 """The C library as ctypes sees it: structs, functions, errors, jobs.
 
-Structs are those of include/stet, field by field; tests/test_abi.py holds them against the headers.
+Structs are read from the library's own headers, include/stet; a test compares them with a C compiler's.
 Every call releases the GIL while the library works.
 """
 
@@ -9,12 +9,13 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
-import _thread
+import re
 import threading
+import _thread
 import weakref
-from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char_p, c_double, c_float, c_int,
-                    c_int32, c_size_t, c_uint32, c_uint64, c_ubyte, c_void_p)
-from typing import Any, Callable, Iterable, Optional
+from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char, c_char_p, c_double, c_float, c_int,
+                    c_int32, c_int64, c_size_t, c_ubyte, c_uint32, c_uint64, c_void_p)
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Tuple
 
 ANY = c_size_t(-1).value
 
@@ -72,141 +73,74 @@ line_fn = CFUNCTYPE(None, c_void_p, c_char_p)
 victim_fn = CFUNCTYPE(c_int, c_void_p, POINTER(c_char_p), c_size_t, c_size_t, POINTER(c_double))
 failed_fn = CFUNCTYPE(None, c_void_p, c_size_t, c_char_p)
 
-
-class Str(Structure):
-    _fields_ = [("data", c_char_p), ("len", c_size_t)]
-
-
-class Token(Structure):
-    _fields_ = [("start", c_uint32), ("end", c_uint32), ("word", c_uint32), ("len", c_uint32)]
+_SCALARS = {"size_t": c_size_t, "double": c_double, "float": c_float, "int": c_int, "bool": c_bool, "char": c_char,
+            "uint64_t": c_uint64, "int64_t": c_int64, "uint32_t": c_uint32, "int32_t": c_int32,
+            "unsigned char": c_ubyte}
+_FUNCTIONS = {"stet_victim_fn": victim_fn, "stet_verify_failed": failed_fn,
+              "stet_attack_args.each": line_fn, "stet_certify_args.line": line_fn}
 
 
-class Tokens(Structure):
-    _fields_ = [("v", POINTER(Token)), ("n", c_size_t), ("cap", c_size_t), ("words", c_void_p),
-                ("words_n", c_size_t), ("words_cap", c_size_t)]
+class _Headers:
+    """The structs of the headers that came with the library, so that the two always agree."""
+
+    def __init__(self) -> None:
+        here = os.path.dirname(os.path.abspath(__file__))
+        places = [os.path.join(here, "include"), os.path.join(here, "..", "..", "include")]
+        folder = next((p for p in places if os.path.isdir(os.path.join(p, "stet"))), None)
+        if folder is None:
+            raise ImportError("stet: the headers of its C library are missing")
+        text = ""
+        for name in sorted(os.listdir(os.path.join(folder, "stet"))):
+            with open(os.path.join(folder, "stet", name), encoding="utf-8") as f:
+                text += re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
+        self.bodies = dict(re.findall(r"typedef struct (stet_\w+) \{(.*?)\n\} \1;", text, re.S))
+        self.enums = set(re.findall(r"typedef enum (stet_\w+)", text))
+        self.constants: Dict[str, int] = {}
+        for body in re.findall(r"enum \w*\s*\{([^#}]*)\}", text):
+            value = -1
+            for name, given in re.findall(r"(STET_\w+)(?:\s*=\s*(\d+))?", body):
+                value = int(given) if given else value + 1
+                self.constants[name] = value
+        self.made: Dict[str, Any] = {}
+
+    def struct(self, name: str) -> Any:
+        if name not in self.made:
+            fields = [f for decl in self.bodies[name].split(";") for f in self._fields(name, " ".join(decl.split()))]
+            self.made[name] = type(name, (Structure,), {"_fields_": fields})
+        return self.made[name]
+
+    def _fields(self, owner: str, decl: str) -> Iterator[Tuple[str, Any]]:
+        """Of one declaration: "const char *from, *to"."""
+        function = re.search(r"\(\*(\w+)\)\(", decl)
+        if function:
+            yield function[1], _FUNCTIONS.get(f"{owner}.{function[1]}", c_void_p)
+        elif decl:
+            base, names = re.match(r"(?:struct )?(unsigned char|\w+) ?(.*)", decl.replace("const ", "")).groups()  # type: ignore
+            for declarator in names.split(","):
+                name, length = re.search(r"(\w+)(?:\[(\w+)\])?$", declarator).groups()  # type: ignore
+                kind = self._type(base, declarator.count("*"))
+                yield name, kind if length is None else kind * int(self.constants.get(length, length))
+
+    def _type(self, base: str, stars: int) -> Any:
+        if base in _FUNCTIONS:
+            return _FUNCTIONS[base]
+        if base == "char" and stars:
+            return c_char_p if stars == 1 else POINTER(c_char_p)
+        kind = _SCALARS.get(base) or (c_int if base in self.enums else None)
+        if kind is None and base in self.bodies and stars < 2:
+            kind = self.struct(base)
+        if stars == 0:
+            return kind
+        return c_void_p if kind is None or stars > 1 else POINTER(kind)
 
 
-class Sets(Structure):
-    _fields_ = [("words", c_void_p), ("texts", c_void_p)]
-
-
-class Opt(Structure):
-    _fields_ = [("name", c_char_p), ("letter", ctypes.c_char), ("type", c_int), ("offset", c_size_t),
-                ("def_", c_char_p), ("min", c_double), ("max", c_double), ("arg", c_char_p),
-                ("help", c_char_p)]
-
-
-class DataOptions(Structure):
-    _fields_ = [("size", c_size_t), ("format", c_int), ("label", c_char_p), ("text", c_char_p),
-                ("header", c_int), ("skip_bad", c_bool), ("unlabelled", c_bool), ("like", c_void_p)]
-
-
-class Corpus(Structure):
-    _fields_ = [("n_texts", c_size_t), ("n_tokens", c_size_t), ("n_classes", c_size_t),
-                ("ids", POINTER(c_uint32)), ("start", POINTER(c_uint64)), ("label", POINTER(c_int32))]
-
-
-class Vectors(Structure):
-    _fields_ = [("n", c_size_t), ("dim", c_size_t), ("data", POINTER(c_float)),
-                ("known", POINTER(c_ubyte)), ("n_known", c_size_t)]
-
-
-class EmbedOptions(Structure):
-    _fields_ = [("size", c_size_t), ("dim", c_size_t), ("window", c_size_t), ("epochs", c_size_t),
-                ("min_count", c_uint64), ("seed", c_uint64), ("rate", c_double), ("x_max", c_double),
-                ("alpha", c_double)]
-
-
-class TrainArgs(Structure):
-    _fields_ = [("size", c_size_t), ("out", c_char_p), ("resume", c_bool), ("device", c_char_p),
-                ("data", c_char_p), ("format", DataOptions), ("valid", c_char_p),
-                ("valid_fraction", c_double), ("vectors", POINTER(c_char_p)), ("n_vectors", c_size_t),
-                ("synonyms", c_char_p), ("smooth", c_double), ("smooth_frequency", c_double),
-                ("tokenizer", c_int), ("max_len", c_size_t), ("max_words", c_size_t),
-                ("min_count", c_uint64), ("model", c_char_p), ("model_settings", POINTER(c_char_p)),
-                ("defense", c_char_p), ("defense_settings", POINTER(c_char_p)), ("batch", c_size_t),
-                ("epochs", c_size_t), ("patience", c_size_t), ("length_pool", c_size_t),
-                ("rate", c_double), ("state_rate", c_double), ("decay", c_double),
-                ("dropout", c_double), ("clip", c_double), ("word_scores", c_bool),
-                ("score_rate", c_double), ("score_decay", c_double), ("vector_rate", c_double),
-                ("schedule", c_int), ("seed", c_uint64), ("save_every", c_size_t)]
-
-
-class TrainResult(Structure):
-    _fields_ = [(n, c_size_t) for n in ("epochs", "best_epoch", "steps", "n_train", "n_valid", "n_words")] + [
-        (n, c_double) for n in ("valid_accuracy", "valid_loss", "train_loss", "seconds",
-                                "seconds_per_epoch", "smooth_residual")]
-
-
-class AttackArgs(Structure):
-    _fields_ = [("size", c_size_t), ("model", c_void_p), ("command", c_char_p), ("timeout", c_double),
-                ("tokenizer", c_int), ("data", c_void_p), ("index", POINTER(c_size_t)),
-                ("n_index", c_size_t), ("sets", POINTER(Sets)), ("stop", c_char_p),
-                ("tagger", c_void_p), ("similarity", c_void_p), ("similarity_user", c_void_p),
-                ("attack", c_char_p), ("profile", c_char_p), ("settings", POINTER(c_char_p)),
-                ("seed", c_uint64), ("time_limit", c_double), ("log", c_char_p), ("html", c_char_p),
-                ("each", line_fn), ("each_user", c_void_p), ("victim", victim_fn),
-                ("victim_user", c_void_p), ("victim_name", c_char_p), ("shard", c_size_t),
-                ("shards", c_size_t)]
-
-
-class AttackResult(Structure):
-    _fields_ = [(n, c_size_t) for n in ("n", "correct", "succeeded", "errors", "unconfirmed", "decided",
-                                        "timeouts", "resumed")] + [
-        (n, c_double) for n in ("clean", "aua", "success_rate", "queries_mean", "evaluations_mean",
-                                "queries_success_mean", "queries_failure_mean", "changed_mean",
-                                "candidates_mean", "attackable_mean", "seconds")]
-
-
-class CertifyHow(Structure):
-    _fields_ = [("method", c_char_p), ("budget", c_size_t), ("largest", c_bool), ("complete", c_bool),
-                ("time_limit", c_double), ("refine", c_size_t)]
-
-
-class CertifyArgs(Structure):
-    _fields_ = [("size", c_size_t), ("model", c_void_p), ("data", c_void_p),
-                ("index", POINTER(c_size_t)), ("n_index", c_size_t), ("sets", POINTER(Sets)),
-                ("how", CertifyHow), ("harm", c_bool), ("file", c_char_p), ("export_dir", c_char_p),
-                ("model_name", c_char_p), ("each", c_void_p), ("each_user", c_void_p),
-                ("line", line_fn), ("line_user", c_void_p), ("shard", c_size_t), ("shards", c_size_t)]
-
-
-class CertifyResult(Structure):
-    _fields_ = [("n", c_size_t), ("correct", c_size_t), ("verdicts", c_size_t * 5),
-                ("clean", c_double), ("certified", c_double), ("broken", c_double),
-                ("undecided", c_double), ("likely", c_double), ("margin_lo", c_double),
-                ("margin_hi", c_double), ("margin_bins", c_size_t * 20), ("slack_mean", c_double),
-                ("candidates_mean", c_double), ("attackable_mean", c_double), ("seconds", c_double),
-                ("budget_at_least", POINTER(c_size_t)), ("n_budget", c_size_t),
-                ("index", POINTER(c_size_t)), ("verdict", POINTER(c_int)), ("method", c_char_p),
-                ("unbounded", c_size_t), ("reason", c_char_p), ("resumed", c_size_t)]
-
-
-class VerifyOptions(Structure):
-    _fields_ = [("size", c_size_t), ("match", c_void_p), ("failed", failed_fn), ("user", c_void_p),
-                ("data_sha256", c_char_p), ("sets_sha256", c_char_p), ("exact", c_bool)]
-
-
-class VerifyResult(Structure):
-    _fields_ = [(n, c_size_t) for n in ("budget", "texts", "failed", "certified", "broken", "wrong",
-                                        "undecided", "claims", "exact")] + [
-        ("least", c_double), ("seconds", c_double)]
-
-
-class ReportArgs(Structure):
-    _fields_ = [("size", c_size_t), ("dirs", POINTER(c_char_p)), ("n_dirs", c_size_t),
-                ("title", c_char_p), ("format", c_int), ("no_bounds", c_bool), ("sheets", c_void_p),
-                ("n_sheets", c_size_t)]
-
-
-# What a Python name is called in C; the tests use it.
-C_NAMES = {Str: "stet_str", Token: "stet_token", Tokens: "stet_tokens", Sets: "stet_sets", Opt: "stet_opt", DataOptions: "stet_data_options",
-           Corpus: "stet_corpus", Vectors: "stet_vectors", EmbedOptions: "stet_embed_options",
-           TrainArgs: "stet_train_args", TrainResult: "stet_train_result",
-           AttackArgs: "stet_attack_args", AttackResult: "stet_attack_result",
-           CertifyHow: "stet_certify_how", CertifyArgs: "stet_certify_args",
-           CertifyResult: "stet_certify_result", VerifyOptions: "stet_verify_options",
-           VerifyResult: "stet_verify_result", ReportArgs: "stet_report_args"}
+_headers = _Headers()
+STRUCTS = [Str, Tokens, Sets, Opt, DataOptions, Corpus, Vectors, EmbedOptions, TrainArgs, TrainResult, AttackArgs,
+           AttackResult, CertifyHow, CertifyArgs, CertifyResult, VerifyOptions, VerifyResult, ReportArgs] = [
+    _headers.struct("stet_" + name) for name in (
+        "str", "tokens", "sets", "opt", "data_options", "corpus", "vectors", "embed_options", "train_args",
+        "train_result", "attack_args", "attack_result", "certify_how", "certify_args", "certify_result",
+        "verify_options", "verify_result", "report_args")]
 
 # ---- functions --------------------------------------------------------------------------------
 
@@ -284,9 +218,8 @@ _OTHERS = {  # that return something else
     "stet_attacks": (_n, []), "stet_attack_name": (_s, [_n]),
     "stet_defenses": (_n, []), "stet_defense_name": (_s, [_n]),
 }
-for _name, _type in [(C_NAMES[t], t) for t in (DataOptions, EmbedOptions, TrainArgs, AttackArgs,
-                                               CertifyHow, CertifyArgs, VerifyOptions, ReportArgs)]:
-    _OTHERS[_name + "_init"] = (None, [POINTER(_type), _n])
+for _kind in (DataOptions, EmbedOptions, TrainArgs, AttackArgs, CertifyHow, CertifyArgs, VerifyOptions, ReportArgs):
+    _OTHERS[_kind.__name__ + "_init"] = (None, [POINTER(_kind), _n])
 
 
 def _open() -> ctypes.CDLL:
@@ -340,7 +273,7 @@ def settings(pairs: dict) -> "ctypes.Array[c_char_p]":
 def args_of(kind: Any) -> Any:
     """Arguments with their defaults."""
     a = kind()
-    getattr(lib, C_NAMES[kind] + "_init")(byref(a), ctypes.sizeof(a))
+    getattr(lib, kind.__name__ + "_init")(byref(a), ctypes.sizeof(a))
     return a
 
 

@@ -263,6 +263,7 @@ class AttackSummary:
     succeeded: int
     errors: int
     unconfirmed: int
+    proved: int  # left alone because a proof says that nothing flips them
     timeouts: int
     resumed: int
     clean: float  # accuracy before

@@ -75,6 +75,7 @@ def _attack_plan(victim: Any, texts: Sequence[str], labels: Optional[Labels], sy
     other = None if isinstance(victim, Model) else Victim(victim, encode)
     if other is None:
         a.model = victim._handle.p
+        a.prover = cast(lib.stet_certify_prover, c_void_p)
         data = victim._dataset(texts, labels)
     elif len(texts) == 0:
         raise _c.UsageError("there are no texts")

@@ -18,7 +18,7 @@ from ._model import Model
 # Options of `stet train` that the struct calls otherwise.
 _FIELDS = {"lr": "rate", "state_lr": "state_rate", "weight_decay": "decay", "tune_vectors": "vector_rate",
            "score_lr": "score_rate"}
-_SCHEDULES = ["constant", "cosine", "step"]
+_SCHEDULES = ["constant", "cosine", "step", "linear", "own"]
 _TAKEN = {"out", "resume", "device", "data", "format", "valid", "valid_fraction", "vectors", "n_vectors",
           "synonyms", "model", "model_settings", "defense_settings", "size"}
 

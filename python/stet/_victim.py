@@ -35,6 +35,7 @@ def _of_torch(module: Any, encode: Optional[Callable]) -> Predict:
 
 def _of_hugging_face(pipe: Any) -> Tuple[Predict, List[str]]:
     """A text-classification pipeline: a list of {label, score} for every text."""
+    pipe.model.eval()
     names = list(pipe.model.config.id2label.values())
     place = {name: i for i, name in enumerate(names)}
 

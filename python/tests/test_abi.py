@@ -1,4 +1,4 @@
-"""The structs of _c.py against the headers: sizes and the place of every field."""
+"""The structs that _c.py reads from the headers, against a C compiler: sizes and the place of every field."""
 
 import ctypes
 import os
@@ -18,15 +18,15 @@ class Abi(unittest.TestCase):
     def test_structs(self):
         want, code = [], ["#include <stddef.h>", "#include <stdio.h>", "#include <stet/stet.h>",
                           "int main(void) {"]
-        for kind, name in _c.C_NAMES.items():
+        for kind in _c.STRUCTS:
+            name = kind.__name__
             want.append(f"{name} {ctypes.sizeof(kind)}")
             code.append(f'printf("{name} %zu\\n", sizeof({name}));')
             for field, _type in kind._fields_:
-                c_field = field.rstrip("_")
                 at = getattr(kind, field)
-                want.append(f"{name}.{c_field} {at.offset} {at.size}")
-                code.append(f'printf("{name}.{c_field} %zu %zu\\n", offsetof({name}, {c_field}), '
-                            f"sizeof((({name} *)0)->{c_field}));")
+                want.append(f"{name}.{field} {at.offset} {at.size}")
+                code.append(f'printf("{name}.{field} %zu %zu\\n", offsetof({name}, {field}), '
+                            f"sizeof((({name} *)0)->{field}));")
         with tempfile.TemporaryDirectory() as tmp:
             with open(f"{tmp}/abi.c", "w") as f:
                 f.write("\n".join(code + ["return 0; }"]))

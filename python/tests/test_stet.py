@@ -214,6 +214,13 @@ class Interrupts(unittest.TestCase):
                 pass
         self.press(read)
 
+    def test_progress_that_raises(self):
+        def progress(*_):
+            raise KeyError("enough")
+        with self.assertRaisesRegex(KeyError, "enough"):
+            d = stet.demo_data(2000, 3)
+            stet.train(d.texts, d.labels, epochs=10000, patience=0, progress=progress)
+
     def test_train(self):
         d = stet.demo_data(5000, 3)
         self.press(lambda: stet.train(d.texts, d.labels, epochs=1000, patience=0))
@@ -236,6 +243,8 @@ class Errors(unittest.TestCase):
                 model().certify(*wrong, synonyms=SETS)
         with self.assertRaisesRegex(TypeError, "expected a string"):
             model().predict([3])
+        with self.assertRaisesRegex(stet.UsageError, "NUL"):
+            model().predict(["a\0b"])
         with self.assertRaisesRegex(TypeError, "list of texts"):
             model().predict_proba("one")
         with self.assertRaisesRegex(stet.UsageError, "training needs labels"):
@@ -307,6 +316,11 @@ class Shows(unittest.TestCase):
         for s in flipped.swaps:
             self.assertIn(f"<ins>{s.substitute}</ins>", page)
         self.assertIn("under attack", r._repr_html_())
+        line = {"outcome": "success", "label": "<u>", "answer": "b", "before": 0.9,
+                "changes": [{"position": 1, "start": 4, "end": 8, "from": "good", "to": "<s>"}]}
+        made = stet.Attacked(json.dumps(line).encode(), "<i> good <i>")._repr_html_()
+        self.assertIn("&lt;i&gt; <del>good</del><ins>&lt;s&gt;</ins> &lt;i&gt;", made)
+        self.assertNotIn("<u>", made)
         c = model().certify("a <b>fine</b> film", synonyms=SETS)
         self.assertIn("&lt;b&gt;", c._repr_html_())
         self.assertIn("background", model().explain("a fine film", synonyms=SETS)._repr_html_())

@@ -12,6 +12,10 @@ try:
     from torch import nn
 except ImportError:
     torch = None
+try:
+    import transformers
+except ImportError:
+    transformers = None
 
 words = ["<pad>", "<unk>"] + sorted({w for t in stet.demo_data(300, 5).texts for w in stet.tokenize(t)}
                                     | set(stet.Synonyms(SETS)))
@@ -122,6 +126,21 @@ class FromTorch(unittest.TestCase):
         a = stet.attack(module, texts[:5], synonyms=SETS, encode=padded)
         self.assertEqual(a.summary.clean, 1)
         self.assertGreater(a.summary.queries_mean, 10)
+
+    @unittest.skipUnless(transformers, "needs transformers")
+    def test_hugging_face_pipeline(self):
+        path = f"{folder()}/wordpieces.txt"
+        with open(path, "w") as f:
+            f.write("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + words[2:]))
+        config = transformers.BertConfig(vocab_size=len(words) + 3, hidden_size=8, num_hidden_layers=1,
+                                         num_attention_heads=2, intermediate_size=8, num_labels=3,
+                                         id2label={0: "low", 1: "mid", 2: "high"})
+        pipe = transformers.pipeline("text-classification", model=transformers.BertForSequenceClassification(config),
+                                     tokenizer=transformers.BertTokenizerFast(path, model_max_length=64), device="cpu")
+        r = stet.attack(pipe, texts[:4], synonyms=SETS)
+        want = [pipe(t, truncation=True)[0]["label"] for t in texts[:4]]
+        self.assertEqual([a.label for a in r], want)
+        self.assertEqual(r.summary.clean, 1)
 
 
 if __name__ == "__main__":
