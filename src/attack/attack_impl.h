@@ -120,7 +120,7 @@ typedef struct search {
     arena *mem; /* of this text */
 
     /* the outcome */
-    pick *found;                   /* (n) the text that turned the victim, or the last one tried */
+    pick *found;                   /* (n) the text that flipped the victim, or the last one tried */
     bool success, complete;        /* complete: every variant was seen */
     bool proved;                   /* left, since nothing can turn the victim */
     uint64_t queries, evaluations; /* as the frameworks count; variants computed */
@@ -159,8 +159,8 @@ stet_status search_near(search *s, const pick *x);
 const double *search_prob(const search *s, size_t row); /* (K); valid until the next search_ask */
 double search_p(const search *s, size_t row);           /* of class y: attacks make it small */
 double search_margin(const search *s,
-                     size_t row); /* log odds of y against the best other class: <= 0 has turned */
-bool search_turned(const search *s, size_t row); /* another class is the answer */
+                     size_t row); /* log odds of y against the best other class: <= 0 is flipped */
+bool search_flipped(const search *s, size_t row); /* another class is the answer */
 int most_probable(const double *prob, size_t k); /* the first of equals */
 /* Is it proved that nothing turns the victim? Then s->proved, and the attack may leave. Costs no
  * query. */

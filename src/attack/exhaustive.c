@@ -64,7 +64,7 @@ stet_status search_everything(search *s, uint64_t cap)
         for (size_t k = 0; k < n; k++)
             if (search_margin(s, rows[k]) < least) {
                 least = search_margin(s, rows[k]);
-                search_found(s, kept + k * s->n, search_turned(s, rows[k]));
+                search_found(s, kept + k * s->n, search_flipped(s, rows[k]));
             }
     }
     s->complete = true;

@@ -245,7 +245,7 @@ static stet_status evolve(ga *g)
         if (oa)
             TRY(search_spend(s, g->size));
         const size_t best = best_of(g);
-        search_found(s, g->now[best].x, search_turned(s, g->now[best].row));
+        search_found(s, g->now[best].x, search_flipped(s, g->now[best].row));
         if (s->success)
             return oa ? search_spend(s, 1) : STET_OK;
         if (!weigh(g))

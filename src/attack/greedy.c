@@ -51,7 +51,7 @@ static void move_to(descent *d, const pick *x, size_t row)
     if (x != d->x)
         memcpy(d->x, x, d->s->n * sizeof *x);
     d->margin = search_margin(d->s, row);
-    if (search_turned(d->s, row))
+    if (search_flipped(d->s, row))
         search_found(d->s, d->x, true);
 }
 
@@ -109,7 +109,7 @@ static stet_status take_prefix(descent *d, const size_t *order, bool *moved)
     TRY(search_answer(s));
     size_t take = n; /* the first prefix that turns the victim, else the lowest margin */
     for (size_t k = 0; k < n; k++) {
-        if (search_turned(s, d->rows[k])) {
+        if (search_flipped(s, d->rows[k])) {
             take = k;
             break;
         }
@@ -204,7 +204,7 @@ static stet_status start_again(descent *d)
     return STET_OK;
 }
 
-/* Take changes back while the victim stays turned: all single reversals at once, the least costly
+/* Take changes back while the victim stays flipped: all single reversals at once, the least costly
  * one is kept. */
 static stet_status trim(search *s, size_t *rows)
 {
@@ -222,7 +222,7 @@ static stet_status trim(search *s, size_t *rows)
             if (s->found[i] == PICK_ORIGINAL)
                 continue;
             const size_t row = rows[n++];
-            if (search_turned(s, row) && (best == s->n || search_margin(s, row) < least)) {
+            if (search_flipped(s, row) && (best == s->n || search_margin(s, row) < least)) {
                 best = i;
                 least = search_margin(s, row);
             }

@@ -242,7 +242,7 @@ static stet_status score(pso *o, bool counted)
     for (size_t k = 1; k < o->size; k++)
         if (search_p(s, o->p[k].row) < search_p(s, o->p[best].row))
             best = k;
-    search_found(s, o->p[best].x, search_turned(s, o->p[best].row));
+    search_found(s, o->p[best].x, search_flipped(s, o->p[best].row));
     return s->success ? search_spend(s, 1) : STET_OK;
 }
 

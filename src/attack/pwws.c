@@ -106,7 +106,7 @@ static stet_status write_chain(search *s, const pwws_ranking *r, const size_t *o
                 return STET_OK;
             s->found[i] = r->best[i];
             TRY(search_spend(s, 1));
-            if (search_turned(s, rows[j - k])) {
+            if (search_flipped(s, rows[j - k])) {
                 s->success = true;
                 return search_spend(s, 1); /* the framework asks once more to be sure */
             }

@@ -12,7 +12,7 @@ typedef enum outcome {
     OUTCOME_WRONG, /* the victim was wrong before: not attacked */
     OUTCOME_FAILURE,
     OUTCOME_SUCCESS,
-    OUTCOME_UNCONFIRMED, /* turned, but a full evaluation on the edge says no */
+    OUTCOME_UNCONFIRMED, /* flipped, but a full evaluation on the edge says no */
     OUTCOME_ERROR,       /* the victim gave no answer */
     OUTCOME_TIMEOUT,     /* the text took longer than allowed: not attacked */
     OUTCOMES

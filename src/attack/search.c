@@ -280,7 +280,7 @@ int most_probable(const double *prob, size_t k)
     return (int)best;
 }
 
-bool search_turned(const search *s, size_t row)
+bool search_flipped(const search *s, size_t row)
 {
     return most_probable(search_prob(s, row), s->n_classes) != s->y;
 }

@@ -98,7 +98,7 @@ static stet_status choose(search *s, const pick *x, size_t i, size_t *rows, pick
         TRY(constraint_similarity(s, x, i, (pick)(c + 1), &alike));
         TRY(constraint_tag(s, x, i, (pick)(c + 1), &tag));
         const bool far = alike < least_similarity;
-        if (search_turned(s, rows[c]) && !far && tag && alike > closest) {
+        if (search_flipped(s, rows[c]) && !far && tag && alike > closest) {
             closest = alike;
             *best = (pick)(c + 1);
             *turns = true;

@@ -50,21 +50,21 @@ stet_status walk_improving(search *s, const size_t *order, size_t n)
         for (size_t c = 0; c < a.n; c++)
             TRY(search_ask_swap(s, i, a.p[c], &a.row[c]));
         TRY(search_answer(s));
-        size_t best = 0, turned = a.n;
+        size_t best = 0, flipped = a.n;
         for (size_t c = 0; c < a.n; c++) {
             if (search_p(s, a.row[c]) < search_p(s, a.row[best]))
                 best = c;
-            if (search_turned(s, a.row[c]) &&
-                (turned == a.n || a.similarity[c] > a.similarity[turned] ||
-                 (a.similarity[c] == a.similarity[turned] &&
-                  search_p(s, a.row[c]) < search_p(s, a.row[turned]))))
-                turned = c;
+            if (search_flipped(s, a.row[c]) &&
+                (flipped == a.n || a.similarity[c] > a.similarity[flipped] ||
+                 (a.similarity[c] == a.similarity[flipped] &&
+                  search_p(s, a.row[c]) < search_p(s, a.row[flipped]))))
+                flipped = c;
         }
         if (a.n && search_p(s, a.row[best]) < now) {
-            x[i] = turned < a.n ? a.p[turned] : a.p[best];
+            x[i] = flipped < a.n ? a.p[flipped] : a.p[best];
             now = search_p(s, a.row[best]);
             changed++;
-            search_found(s, x, turned < a.n);
+            search_found(s, x, flipped < a.n);
             TRY(search_near(s, x));
         }
         arena_restore(s->mem, start);
