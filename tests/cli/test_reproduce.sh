@@ -59,7 +59,7 @@ for r in rows:
     assert len(m["values"]) == 3 and m["median"] == sorted(m["values"])[1] and m["lo"] <= m["median"] <= m["hi"], m
     assert abs(m["printed"] - 0.006) < 1e-12
 P
-expect 2 "q/cnn_standard_seed-1: trained with --batch 64, not 32" "$STET" reproduce table1 -q $some --defenses standard -- --batch 32
+expect 2 "q/cnn_standard_seed-1: trained with --batch 0, not 32" "$STET" reproduce table1 -q $some --defenses standard -- --batch 32
 expect 2 "holds files of other settings" "$STET" reproduce table1 --quick --texts 900 -o q
 
 # Rows with stages before their training, and of recipes: what they were trained with is what is asked for again.
