@@ -28,7 +28,9 @@ def textattack(model: Model) -> Any:
             self.model = model
 
         def __call__(self, text_input_list: Sequence[str], **_: Any) -> np.ndarray:
-            return self.model.predict_proba(list(text_input_list))
+            # Rows that miss 1 by more than 1e-6 would be taken for logits.
+            prob = self.model.predict_proba(list(text_input_list)).astype(np.float64)
+            return prob / prob.sum(axis=1, keepdims=True)
 
     return StetModelWrapper(model)
 

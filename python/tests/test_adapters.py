@@ -33,7 +33,8 @@ class Wrappers(unittest.TestCase):
                                            "textattack.models": module("textattack.models")}):
             w = stet.adapters.textattack(model())
         self.assertIsInstance(w, wrappers.ModelWrapper)
-        np.testing.assert_array_equal(w(test.texts[:3]), model().predict_proba(test.texts[:3]))
+        np.testing.assert_allclose(w(test.texts[:3]), model().predict_proba(test.texts[:3]), atol=1e-6)
+        np.testing.assert_allclose(w(test.texts).sum(axis=1), 1, atol=1e-12)
 
     def test_openattack(self):
         base = type("Classifier", (), {})

@@ -187,6 +187,11 @@ class Victims(unittest.TestCase):
 
 
 class Interrupts(unittest.TestCase):
+    def setUp(self):
+        # Shells start what they put in the background with Ctrl-C ignored.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+
     def press(self, work):
         """Ctrl-C while `work` runs."""
         timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
