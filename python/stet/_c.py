@@ -135,7 +135,7 @@ class _Headers:
 
 
 _headers = _Headers()
-STRUCTS = [Str, Tokens, Sets, Opt, DataOptions, Corpus, Vectors, EmbedOptions, TrainArgs, TrainResult, AttackArgs,
+[Str, Tokens, Sets, Opt, DataOptions, Corpus, Vectors, EmbedOptions, TrainArgs, TrainResult, AttackArgs,
            AttackResult, CertifyHow, CertifyArgs, CertifyResult, VerifyOptions, VerifyResult, ReportArgs] = [
     _headers.struct("stet_" + name) for name in (
         "str", "tokens", "sets", "opt", "data_options", "corpus", "vectors", "embed_options", "train_args",
