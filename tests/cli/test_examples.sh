@@ -14,6 +14,7 @@ case "\$1" in
 demo) shift; exec "$STET" demo --texts 300 --epochs 2 --limit 10 "\$@" ;;
 sweep) exec "$STET" "\$@" --epochs 1 ;;
 train) exec "$STET" "\$@" --epochs 2 ;;
+reproduce) shift; exec "$STET" reproduce --no-run "\$@" ;; # cli_test_reproduce runs it
 *) exec "$STET" "\$@" ;;
 esac
 END
@@ -29,6 +30,7 @@ head -n 40 all-test.tsv >test.tsv
 for to in train.tsv.xz train.csv; do stet data convert all-train.tsv $to -q || fail "$to"; done
 for to in test.tsv.xz test.csv; do stet data convert test.tsv $to -q || fail "$to"; done
 mkdir yahoo && awk -F '\t' '{ print $1 "," "a title" "," "\"" $2 "\"" ",an answer" }' test.tsv >yahoo/train.csv
+cp yahoo/train.csv yahoo/test.csv
 for part in train test; do
     for class in neg pos; do mkdir -p aclImdb/$part/$class; done
     awk -F '\t' -v d=aclImdb/$part '{ f = d "/" $1 "/" NR "_1.txt"; print $2 >f; close(f) }' test.tsv
@@ -47,7 +49,8 @@ for line in sys.stdin:
     print(json.dumps({"probabilities": [[0.2, 0.8] if "good" in t else [0.8, 0.2] for t in json.loads(line)["texts"]]}), flush=True)
 END
 stet train --data train.csv --vectors glove.txt --synonyms jia.subst -o runs/cnn -q >/dev/null || fail "train"
-for run in standard robust gbm; do cp -r runs/cnn runs/$run; done
+stet train --model sum --data train.csv --vectors glove.txt --synonyms jia.subst -o runs/sum -q >/dev/null || fail "train sum"
+for run in standard robust gbm cnn-1 cnn-2; do cp -r runs/cnn runs/$run; done
 
 # Commands of a page: fenced sh blocks, and lines after "$ "; of help, what follows "Examples".
 cat >"$TMP/extract.py" <<'END'
