@@ -1,5 +1,6 @@
 /* Whole runs: shares, the file and its sums, threads, interrupts, sets of unknown words. */
 #include <dirent.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "alloc_fail.h"
@@ -373,7 +374,7 @@ TEST(certified_texts_stand_every_attack)
     }
 }
 
-static size_t dear_bounds;
+static atomic_size_t dear_bounds; /* of all workers */
 static stet_status count_dear(void *work, size_t method, int other, size_t refine, cert_bound *out)
 {
     dear_bounds += method == cert_bilstm.dear;
