@@ -156,8 +156,8 @@ const cli_command cmd_augment = {
     .examples =
         "  stet augment runs/plain --data train.csv --synonyms words.subst --limit 2000 -o "
         "flipped.jsonl\n"
-        "  stet train --data train.csv --vectors vectors.txt --synonyms words.subst --defense "
-        "augment,mixada \\\n    --augment-texts flipped.jsonl -o runs/mixada\n",
+        "  stet train --data train.csv --vectors vectors.txt --synonyms words.subst \\\n"
+        "    --defense augment,mixada --augment-texts flipped.jsonl -o runs/mixada\n",
     .opts = opts,
     .cfg_size = sizeof(augment_cfg),
     .min_args = 1,

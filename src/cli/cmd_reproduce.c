@@ -483,9 +483,9 @@ const cli_command cmd_reproduce = {
         "`stet train`. docs/reproduce.md says what each row is and how to read the tables.",
     .examples =
         "  stet reproduce all --quick\n"
-        "  stet reproduce table1 --data imdb/train.tsv.xz --test imdb/test.tsv.xz --vectors "
-        "glove.6B.300d.txt \\\n    --synonyms jia.subst --nearest counter-fitted-vectors.txt "
-        "--seeds 1,2,3 --jobs 4 -o tables\n"
+        "  stet reproduce table1 --data imdb/train.tsv.xz --test imdb/test.tsv.xz \\\n"
+        "    --vectors glove.6B.300d.txt --synonyms jia.subst --nearest counter-fitted-vectors.txt "
+        "\\\n    --seeds 1,2,3 --jobs 4 -o tables\n"
         "  stet reproduce table1 --data yahoo/train.csv --test yahoo/test.csv --label 1 "
         "--text 2,3,4 \\\n    --vectors glove.6B.300d.txt --paper yahoo -o yahoo-tables -- "
         "--max-len 256\n",

@@ -22,11 +22,11 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "base/sha256.h"
+#include "forged.h"
 #include "model/s4.h"
 #include "stet/verify.h"
 
-enum { TEXTS = 8, MOST_LINES = TEXTS + 1 };
+enum { TEXTS = MOST_LINES - 1 }; /* and a header */
 static double most_combinations = 3000; /* that a text is tried with; more: not at all */
 
 typedef struct counts {
@@ -287,46 +287,7 @@ static const char *text_of(const world *w, const json_t *line)
     return w->text[json_integer_value(json_object_get(line, "text"))];
 }
 
-/* ---- files -------------------------------------------------------------------------------- */
-
-typedef struct lines {
-    json_t *line[MOST_LINES]; /* without their sums */
-    size_t n;
-} lines;
-
-static void read_lines(const char *path, lines *out)
-{
-    char *all, *p;
-    size_t size;
-    CHECK_OK(file_read_all(path, 64 << 20, &all, &size));
-    out->n = 0;
-    for (p = all; out->n < MOST_LINES && *p; p++) {
-        char *end = strchr(p, '\n');
-        CHECK_OK(json_read_text("line", p, (size_t)(end - p), &out->line[out->n]));
-        json_object_del(out->line[out->n++], "sum");
-        p = end;
-    }
-    mem_free(all);
-}
-
-static void write_lines(const char *path, const lines *l)
-{
-    buf b = {0};
-    for (size_t i = 0; i < l->n; i++) {
-        char *text = json_dumps(l->line[i], JSON_COMPACT | JSON_REAL_PRECISION(17)),
-             hex[SHA256_HEX];
-        const size_t n = strlen(text) - 1; /* without its last brace */
-        sha256 h;
-        sha256_init(&h);
-        sha256_add(&h, text, n);
-        sha256_hex(&h, hex);
-        buf_bytes(&b, text, n);
-        buf_printf(&b, ",\"sum\":\"%s\"}\n", hex);
-        free(text);
-    }
-    CHECK_OK(file_write_all(path, b.data, b.n));
-    buf_deinit(&b);
-}
+/* ---- forged files ------------------------------------------------------------------------- */
 
 static void first_failure(void *user, size_t line, const char *why)
 {
@@ -348,117 +309,10 @@ static size_t check_file(const char *path, bool exact, char why[256])
     return st == STET_OK ? r.failed : 1;
 }
 
-/* ---- mutation ----------------------------------------------------------------------------- */
-
-/* The k-th value of a tree, and what it is part of. */
-typedef struct spot {
-    json_t *parent, *value;
-    const char *key; /* of an object */
-    size_t index;    /* of a list */
-    size_t left;
-} spot;
-
-static bool find(json_t *v, spot *s)
-{
-    const char *key;
-    json_t *child;
-    size_t i;
-    json_object_foreach(v, key, child)
-    {
-        if (s->left-- == 0) {
-            *s = (spot){v, child, key, 0, 0};
-            return true;
-        }
-        if (find(child, s))
-            return true;
-    }
-    json_array_foreach(v, i, child)
-    {
-        if (s->left-- == 0) {
-            *s = (spot){v, child, NULL, i, 0};
-            return true;
-        }
-        if (find(child, s))
-            return true;
-    }
-    return false;
-}
-
-static size_t count_values(const json_t *v)
-{
-    size_t n = 0, i;
-    const char *key;
-    json_t *child;
-    json_object_foreach((json_t *)(uintptr_t)v, key, child) n += 1 + count_values(child);
-    json_array_foreach((json_t *)(uintptr_t)v, i, child) n += 1 + count_values(child);
-    return n;
-}
-
-static json_t *other_value(const json_t *v, const model *m, rng *r)
-{
-    static const char *const names[] = {"certified", "broken",  "undecided", "wrong",     "ibp",
-                                        "joint",     "adjoint", "linear",    "enumerate", "gbm",
-                                        "any",       "float32", "W3",        "<pad>",     "w1-w2"};
-    static const double reals[] = {0, 1, -1, 1e308, -1e308, 1e-300, 0.5, 2};
-    static const json_int_t whole[] = {0, 1, 2, 3, -1, 7, 1000000, INT64_MAX};
-    if (json_is_integer(v))
-        return json_integer(rng_below(r, 2) ? json_integer_value(v) + (rng_below(r, 2) ? 1 : -1)
-                                            : whole[rng_below(r, 8)]);
-    if (json_is_real(v))
-        return json_real(rng_below(r, 2) ? json_real_value(v) * (1 + 0.01 * rng_normal(r)) +
-                                               1e-5 * rng_normal(r)
-                                         : reals[rng_below(r, 8)]);
-    if (json_is_string(v) && rng_below(r, 2))
-        return json_sprintf("w%zu", (size_t)rng_below(r, word_count(m)));
-    if (json_is_string(v))
-        return json_string(names[rng_below(r, sizeof names / sizeof *names)]);
-    if (json_is_null(v))
-        return json_integer((json_int_t)rng_below(r, 4));
-    return rng_below(r, 2) ? json_null() : json_array();
-}
-
-static void put(const spot *s, json_t *v)
-{
-    if (s->key)
-        json_object_set_new(s->parent, s->key, v);
-    else
-        json_array_set_new(s->parent, s->index, v);
-}
-
-/* One change somewhere in a line: a value changed, removed, doubled, or one of another line. */
-static void mutate(lines *l, size_t which, const model *m, rng *r)
-{
-    const size_t n = count_values(l->line[which]);
-    spot s = {.left = rng_below(r, n)};
-    if (!find(l->line[which], &s))
-        return;
-    switch (rng_below(r, 6)) {
-    case 0:
-        if (s.key)
-            json_object_del(s.parent, s.key);
-        else
-            json_array_remove(s.parent, s.index);
-        break;
-    case 1:
-        if (!s.key)
-            json_array_append(s.parent, s.value);
-        break;
-    case 2: { /* the same key of another text */
-        const size_t from = 1 + rng_below(r, l->n - 1);
-        json_t *v = s.key ? json_object_get(l->line[from], s.key) : NULL;
-        if (v)
-            put(&s, json_deep_copy(v));
-        break;
-    }
-    default:
-        put(&s, other_value(s.value, m, r));
-    }
-}
-
 static void forge(const world *w, const char *path, size_t times, rng *r)
 {
     lines honest;
-    read_lines(path, &honest);
+    lines_read(path, &honest);
     if (honest.n < 2)
         return;
     for (size_t k = 0; k < times; k++) {
@@ -467,9 +321,9 @@ static void forge(const world *w, const char *path, size_t times, rng *r)
             l.line[i] = json_deep_copy(honest.line[i]);
         const size_t which = rng_below(r, 12) ? 1 + rng_below(r, l.n - 1) : 0;
         for (size_t changes = 1 + rng_below(r, 2); changes > 0; changes--)
-            mutate(&l, which, w->m, r);
+            lines_mutate(&l, which, word_count(w->m), r);
         char why[256];
-        write_lines(path, &l);
+        lines_write(path, &l);
         total.mutations++;
         if (check_file(path, false, why) == 0) {
             total.accepted++;
@@ -528,7 +382,7 @@ static void certify_and_attack(world *w, size_t forgeries, rng *r)
     if (check_file(path, false, why) != 0 || check_file(path, true, why) != 0)
         violation("an honest file is rejected", why);
     lines l;
-    read_lines(path, &l);
+    lines_read(path, &l);
     for (size_t i = 1; i < l.n; i++) {
         char *raw = json_dumps(l.line[i], JSON_COMPACT);
         check_line(w, l.line[i], text_of(w, l.line[i]), raw, false);
