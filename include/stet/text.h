@@ -52,11 +52,11 @@ typedef struct stet_data_options {
 #else
 #define STET_DATA_DEFAULTS                                                                         \
     {                                                                                              \
-        .size = sizeof(stet_data_options),                                                         \
-        .header = -1                                                                               \
+        .size = sizeof(stet_data_options), .header = -1                                            \
     }
 #endif
-STET_API void stet_data_options_init(stet_data_options *a, size_t size); /* sizeof(stet_data_options) */
+STET_API void stet_data_options_init(stet_data_options *a,
+                                     size_t size); /* sizeof(stet_data_options) */
 
 STET_API stet_status stet_dataset_load(const char *path, const stet_data_options *how,
                                        stet_dataset **out);
@@ -149,7 +149,7 @@ STET_API stet_status stet_vocab_build(const stet_counter *c, uint64_t min_count,
                                       stet_vocab **out);
 STET_API stet_status stet_vocab_from_words(const char *const *words, size_t n,
                                            stet_vocab **out); /* without <pad>, <unk> */
-/* vocab.txt: one word a line, the line's number is its id. */
+/* vocab.txt: one word per line, the line's number is its id. */
 STET_API stet_status stet_vocab_load(const char *path, stet_vocab **out);
 STET_API stet_status stet_vocab_save(const stet_vocab *v, const char *path);
 STET_API size_t stet_vocab_size(const stet_vocab *v); /* <pad> and <unk> counted */
@@ -214,12 +214,12 @@ typedef struct stet_embed_options {
 #else
 #define STET_EMBED_DEFAULTS                                                                        \
     {                                                                                              \
-        .size = sizeof(stet_embed_options),                                                        \
-        .dim = 100, .window = 10, .epochs = 15, .min_count = 2, .seed = 1, .rate = 0.05,           \
-        .x_max = 10, .alpha = 0.75                                                                 \
+        .size = sizeof(stet_embed_options), .dim = 100, .window = 10, .epochs = 15,                \
+        .min_count = 2, .seed = 1, .rate = 0.05, .x_max = 10, .alpha = 0.75                        \
     }
 #endif
-STET_API void stet_embed_options_init(stet_embed_options *a, size_t size); /* sizeof(stet_embed_options) */
+STET_API void stet_embed_options_init(stet_embed_options *a,
+                                      size_t size); /* sizeof(stet_embed_options) */
 STET_API stet_status stet_embed_train(const stet_dataset *d, stet_tokenizer kind,
                                       const stet_embed_options *how, stet_vocab **v,
                                       stet_vectors *out);

@@ -65,15 +65,16 @@ typedef struct stet_train_args {
     size_t patience;
     size_t length_pool; /* batches sorted by length before they are cut; 1: plain shuffling */
     double rate, state_rate, decay, dropout; /* negative: the model's default */
-    double clip; /* largest norm of the gradient; 0: none; negative: the model's default */
-    bool word_scores;               /* beside the network: a number for every word and class */
+    double clip;      /* largest norm of the gradient; 0: none; negative: the model's default */
+    bool word_scores; /* beside the network: a number for every word and class */
     double score_rate, score_decay; /* theirs */
     double vector_rate;             /* > 0: the word vectors are trained too, at this rate */
     stet_schedule schedule;
     uint64_t seed;
     size_t save_every; /* steps between checkpoints; one is written after each epoch in any case */
     const char *init;  /* folder of weights to start from; NULL: none */
-    double warmup;     /* share of the steps that a linear schedule rises; negative: the model's */
+    double
+        warmup; /* share of the steps over which a linear schedule warms up; negative: the model's */
 } stet_train_args;
 
 #ifdef __cplusplus
@@ -81,11 +82,11 @@ typedef struct stet_train_args {
 #else
 #define STET_TRAIN_DEFAULTS                                                                        \
     {                                                                                              \
-        .size = sizeof(stet_train_args),                                                           \
-        .format = STET_DATA_DEFAULTS, .valid_fraction = 0.1, .max_len = 512, .min_count = 1,       \
-        .model = "cnn", .smooth = -1, .defense = "standard", .teacher_weight = 0.7, .length_pool = 16, \
-        .patience = 3, .clip = -1, .warmup = -1, .schedule = STET_OWN_SCHEDULE, .score_rate = 1e-2, .rate = -1, .state_rate = -1, .decay = -1, .dropout = -1,     \
-        .seed = 1, .save_every = 500                                                               \
+        .size = sizeof(stet_train_args), .format = STET_DATA_DEFAULTS, .valid_fraction = 0.1,      \
+        .max_len = 512, .min_count = 1, .model = "cnn", .smooth = -1, .defense = "standard",       \
+        .teacher_weight = 0.7, .length_pool = 16, .patience = 3, .clip = -1, .warmup = -1,         \
+        .schedule = STET_OWN_SCHEDULE, .score_rate = 1e-2, .rate = -1, .state_rate = -1,           \
+        .decay = -1, .dropout = -1, .seed = 1, .save_every = 500                                   \
     }
 #endif
 STET_API void stet_train_args_init(stet_train_args *a, size_t size); /* sizeof(stet_train_args) */

@@ -91,8 +91,9 @@ stet_status stet_sandwich_run(const stet_certify_args *given, const char *const 
     *out = (stet_sandwich){0};
     TRY(ARGS_TAKE(&proofs, given));
     if (proofs.how.budget != STET_ANY)
-        return error_set(STET_EUSAGE,
-                         "a budget: attacks change as many words as they like, so proofs must too");
+        return error_set(
+            STET_EUSAGE,
+            "a budget: attacks may change any number of words, so proofs must allow the same");
     const stet_status st = squeeze(&proofs, attacks, seed, out);
     if (st != STET_OK)
         stet_sandwich_deinit(out);

@@ -37,8 +37,7 @@ typedef struct victim {
 } victim;
 
 /* Edits speak words of `w`, borrowed; of a model, NULL means ids of its vocabulary. */
-stet_status victim_of_model(const stet_model *m, const stet_words *w,
-                            victim **out); /* compiled */
+stet_status victim_of_model(const stet_model *m, const stet_words *w, victim **out); /* compiled */
 stet_status victim_of_function(const stet_attack_args *a, const stet_words *w, size_t n_classes,
                                pthread_mutex_t *turn, victim **out);
 /* The text with edits made, as a new string for stet_free(). */
@@ -67,7 +66,7 @@ typedef struct attack_common {
     int64_t max_candidates; /* of a word; 0: all */
     double max_change;      /* share of words that may change; 0: all */
     double max_result;      /* a success that changed more does not count; 0: all count */
-    int64_t budget;         /* queries a text; 0: no limit */
+    int64_t budget;         /* queries per text; 0: no limit */
     int similarity, scale;
     double least_similarity;
     int64_t window; /* words around a change that are compared */
@@ -114,7 +113,7 @@ typedef struct search {
     stet_prover *prover; /* NULL: nobody knows more than the search finds out */
     size_t worker;       /* who asks it, about */
     stet_choices may;    /* what may stand at each position that search_free() says */
-    const char **tags; /* (n) tags of the original words; NULL without a tagger */
+    const char **tags;   /* (n) tags of the original words; NULL without a tagger */
     victim *v;
     chance *chance;
     arena *mem; /* of this text */
@@ -161,8 +160,8 @@ double search_p(const search *s, size_t row);           /* of class y: attacks m
 double search_margin(const search *s,
                      size_t row); /* log odds of y against the best other class: <= 0 is flipped */
 bool search_flipped(const search *s, size_t row); /* another class is the answer */
-int most_probable(const double *prob, size_t k); /* the first of equals */
-/* Is it proved that nothing turns the victim? Then s->proved, and the attack may leave. Costs no
+int most_probable(const double *prob, size_t k);  /* the first of equals */
+/* Is it proved that nothing flips the victim? Then s->proved, and the attack may leave. Costs no
  * query. */
 stet_status search_ask_proof(search *s, bool hard);
 /* Count queries as a framework does; OVER_BUDGET when there are not that many left. */
@@ -204,7 +203,7 @@ typedef struct attack_desc {
     const char *name, *summary;
     const stet_opt *opts;
     size_t cfg_size;
-    const attack_profile *profiles; /* a NULL name at the end; NULL: the same in all */
+    const attack_profile *profiles;       /* a NULL name at the end; NULL: the same in all */
     bool (*asks_proofs)(const void *cfg); /* NULL: never */
     stet_status (*run)(search *s, const void *cfg);
 } attack_desc;

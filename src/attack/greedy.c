@@ -28,7 +28,7 @@ static const stet_opt opts[] = {
     STET_OPT_INT("greedy-beam", greedy_cfg, beam, "8", 0, 1000, "N",
                  "swaps whose pairs are tried where single ones do not help"),
     STET_OPT_INT("greedy-exact", greedy_cfg, exact, "4096", 0, 1e8, "N",
-                 "where all else failed, try everything if it is no more than this"),
+                 "where all else failed, try every combination if there are at most this many"),
     {STET_OPT_FIELD("greedy-trim", STET_T_FLAG, greedy_cfg, trim), .def = "yes",
      .help = "take back changes that a success does not need"},
     {STET_OPT_FIELD("greedy-proofs", STET_T_FLAG, greedy_cfg, proofs), .def = "yes",
@@ -107,7 +107,7 @@ static stet_status take_prefix(descent *d, const size_t *order, bool *moved)
     }
     TRY(search_spend(s, n));
     TRY(search_answer(s));
-    size_t take = n; /* the first prefix that turns the victim, else the lowest margin */
+    size_t take = n; /* the first prefix that flips the victim, else the lowest margin */
     for (size_t k = 0; k < n; k++) {
         if (search_flipped(s, d->rows[k])) {
             take = k;

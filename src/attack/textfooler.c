@@ -160,7 +160,7 @@ static stet_status run(search *s, const void *config)
 
 const attack_desc attack_textfooler = {
     .name = "textfooler",
-    .summary = "words by importance, replaced by the closest substitute that turns the victim",
+    .summary = "words by importance, replaced by the closest substitute that flips the answer",
     .opts = opts,
     .cfg_size = sizeof(textfooler_cfg),
     .profiles = profiles,

@@ -207,8 +207,8 @@ static stet_status read_row(const process_victim *p, const json_t *row, double *
 {
     const size_t K = p->v.n_classes;
     if (!json_is_array(row) || json_array_size(row) != K)
-        return error_set(STET_EFORMAT, "victim '%s': expected %zu probabilities a text", p->command,
-                         K);
+        return error_set(STET_EFORMAT, "victim '%s': expected %zu probabilities per text",
+                         p->command, K);
     for (size_t c = 0; c < K; c++) {
         const json_t *v = json_array_get(row, c);
         prob[c] = json_is_number(v) ? json_number_value(v) : -1;

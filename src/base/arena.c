@@ -34,7 +34,7 @@ static arena_block *block_new(arena *a, size_t need)
     const size_t usual = (size_t)FIRST_BLOCK << doublings;
     const size_t size = need > usual ? need : usual;
     if (size > SIZE_MAX - sizeof(arena_block)) {
-        error_set(STET_ENOMEM, "out of memory: no %zu bytes", size);
+        error_set(STET_ENOMEM, "out of memory: cannot allocate %zu bytes", size);
         return NULL;
     }
     arena_block *b = mem_aligned(sizeof *b + size, 1);
@@ -69,7 +69,7 @@ void *arena_alloc(arena *a, size_t count, size_t size)
 {
     size_t bytes;
     if (!size_mul(count, size, &bytes) || bytes > SIZE_MAX / 2) {
-        error_set(STET_ENOMEM, "out of memory: %zu x %zu bytes", count, size);
+        error_set(STET_ENOMEM, "out of memory: cannot allocate %zu x %zu bytes", count, size);
         return NULL;
     }
     size_t span = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + RED_ZONE;
@@ -94,7 +94,7 @@ void *arena_zalloc(arena *a, size_t count, size_t size)
 char *arena_strndup(arena *a, const char *s, size_t n)
 {
     if (n == SIZE_MAX) {
-        error_set(STET_ENOMEM, "out of memory: no %zu bytes", n);
+        error_set(STET_ENOMEM, "out of memory: cannot allocate %zu bytes", n);
         return NULL;
     }
     char *copy = arena_alloc(a, n + 1, 1);

@@ -63,13 +63,13 @@ static void *resize_bytes(void *p, size_t size)
 void mem_failed(size_t size)
 {
     failures++;
-    error_set(STET_ENOMEM, "out of memory: no %zu bytes", size);
+    error_set(STET_ENOMEM, "out of memory: cannot allocate %zu bytes", size);
 }
 
 static void *too_large(size_t count, size_t size)
 {
     failures++;
-    error_set(STET_ENOMEM, "out of memory: %zu x %zu bytes", count, size);
+    error_set(STET_ENOMEM, "out of memory: cannot allocate %zu x %zu bytes", count, size);
     return NULL;
 }
 

@@ -437,8 +437,8 @@ static stet_status check_size(const double *x, size_t n)
     for (size_t i = 0; i < n; i++)
         if (!(fabs(x[i]) < largest)) /* so is a NaN */
             return error_set(STET_EFORMAT,
-                             "the model's numbers are not finite, overflow float32, or cancel so "
-                             "far that nothing is known of them");
+                             "the model's numbers are not finite, overflow float32, or lose all "
+                             "their digits to cancellation");
     return STET_OK;
 }
 

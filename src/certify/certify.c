@@ -40,7 +40,7 @@ stet_status cert_shared_init(cert_shared *s, const model *m, const cert_family *
                          "certificates",
                          m->rule->desc->name);
     if (m->reader.most_rows > 1 && !cert_by_rule(m))
-        return error_set(STET_ENOTSUP, "certificates are for models that read one row a word");
+        return error_set(STET_ENOTSUP, "certificates need a model that reads one vector per word");
     TRY(stet_model_compile(m));
     TRY(cert_scores_check(m));
     return cert_by_rule(m) ? STET_OK : model_prepared(m, f, f->prepare, f->shared_free, &s->impl);
@@ -113,7 +113,8 @@ stet_status certifier_new(const cert_shared *s, const stet_certify_how *how, ste
     return st;
 }
 
-stet_status stet_certifier_new(const stet_model *m, const stet_certify_how *how, stet_certifier **out)
+stet_status stet_certifier_new(const stet_model *m, const stet_certify_how *how,
+                               stet_certifier **out)
 {
     *out = NULL;
     const cert_family *f;
@@ -432,10 +433,9 @@ stet_status stet_certify_text(stet_certifier *c, const uint32_t *ids, const stet
                               int label, stet_certificate *out)
 {
     TRY(certifier_text(c, ids, choices, label, out));
-    const stet_status st =
-        out->verdict == STET_WRONG || out->reason || cert_by_rule(c->shared->m)
-            ? STET_OK
-            : take_harm(c, out);
+    const stet_status st = out->verdict == STET_WRONG || out->reason || cert_by_rule(c->shared->m)
+                               ? STET_OK
+                               : take_harm(c, out);
     if (st != STET_OK)
         stet_certificate_deinit(out);
     return st;

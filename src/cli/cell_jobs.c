@@ -208,6 +208,6 @@ stet_status cell_jobs_run(cli_cells *c)
     }
     for (int i = 0; i < N_SIGNALS; i++)
         sigaction(signals[i], &before[i], NULL);
-    return stopped ? cli_fail(STET_EINTR, "interrupted; the same command goes on from here")
+    return stopped ? cli_fail(STET_EINTR, "interrupted; run the same command again to continue")
                    : STET_OK;
 }

@@ -19,7 +19,7 @@ typedef struct cli_common {
 
 #define CLI_COMMON_OPTS(T)                                                                         \
     STET_OPT_TOPIC("Common options"),                                                              \
-        STET_OPT_FLAG("json", T, common.json, "print one JSON object a line instead of text"),     \
+        STET_OPT_FLAG("json", T, common.json, "print JSON instead of text, one object per line"),  \
         STET_OPT_INT("seed", T, common.seed, "1", 0, 9e15, "N", "seed of every random choice"),    \
         STET_OPT_INT("threads", T, common.threads, "0", 0, 1024, "N",                              \
                      "worker threads; 0: one per core"),                                           \
@@ -111,7 +111,8 @@ double cli_now(void); /* seconds of a clock that only goes forward */
 
 /* From here on Ctrl-C does not wait for a step to finish: for commands that answer text after text and write no file. */
 void cli_end_at_once(void);
-void cli_caught(int sig); /* in a signal handler: the program will end with the exit code of this signal */
+void cli_caught(
+    int sig); /* in a signal handler: the program will end with the exit code of this signal */
 /* Says that memory has run out and ends the program. Returns nothing; the type lets it stand behind ?:. */
 void *cli_no_memory(void);
 /* Each line of standard input, its line end cut off. */

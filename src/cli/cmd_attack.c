@@ -32,7 +32,7 @@ static const stet_opt own_opts[] = {
     STET_OPT_STR("profile", attack_cfg, profile, "openattack", "NAME",
                  "whose settings: openattack, textattack, gbm-paper, original"),
     STET_OPT_STR("stop", attack_cfg, stop, NULL, "FILE",
-                 "words that stay, one a line; builtin: a list of function words"),
+                 "words that stay, one per line; builtin: a list of function words"),
     STET_OPT_REAL(
         "time-limit", attack_cfg, time_limit, "0", 0, 1e9, "SECONDS",
         "time a text may take, after which it is left out and counted apart; 0: no limit"),

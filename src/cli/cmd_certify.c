@@ -21,10 +21,11 @@ static const stet_opt opts[] = {
     CLI_PROVE_OPTS(certify_cfg),
     STET_OPT_TOPIC("Output"),
     STET_OPT_OUT(certify_cfg, out, NULL,
-                 "certificates for `stet verify`, one JSON line a text (docs/formats.md); until all "
-                 "are there PATH.part, from which the same command goes on"),
-    STET_OPT_STR("export", certify_cfg, export_dir, NULL, "DIR",
-                 "write the question of each text for other verifiers, as ONNX and VNN-LIB (cnn, sum)"),
+                 "certificates for `stet verify`, one JSON line per text (docs/formats.md); an "
+                 "unfinished run leaves PATH.part, and the same command continues it"),
+    STET_OPT_STR(
+        "export", certify_cfg, export_dir, NULL, "DIR",
+        "write the question of each text for other verifiers, as ONNX and VNN-LIB (cnn, sum)"),
     STET_OPT_REAL("require", certify_cfg, require, "0", 0, 1, "SHARE",
                   "exit with 4 if the certified share is below"),
     CLI_RECORD_OPT(certify_cfg),
@@ -155,8 +156,7 @@ const cli_command cmd_certify = {
     .name = "certify",
     .args = "DIR",
     .summary = "prove that no combination of synonyms changes a model's answer",
-    .details =
-        "\"certified\" is the share of all texts that are classified correctly and for "
+    .details = "\"certified\" is the share of all texts that are classified correctly and for "
                "which every combination of substitutes is proved to get the same answer from "
                "the float32 program, rounding included. docs/certificates.md says what is "
                "proved and what is not, and describes the methods.",

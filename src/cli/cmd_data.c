@@ -24,7 +24,7 @@ typedef struct data_cfg {
                      "columns or fields of the text, joined by a space"),                          \
         STET_OPT_CHOICE("header", data_cfg, header, "auto", "auto|no|yes",                         \
                         "TSV, CSV: does the first line hold names?"),                              \
-        STET_OPT_FLAG("skip-bad", data_cfg, skip_bad, "count bad lines instead of failing"),       \
+        STET_OPT_FLAG("skip-bad", data_cfg, skip_bad, "skip malformed lines and report how many"), \
         STET_OPT_FLAG("unlabelled", data_cfg, unlabelled, "texts without labels")
 
 static stet_status load(const data_cfg *cfg, const char *path, stet_dataset **out)
@@ -221,7 +221,7 @@ static const stet_opt info_opts[] = {
     STET_OPT_CHOICE("tokenizer", data_cfg, tokenizer, "word", "word|keras",
                     "how texts are cut into words"),
     STET_OPT_LIST("vectors", data_cfg, vectors, "FILE",
-                  "word vectors: tell how many tokens have one; may be given again"),
+                  "word vectors: report how many tokens have one; may be repeated"),
     CLI_COMMON_OPTS(data_cfg),
     STET_OPT_END,
 };
@@ -273,7 +273,7 @@ static stet_status run_get(void *config, const stet_rest *rest)
     if (rest->n == 0)
         return list_known(cfg);
     if (cfg->sha256 && rest->n > 1)
-        return cli_usage("--sha256 is of one file, not of %zu", rest->n);
+        return cli_usage("--sha256 checks one file; %zu were given", rest->n);
     for (size_t i = 0; i < rest->n; i++) {
         const stet_status st = stet_data_get_checked(rest->v[i], cfg->sha256, cfg->out);
         if (st != STET_OK)
@@ -283,7 +283,7 @@ static stet_status run_get(void *config, const stet_rest *rest)
 }
 
 static const stet_opt get_opts[] = {
-    STET_OPT_OUT(data_cfg, out, "data", "folder to put it in"),
+    STET_OPT_OUT(data_cfg, out, "data", "folder to put them in"),
     STET_OPT_STR("sha256", data_cfg, sha256, NULL, "HEX",
                  "what the file's SHA-256 must be; without it, the recorded one of a known name"),
     CLI_COMMON_OPTS(data_cfg),

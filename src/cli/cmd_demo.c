@@ -344,7 +344,7 @@ static stet_status run(void *config, const stet_rest *rest)
     if ((cfg->test || cfg->vectors || cfg->synonyms) && !cfg->data)
         return cli_usage("--test, --vectors and --synonyms need --data");
     if (stet_model_kind_training((size_t)cfg->model).reads_itself)
-        return cli_usage("--model %s: the demonstration is of models on word vectors",
+        return cli_usage("--model %s: the demonstration needs a model on word vectors",
                          stet_model_kind_name((size_t)cfg->model));
     if (strlen(cfg->out) > DEMO_PATH / 2)
         return cli_usage("-o: the path is too long");

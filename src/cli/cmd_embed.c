@@ -15,7 +15,7 @@ typedef struct embed_cfg {
 
 static const stet_opt opts[] = {
     STET_OPT_TOPIC("Files"),
-    STET_OPT_STR("data", embed_cfg, data, NULL, "FILE", "the corpus; labels are not looked at"),
+    STET_OPT_STR("data", embed_cfg, data, NULL, "FILE", "the corpus; labels are ignored"),
     STET_OPT_FLAG("unlabelled", embed_cfg, unlabelled, "every line of the corpus is a text"),
     STET_OPT_OUT(embed_cfg, out, NULL,
                  "GloVe text, or word2vec binary if it ends in .bin; .gz, .xz, .zst compress"),

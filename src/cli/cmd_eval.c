@@ -19,7 +19,7 @@ static const stet_opt opts[] = {
     STET_OPT_STR("data", eval_cfg, data, NULL, "FILE", "labelled texts"),
     STET_OPT_STR("label", eval_cfg, label, NULL, "COLUMN", "column or field of the label"),
     STET_OPT_STR("text", eval_cfg, text, NULL, "COLUMN,...", "columns or fields of the text"),
-    STET_OPT_FLAG("skip-bad", eval_cfg, skip_bad, "count bad lines instead of failing"),
+    STET_OPT_FLAG("skip-bad", eval_cfg, skip_bad, "skip malformed lines and report how many"),
     STET_OPT_INT("limit", eval_cfg, limit, "0", 0, 1e12, "N",
                  "a seeded random sample of N texts; 0: all"),
     STET_OPT_REAL("require", eval_cfg, require, "0", 0, 1, "SHARE",

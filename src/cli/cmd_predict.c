@@ -21,7 +21,7 @@ typedef struct predict_cfg {
 static const stet_opt opts[] = {
     STET_OPT_TOPIC("Input"),
     STET_OPT_STR("file", predict_cfg, file, NULL, "FILE",
-                 "texts, one a line, or a table with a text column; without FILE and TEXT, "
+                 "texts, one per line, or a table with a text column; without FILE and TEXT, "
                  "standard input"),
     STET_OPT_TOPIC("Certificate"),
     STET_OPT_FLAG("certify", predict_cfg, certify,
@@ -325,9 +325,10 @@ const cli_command cmd_try = {
     .name = "try",
     .args = "[DIR]",
     .summary = "type sentences and see the answer, what would flip it, or the proof",
-    .details = "Reads a sentence a line. For each it prints the label, then either a proof that no "
-               "combination of\nsubstitutes changes it, or the swaps that do, and which words "
-               "matter most. DIR is a run folder;\nwithout it, demo/robust.",
+    .details =
+        "Reads one sentence per line. For each it prints the label, then either a proof that no "
+        "combination of\nsubstitutes changes it, or the swaps that do, and which words "
+        "matter most. DIR is a run folder;\nwithout it, demo/robust.",
     .examples = "  stet try demo/robust\n"
                 "  echo \"I loved it\" | stet try demo/robust --synonyms demo/synonyms.subst\n",
     .opts = try_opts,

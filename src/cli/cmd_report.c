@@ -17,7 +17,7 @@ static const stet_opt opts[] = {
     STET_OPT_FLAG("markdown", report_cfg, markdown, "Markdown instead of HTML"),
     STET_OPT_STR("title", report_cfg, title, NULL, "TEXT", "heading of the page"),
     {STET_OPT_FIELD("bounds", STET_T_FLAG, report_cfg, bounds), .def = "true",
-     .help = "without growth bounds, which are computed from the weights"},
+     .help = "leave out growth bounds, which are computed from the weights"},
     CLI_COMMON_OPTS(report_cfg),
     STET_OPT_END,
 };
@@ -52,10 +52,8 @@ static stet_status run(void *config, const stet_rest *rest)
 const cli_command cmd_report = {
     .name = "report",
     .args = "DIR...",
-    .summary =
-        "write one page about run folders: accuracy, attacks, proofs, flipped texts",
-    .details =
-        "The page is one file that loads nothing, so you can open it from disk, mail "
+    .summary = "write one page about run folders: accuracy, attacks, proofs, flipped texts",
+    .details = "The page is one file that loads nothing, so you can open it from disk, mail "
                "or print it. It shows the results that `stet eval`, `stet attack`, `stet "
                "certify` and `stet inspect` left in the folders; run those first. A folder of "
                "`stet attack --victim-dir` is shown too.",

@@ -45,13 +45,13 @@ static const stet_opt opts[] = {
     STET_OPT_STR("attacks", reproduce_cfg, attacks, "pwws,ga,pso,textfooler,greedy", "NAME,...",
                  "columns; beta and examples take the first"),
     {STET_OPT_FIELD("certify", STET_T_FLAG, reproduce_cfg, certify), .def = "true",
-     .help = "without the share that is proved"},
+     .help = "leave out the certified share"},
     STET_OPT_STR("seeds", reproduce_cfg, seeds, "1", "N,N,...",
                  "a run of every row for each; tables show the median"),
     STET_OPT_STR("betas", reproduce_cfg, betas, "0,1e-5,1e-4,1e-3", "B,B,...",
                  "beta: weights of the growth bound"),
     STET_OPT_CHOICE("paper", reproduce_cfg, paper, "imdb", "imdb|yahoo",
-                    "whose printed figures stand beside"),
+                    "whose printed figures to show beside ours"),
     STET_OPT_TOPIC("Effort"),
     STET_OPT_INT("limit", reproduce_cfg, limit, "0", 0, 1e12, "N",
                  "test texts to attack and to prove: a sample drawn by --seed, the same for every "
@@ -59,17 +59,17 @@ static const stet_opt opts[] = {
     STET_OPT_INT("epochs", reproduce_cfg, epochs, "0", 0, 1e6, "N",
                  "passes over the data; 0: those of each row, or 3 with --quick"),
     STET_OPT_INT("steps", reproduce_cfg, steps, "0", 0, 1e9, "N",
-                 "time: training steps on the clock; 0: 30, or 3 with --quick"),
+                 "time: training steps to time; 0: 30, or 3 with --quick"),
     STET_OPT_INT("texts", reproduce_cfg, texts, "0", 0, 1e6, "N",
                  "training texts of the built-in corpus; 0: 5000, or 800 with --quick"),
     STET_OPT_FLAG("quick", reproduce_cfg, quick,
-                  "small runs that show the whole; their figures mean nothing"),
+                  "small runs that show how it works; their figures mean nothing"),
     STET_OPT_TOPIC("Running"),
     STET_OPT_OUT(reproduce_cfg, out, "reproduce", "folder: a run folder for each row and seed"),
     STET_OPT_INT("jobs", reproduce_cfg, jobs, "1", 1, 1024, "N",
-                 "runs side by side; the threads are shared out"),
+                 "runs side by side; they share the threads"),
     {STET_OPT_FIELD("run", STET_T_FLAG, reproduce_cfg, run), .def = "true",
-     .help = "start nothing: show what is there"},
+     .help = "start nothing: show the results so far"},
     CLI_COMMON_OPTS(reproduce_cfg),
     STET_OPT_END,
 };
@@ -460,8 +460,8 @@ static stet_status run(void *config, const stet_rest *rest)
     const size_t failed = cells_failed(&r.runs) + cells_failed(&r.figures) + cells_failed(&r.clock),
                  all = r.runs.n + r.figures.n + r.clock.n;
     if (st == STET_OK && failed)
-        st = cli_fail(STET_EIO, "%zu of %zu runs failed; the same command tries them again", failed,
-                      all);
+        st = cli_fail(STET_EIO, "%zu of %zu runs failed; run the same command again to retry them",
+                      failed, all);
     tear_down(&r);
     return st;
 }

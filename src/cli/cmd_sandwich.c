@@ -105,7 +105,8 @@ static stet_status run(void *config, const stet_rest *rest)
     cli_texts t = {0};
     names attacks = {.n = 0};
     if (cfg->prove.budget)
-        return cli_usage("--budget: attacks change as many words as they like, so proofs must too");
+        return cli_usage(
+            "--budget: attacks may change any number of words, so proofs must allow the same");
     stet_status st = split_names(cfg->attack, &attacks);
     if (st == STET_OK)
         st = cli_texts_load(&cfg->source, rest->v[0], (uint64_t)cfg->common.seed, &t);

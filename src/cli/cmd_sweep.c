@@ -45,7 +45,7 @@ static const stet_opt opts[] = {
                  "the chosen settings are, trained on all of --data"),
     STET_OPT_STR("attack", sweep_cfg, attack, NULL, "NAME",
                  "accuracy under this attack, with its usual settings (greedy, pwws, ...)"),
-    STET_OPT_FLAG("certify", sweep_cfg, certify, "the share that is proved; implied by --blocks"),
+    STET_OPT_FLAG("certify", sweep_cfg, certify, "the certified share; implied by --blocks"),
     STET_OPT_STR("synonyms", sweep_cfg, source.synonyms, NULL, "SET",
                  "for --attack and --certify: " CLI_SYNONYMS_HELP
                  "; with --blocks by default those of training"),
@@ -55,7 +55,7 @@ static const stet_opt opts[] = {
     STET_OPT_TOPIC("Running"),
     STET_OPT_OUT(sweep_cfg, out, NULL, "folder: a run folder for each point, plots"),
     STET_OPT_INT("jobs", sweep_cfg, jobs, "1", 1, 1024, "N",
-                 "runs side by side; the threads are shared out"),
+                 "runs side by side; they share the threads"),
     CLI_COMMON_OPTS(sweep_cfg),
     STET_OPT_END,
 };
@@ -124,9 +124,9 @@ static void print_table(const sweep *s, const sweep_grid *g, const size_t *chose
     for (size_t i = 0; i < g->cells; i++) {
         const sweep_cell c = sweep_cell_at(g, i);
         add_row(&t, s, g, sweep_point_of(g, i), &c,
-                !chosen                          ? NULL
+                !chosen                         ? NULL
                 : is_among(i, chosen, n_chosen) ? "*"
-                                                 : "");
+                                                : "");
     }
     cli_table_print(&t);
 }
@@ -141,9 +141,7 @@ static json_t *value_json(const char *text)
 {
     char *end;
     const double v = text ? strtod(text, &end) : 0;
-    return !text                       ? json_null()
-           : *end || !isfinite(v) ? cli_json_string(text)
-                                       : json_real(v);
+    return !text ? json_null() : *end || !isfinite(v) ? cli_json_string(text) : json_real(v);
 }
 
 static json_t *cell_json(const sweep_cfg *cfg, const sweep_grid *g, const sweep_point *p,
@@ -306,7 +304,8 @@ static stet_status choose(const sweep_cfg *cfg, const sweep *s, const sweep_grid
         if (st == STET_OK)
             st = show_final(cfg, &final, g, n);
         if (st == STET_OK && sweep_failed(&final))
-            st = cli_fail(STET_EIO, "%zu of %zu points failed; the same command tries them again",
+            st = cli_fail(STET_EIO,
+                          "%zu of %zu points failed; run the same command again to retry them",
                           sweep_failed(&final), final.n);
     }
     if (st == STET_OK)
@@ -385,7 +384,8 @@ static stet_status run_grid(const sweep_cfg *cfg, sweep_grid *g, sweep *s,
     if (st == STET_OK && !(failed && blocks)) /* a choice needs all of them */
         st = blocks ? choose(cfg, s, g, blocks) : show(cfg, s, g);
     return st == STET_OK && failed
-               ? cli_fail(STET_EIO, "%zu of %zu points failed; the same command tries them again",
+               ? cli_fail(STET_EIO,
+                          "%zu of %zu points failed; run the same command again to retry them",
                           failed, g->n)
                : st;
 }
@@ -431,8 +431,7 @@ const cli_command cmd_sweep = {
     .name = "sweep",
     .args = "-- TRAIN OPTIONS",
     .summary = "train over a grid of settings and seeds, and compare",
-    .details =
-        "Every point of the grid is a run folder inside the output folder. Finished "
+    .details = "Every point of the grid is a run folder inside the output folder. Finished "
                "points are not computed again: the same command continues a sweep that was "
                "stopped, and you can add values or measurements later. Results are in "
                "DIR/results of each point, where `stet report` finds them. Options after `--` "
@@ -441,17 +440,18 @@ const cli_command cmd_sweep = {
                "With --blocks, the choice never sees the test texts: the settings that do best on "
                "held-out blocks are the frontier. frontier.svg shows them, frontier.sh has the "
                "commands that train each of them on all texts, and --test runs these commands.",
-    .examples = "  stet sweep -o sweeps/cnn --betas 0,1e-4,1e-3 --seeds 1,2,3 --test test.tsv.xz "
-                "--jobs 2 -- \\\n"
-                "    --data train.tsv.xz --vectors glove.6B.300d.txt --model cnn --gbm-of logits\n"
-                "  stet sweep -o sweeps/proved --betas 0,1e-4,1e-3 --test test.tsv.xz --attack greedy "
-                "--certify \\\n"
-                "    --synonyms jia.subst --limit 500 -- --data train.tsv.xz --vectors "
-                "glove.6B.300d.txt\n"
-                "  stet sweep -o sweeps/frontier --blocks 2 --kappas 0.45,0.7,0.85 --smooths 1,2,4 "
-                "\\\n    --over tune-vectors=1e-4,2e-4 --seeds 1,2,3 --jobs 2 --test test.tsv.xz -- "
-                "\\\n    --data train.tsv.xz --vectors glove.6B.300d.txt --synonyms jia.subst "
-                "--word-scores\n",
+    .examples =
+        "  stet sweep -o sweeps/cnn --betas 0,1e-4,1e-3 --seeds 1,2,3 --test test.tsv.xz "
+        "--jobs 2 -- \\\n"
+        "    --data train.tsv.xz --vectors glove.6B.300d.txt --model cnn --gbm-of logits\n"
+        "  stet sweep -o sweeps/proved --betas 0,1e-4,1e-3 --test test.tsv.xz --attack greedy "
+        "--certify \\\n"
+        "    --synonyms jia.subst --limit 500 -- --data train.tsv.xz --vectors "
+        "glove.6B.300d.txt\n"
+        "  stet sweep -o sweeps/frontier --blocks 2 --kappas 0.45,0.7,0.85 --smooths 1,2,4 "
+        "\\\n    --over tune-vectors=1e-4,2e-4 --seeds 1,2,3 --jobs 2 --test test.tsv.xz -- "
+        "\\\n    --data train.tsv.xz --vectors glove.6B.300d.txt --synonyms jia.subst "
+        "--word-scores\n",
     .opts = opts,
     .cfg_size = sizeof(sweep_cfg),
     .max_args = SWEEP_TRAIN_ARGS,

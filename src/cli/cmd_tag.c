@@ -207,7 +207,7 @@ static stet_status run_run(void *config, const stet_rest *rest)
 const cli_command cmd_tag_run = {
     .name = "tag run",
     .args = "[TEXT...]",
-    .summary = "print the Penn tags of texts, one word a line",
+    .summary = "print the Penn tags of texts, one word per line",
     .details = "Without TEXT, each line of standard input is a text.",
     .examples = "  stet tag run \"This movie was terribly boring.\"\n"
                 "  stet tag run --tagger tagger.tsv.xz --json < reviews.txt\n",

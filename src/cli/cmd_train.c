@@ -43,15 +43,15 @@ static const stet_opt own_opts[] = {
     STET_OPT_REAL("smooth", train_cfg, smooth, "-1", -1, 1e9, "LAMBDA",
                   "smooth the vectors over the substitution graph; -1: 4 with --defense smooth"),
     STET_OPT_REAL("smooth-frequency", train_cfg, smooth_frequency, "0", 0, 2, "P",
-                  "frequent words hold on to their vectors: by their count to the power P"),
+                  "frequent words keep more of their own vector: weight by count to the power P"),
     STET_OPT_STR("label", train_cfg, label, NULL, "COLUMN",
                  "column or field of the label, by name or number"),
     STET_OPT_STR("text", train_cfg, text, NULL, "COLUMN,...", "columns or fields of the text"),
-    STET_OPT_FLAG("skip-bad", train_cfg, skip_bad, "count bad lines instead of failing"),
+    STET_OPT_FLAG("skip-bad", train_cfg, skip_bad, "skip malformed lines and report how many"),
     STET_OPT_CHOICE("tokenizer", train_cfg, tokenizer, "word", "word|keras",
                     "how texts are cut into words"),
     STET_OPT_INT("max-len", train_cfg, max_len, "512", 1, 1 << 20, "N",
-                 "words of a text that are read; of models of pieces: pieces"),
+                 "words read of each text; of models on word pieces: pieces"),
     STET_OPT_INT("max-words", train_cfg, max_words, "0", 0, 1e9, "N",
                  "largest vocabulary; 0: no limit"),
     STET_OPT_INT("min-count", train_cfg, min_count, "1", 1, 1e9, "N", "rarer words are unknown"),
@@ -70,13 +70,13 @@ static const stet_opt own_opts[] = {
     STET_OPT_TOPIC("Training"),
     STET_OPT_OUT(train_cfg, out, NULL, "run folder"),
     STET_OPT_FLAG("resume", train_cfg, resume,
-                  "go on from the folder's checkpoint, if there is one"),
+                  "continue from the folder's checkpoint, if there is one"),
     STET_OPT_INT("epochs", train_cfg, epochs, "0", 0, 1e6, "N", cli_epochs_help),
     STET_OPT_INT("patience", train_cfg, patience, "3", 0, 1e6, "N",
                  "epochs without a better validation accuracy; 0: never stop early"),
     STET_OPT_INT("batch", train_cfg, batch, "0", 0, 65536, "N", cli_batch_help),
     STET_OPT_INT("length-pool", train_cfg, length_pool, "16", 1, 1e6, "N",
-                 "texts of so many batches are sorted by length; 1: plain shuffling"),
+                 "sort the texts of this many batches by length; 1: plain shuffling"),
     STET_OPT_REAL("lr", train_cfg, rate, "-1", -1, 100, "RATE", cli_rate_help),
     STET_OPT_REAL("state-lr", train_cfg, state_rate, "-1", -1, 100, "RATE", cli_state_rate_help),
     STET_OPT_REAL("score-lr", train_cfg, score_rate, "0.01", 0, 100, "RATE",
@@ -247,13 +247,10 @@ static stet_status check_own_values(const train_cfg *cfg)
     const struct {
         const char *name;
         double v;
-    } own[] = {{"lr", cfg->rate},
-               {"state-lr", cfg->state_rate},
-               {"weight-decay", cfg->decay},
-               {"dropout", cfg->dropout},
-               {"clip", cfg->clip},
-               {"warmup", cfg->warmup},
-               {"smooth", cfg->smooth}};
+    } own[] = {
+        {"lr", cfg->rate},         {"state-lr", cfg->state_rate}, {"weight-decay", cfg->decay},
+        {"dropout", cfg->dropout}, {"clip", cfg->clip},           {"warmup", cfg->warmup},
+        {"smooth", cfg->smooth}};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (own[i].v < 0 && own[i].v != -1)
             return cli_usage("--%s %g: expected -1 or a number of at least 0", own[i].name,
@@ -365,7 +362,8 @@ static stet_status run(void *config, const stet_rest *rest)
 {
     (void)rest;
     const train_cfg *cfg = config;
-    const bool vectors = cfg->vectors.n || stet_model_kind_training((size_t)cfg->model).reads_itself;
+    const bool vectors =
+        cfg->vectors.n || stet_model_kind_training((size_t)cfg->model).reads_itself;
     if (!cfg->data || !cfg->out || !vectors)
         return cli_usage("expected --data FILE, --vectors FILE and -o DIR; missing:%s%s%s",
                          cfg->data ? "" : " --data", vectors ? "" : " --vectors",

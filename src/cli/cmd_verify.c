@@ -15,8 +15,7 @@ typedef struct verify_cfg {
 static const stet_opt opts[] = {
     STET_OPT_TOPIC("What the certificates are about"),
     STET_OPT_STR("model", verify_cfg, model, NULL, "DIR", "the model folder"),
-    STET_OPT_STR("data", verify_cfg, data, NULL, "FILE",
-                 "the texts: words and labels must be theirs"),
+    STET_OPT_STR("data", verify_cfg, data, NULL, "FILE", "the texts: words and labels must match"),
     STET_OPT_STR("synonyms", verify_cfg, synonyms, NULL, "SET",
                  "the sets: substitutes must be theirs (with --data; alone, only their SHA-256 is "
                  "compared)"),
@@ -24,9 +23,10 @@ static const stet_opt opts[] = {
     STET_OPT_STR("text", verify_cfg, text, NULL, "COLUMN,...", "columns or fields of the text"),
     STET_OPT_FLAG("skip-bad", verify_cfg, skip_bad,
                   "leave out bad lines of the data, as the certifier did"),
-    STET_OPT_FLAG("exact", verify_cfg, exact,
-                  "derive claims about CNNs and sums of word scores in exact arithmetic, without any "
-                  "rounding of our own: slow"),
+    STET_OPT_FLAG(
+        "exact", verify_cfg, exact,
+        "derive claims about CNNs and sums of word scores in exact arithmetic, without any "
+        "rounding of our own: slow"),
     STET_OPT_TOPIC("What is expected"),
     STET_OPT_INT("require", verify_cfg, require, "0", 0, 9e15, "N",
                  "exit with 4 if fewer than N texts are certified"),

@@ -94,9 +94,10 @@ __attribute__((constructor)) static void fill(void)
     FILL_DEFAULT(cli_decay_help, "", decay);
     FILL_DEFAULT(cli_dropout_help, "before the last layer; ", dropout);
     FILL_DEFAULT(cli_clip_help, "largest gradient norm; 0: none; ", clip);
-    FILL_DEFAULT(cli_warmup_help, "share of the steps that a linear schedule rises; ", warmup);
+    FILL_DEFAULT(cli_warmup_help, "share of the steps over which a linear schedule warms up; ",
+                 warmup);
     fill_count(cli_epochs_help, sizeof cli_epochs_help, "passes over the data, at most; ",
                offsetof(stet_model_training, epochs));
-    fill_count(cli_batch_help, sizeof cli_batch_help, "texts a step; ",
+    fill_count(cli_batch_help, sizeof cli_batch_help, "texts per step; ",
                offsetof(stet_model_training, batch));
 }

@@ -197,7 +197,7 @@ static stet_status run(const cli_command *cmd, int argc, char **argv)
                                     : cli_usage("unexpected argument '%s'", rest.v[cmd->max_args]);
     const cli_common *common = cfg;
     if (st == STET_OK && common->device == CLI_CUDA && !cmd->on_gpu)
-        st = cli_fail(STET_ENOTSUP, "--device cuda: stet %s computes on the CPU alone", cmd->name);
+        st = cli_fail(STET_ENOTSUP, "--device cuda: stet %s runs on the CPU only", cmd->name);
     if (st == STET_OK) {
         output_init(common);
         stet_set_threads((int)common->threads);

@@ -129,8 +129,8 @@ static void *heartbeat(void *unused)
         if (state.progress && silent > SILENT) {
             char line[sizeof state.line + 32], d[16];
             duration(silent, d, sizeof d);
-            snprintf(line, sizeof line, "%s, %s in this step",
-                     *state.line ? state.line : "working", d);
+            snprintf(line, sizeof line, "%s, %s in this step", *state.line ? state.line : "working",
+                     d);
             draw_line(line);
         }
         pthread_mutex_unlock(&lock);
@@ -320,7 +320,7 @@ void cli_end_at_once(void)
 stet_status cli_each_line(cli_line *each, void *user)
 {
     if (isatty(STDIN_FILENO))
-        cli_note("reading standard input, a text a line; Ctrl-D ends");
+        cli_note("reading standard input, one text per line; end with Ctrl-D");
     char *line = NULL;
     size_t cap = 0;
     ssize_t n;

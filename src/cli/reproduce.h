@@ -67,7 +67,7 @@ typedef struct reproduction {
     const reproduce_cfg *cfg;
     const char *const *train_args; /* after `--` */
     size_t n_train_args;
-    const char *corpus; /* whose printed figures stand beside: "imdb", "yahoo" */
+    const char *corpus; /* whose printed figures to show beside ours: "imdb", "yahoo" */
     repro_list models, defenses, attacks, seeds, betas;
     int64_t limit, epochs, steps; /* epochs 0: the row's own */
     int64_t flipped; /* training texts to attack, for rows that need adversarial ones */

@@ -54,8 +54,7 @@ static stet_status take_shard(const char *shard, cli_texts *t)
     char rest = 0;
     size_t from, to;
     if (sscanf(shard, "%u/%u%c", &i, &n, &rest) != 2 || i < 1 || i > n)
-        return cli_usage("--shard %s: expected I/N, a part and how many there are, such as 1/4",
-                         shard);
+        return cli_usage("--shard %s: expected I/N (part I of N), such as 1/4", shard);
     const stet_status st = stet_shard(t->n_index, i, n, &from, &to);
     if (st == STET_OK) {
         memmove(t->index, t->index + from, (to - from) * sizeof *t->index);
@@ -92,7 +91,7 @@ void cli_texts_free(cli_texts *t)
 void cli_note_no_swaps(const cli_source *s)
 {
     cli_note(
-        "warning: --synonyms %s has a substitute for no word of these texts: nothing was tried",
+        "warning: --synonyms %s has no substitute for any word of these texts: nothing was tried",
         s->synonyms);
 }
 

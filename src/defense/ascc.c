@@ -14,7 +14,8 @@
 static const stet_opt opts[] = {
     STET_OPT_INT("ascc-steps", ascc_cfg, steps, "10", 0, 1000, "K",
                  "ascc: steps of the search for the worst mixtures"),
-    STET_OPT_REAL("ascc-rate", ascc_cfg, rate, "10", 0, 1e6, "RATE", "ascc: rate of its steps"),
+    STET_OPT_REAL("ascc-rate", ascc_cfg, rate, "10", 0, 1e6, "RATE",
+                  "ascc: step size of the search"),
     STET_OPT_REAL("ascc-alpha", ascc_cfg, alpha, "10", 0, 1e6, "A",
                   "ascc: how strongly the search is drawn to mixtures of few words"),
     STET_OPT_REAL("ascc-kl", ascc_cfg, kl, "4", 0, 1e6, "X",
@@ -32,11 +33,12 @@ stet_status mixing_sets(const char *defense, const model *m, const stet_subst *s
 {
     if (m->reader.rows)
         return error_set(STET_ENOTSUP,
-                         "defence '%s' needs a model that reads one row a word, not a %s", defense,
-                         m->desc->name);
+                         "defence '%s' needs a model that reads one vector per word, not a %s",
+                         defense, m->desc->name);
     if (m->scores >= 0)
-        return error_set(STET_EUSAGE, "defence '%s' cannot be combined with word scores: it looks "
-                                      "at vectors alone",
+        return error_set(STET_EUSAGE,
+                         "defence '%s' cannot be combined with word scores: it looks "
+                         "at vectors alone",
                          defense);
     return word_sets_make(s, m->vocab, out);
 }

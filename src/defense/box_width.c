@@ -25,7 +25,7 @@ static const stet_opt opts[] = {
     STET_OPT_REAL("box-weight", box_cfg, weight, "0.02", 0, 1e6, "W",
                   "box-width: weight of its loss beside the loss so far"),
     STET_OPT_REAL("box-alpha", box_cfg, alpha, "5", 0, 1e6, "A",
-                  "box-width: how much nearer than other words substitutes are to be"),
+                  "box-width: how much closer substitutes should be than other words"),
     STET_OPT_FLAG("box-alone", box_cfg, alone,
                   "box-width: vectors learn from its loss alone, as in EIBC"),
     STET_OPT_END,

@@ -132,7 +132,7 @@ stet_status defense_list_check_learning(const defense_list *l, bool learns)
         if (learns && d->ties_words)
             return error_set(STET_EUSAGE,
                              "defence '%s' cannot be combined with vectors that learn "
-                             "(--tune-vectors): words that share a vector would part",
+                             "(--tune-vectors): words that share a vector would drift apart",
                              d->name);
     }
     return STET_OK;

@@ -37,7 +37,8 @@ static double norm_of(const real *x, size_t n, bool largest)
 }
 
 /* n numbers that have one norm together. */
-static void step_block(const adv_move_args *c, const real *delta, const real *g, size_t n, real *out)
+static void step_block(const adv_move_args *c, const real *delta, const real *g, size_t n,
+                       real *out)
 {
     const double by = c->step / fmax(norm_of(g, n, c->norm == ADV_LINF), 1e-8);
     for (size_t i = 0; i < n; i++)
@@ -222,7 +223,7 @@ static void metrics(void *state, step_metrics *out)
                   name ": size of the random start")
 #define ADV_RADIUS(name, def)                                                                      \
     STET_OPT_REAL(name "-radius", adv_cfg, radius, def, 0, 1e6, "R",                               \
-                  name ": how far from the text's own vectors it may go; 0: any way")
+                  name ": how far it may move from the text's own vectors; 0: no limit")
 #define ADV_NORM(name)                                                                             \
     STET_OPT_CHOICE(name "-norm", adv_cfg, norm, "l2", "l2|linf|token",                            \
                     name                                                                           \

@@ -39,7 +39,7 @@ static const stet_opt opts[] = {
     STET_OPT_REAL("k-c", gbm_cfg, k_c, "1", 0, 1e9, "K",
                   "gbm: weight of those with respect to the cell"),
     STET_OPT_INT("gbm-words", gbm_cfg, words, "1", 1, 1024, "N",
-                 "bilstm: words drawn a step, for boxes of synonyms or local ones"),
+                 "bilstm: words drawn per step, for boxes of synonyms or local ones"),
     STET_OPT_REAL("gbm-radius", gbm_cfg, radius, "0.05", 0, 10, "R",
                   "bilstm: half width of local boxes"),
     STET_OPT_INT("gbm-horizon", gbm_cfg, horizon, "64", 1, 4096, "N",

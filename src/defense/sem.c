@@ -132,11 +132,11 @@ static stet_status start(const void *cfg, const model *m, const stet_subst *s, v
     (void)state;
     if (m->reader.rows)
         return error_set(STET_ENOTSUP,
-                         "defence 'sem' needs a model that reads one row a word, not a %s",
+                         "defence 'sem' needs a model that reads one vector per word, not a %s",
                          m->desc->name);
     if (m->scores >= 0)
         return error_set(STET_EUSAGE, "defence 'sem' cannot be combined with word scores: words "
-                                      "that it reads as one would have scores of their own");
+                                      "that it merges would keep scores of their own");
     uint32_t *code;
     stet_status st = encode(cfg, m->vocab, s, &code);
     for (size_t w = STET_FIRST_WORD; st == STET_OK && w < m->n_words; w++)

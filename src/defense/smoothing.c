@@ -14,7 +14,7 @@ static const stet_opt opts[] = {
     STET_OPT_REAL("smooth", smooth_cfg, lambda, "4", 0, 1e9, "LAMBDA",
                   "smooth the vectors over the substitution graph"),
     STET_OPT_REAL("smooth-frequency", smooth_cfg, frequency, "0", 0, 2, "P",
-                  "frequent words hold on to their vectors: by their count to the power P"),
+                  "frequent words keep more of their own vector: weight by count to the power P"),
     STET_OPT_END,
 };
 

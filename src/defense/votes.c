@@ -154,7 +154,7 @@ stet_status votes_can_read(const model *m, const char *defense)
     return reader_tells(&m->reader)
                ? STET_OK
                : error_set(STET_ENOTSUP,
-                           "defence '%s' needs a model whose rows tell words apart, not a %s",
+                           "defence '%s' needs a model whose rows belong to words, not a %s",
                            defense, m->desc->name);
 }
 

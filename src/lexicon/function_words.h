@@ -6,7 +6,7 @@
 
 extern const char *const function_words[]; /* NULL at the end */
 
-/* The words of a file, one a line, or of the list if `path` is "builtin", join `out`. */
+/* The words of a file, one per line, or of the list if `path` is "builtin", join `out`. */
 stet_status stop_words_read(const char *path, strmap *out);
 
 #endif

@@ -301,7 +301,7 @@ static stet_status write_model(const stet_tagger *t, outfile *f, buf *lines)
 stet_status stet_tagger_save(const stet_tagger *t, const char *path)
 {
     if (t->builtin)
-        return error_set(STET_ENOTSUP, "%s: the built-in tagger has no file form", path);
+        return error_set(STET_ENOTSUP, "%s: the built-in tagger cannot be saved to a file", path);
     outfile *f;
     buf lines = {0};
     TRY(outfile_open(path, &f));

@@ -26,10 +26,11 @@ static const stet_opt opts[] = {
                  "bert: longest text, in pieces"),
     STET_OPT_INT("bert-types", bert_cfg, types, "2", 1, 1024, "N", "bert: kinds of segments"),
     STET_OPT_INT("bert-pieces", bert_cfg, pieces, "8000", 6, 1 << 24, "N",
-                 "bert: pieces of words to know, where the texts give them"),
-    STET_OPT_REAL("bert-eps", bert_cfg, eps, "1e-12", 0, 1, "X", "bert: of layer norms"),
+                 "bert: size of the vocabulary of word pieces, where the texts make it"),
+    STET_OPT_REAL("bert-eps", bert_cfg, eps, "1e-12", 0, 1, "X",
+                  "bert: epsilon of the layer norms"),
     STET_OPT_CHOICE("bert-case", bert_cfg, keeps_case, "lower", "lower|keep",
-                    "bert: are case and accents kept?"),
+                    "bert: drop case and accents, or keep them"),
     STET_OPT_END,
 };
 
@@ -98,7 +99,7 @@ static stet_status from_texts(const stet_dataset *d, bert_cfg *cfg, wordpiece *w
     cfg->pieces = (int64_t)w->piece.n;
     log_info(
         "bert: no --init, so it starts from random numbers, with %zu pieces of the texts' words "
-        "and %lld layers of width %lld; a pre-trained one is worth far more",
+        "and %lld layers of width %lld; a pre-trained one is far better",
         w->piece.n, (long long)cfg->layers, (long long)cfg->hidden);
     return STET_OK;
 }

@@ -185,10 +185,12 @@ static stet_status take_tensor(model *m, const st_file *f, const st_tensor *t, b
     our_name(t->name, name);
     const int id = model_param_id(m, name);
     if (id < 0)
-        return error_set(STET_EFORMAT, "%s: tensor '%s' is none of a BERT of %" PRId64 " layers",
-                         f->path, t->name, bert_of(m)->layers);
+        return error_set(STET_EFORMAT,
+                         "%s: tensor '%s' does not belong to a BERT of %" PRId64 " layers", f->path,
+                         t->name, bert_of(m)->layers);
     if (seen[id])
-        return error_set(STET_EFORMAT, "%s: tensor '%s' is there under two names", f->path, name);
+        return error_set(STET_EFORMAT, "%s: tensor '%s' is there twice, under two names", f->path,
+                         name);
     if (fresh_head && is_last_layer(name) && !shape_equal(t->shape, m->params[id].shape))
         return STET_OK; /* one of other classes */
     seen[id] = true;

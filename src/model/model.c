@@ -269,7 +269,7 @@ static stet_status alloc_new(const model_desc *desc, const stet_model_new_args *
                          "--init: a model of kind '%s' starts from word vectors, not from a folder",
                          desc->name);
     if (a->settings && *a->settings)
-        return error_set(STET_EUSAGE, "--%.*s: --init %s says that already",
+        return error_set(STET_EUSAGE, "--%.*s: --init %s already sets it",
                          (int)strcspn(*a->settings, "="), *a->settings, a->init);
     return model_alloc_foreign(desc, a->init, a->n_classes, out);
 }
@@ -372,9 +372,8 @@ stet_status pass_params(pass *p, const model *m, const model_weights *w, real *g
     if (!w)
         w = &own;
     TRY(param_nodes(m, p->t, w->value, grad, &p->param));
-    p->table = m->table_param >= 0
-                   ? p->param[m->table_param]
-                   : tape_constant(p->t, shape2(m->n_words, m->dim), w->table);
+    p->table = m->table_param >= 0 ? p->param[m->table_param]
+                                   : tape_constant(p->t, shape2(m->n_words, m->dim), w->table);
     p->learn = grad ? w->learn : NULL;
     return tape_status(p->t);
 }

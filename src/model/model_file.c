@@ -308,8 +308,7 @@ static stet_status from_config(const char *path, const char *dir, const json_t *
     TRY(st);
     if (desc->reader && ((*out)->n_words != (size_t)words || (*out)->dim != (size_t)dim))
         return error_set(STET_EFORMAT,
-                         "%s: 'words' and 'dim' are not those of a '%s' of these settings", path,
-                         kind);
+                         "%s: 'words' and 'dim' do not fit a '%s' with these settings", path, kind);
     model_read_by(*out, NULL, tok, (size_t)max_len);
     (*out)->n_words = (size_t)words;
 
@@ -559,8 +558,10 @@ stet_status stet_model_load(const char *dir, stet_model **out)
         }
         const char *type = json_string_value(json_object_get(o, "model_type"));
         if (type)
-            st = error_set(STET_ENOTSUP, "%s: a model of type '%s' of another program is not read",
-                           f.config, type);
+            st =
+                error_set(STET_ENOTSUP,
+                          "%s: a model of type '%s' was made by another program and cannot be read",
+                          f.config, type);
     }
     if (st == STET_OK)
         st = from_config(f.config, dir, o, &m);

@@ -41,7 +41,7 @@ stet_status stet_model_encode(const stet_model *m, const stet_dataset *d, stet_c
     for (size_t i = 0; m->reader.framed && i < out->n_texts; i++)
         cut += out->start[i + 1] - out->start[i] > m->reader.max_rows;
     if (cut)
-        log_info("%zu of %zu texts have more than %zu pieces: the rest of them is not read", cut,
+        log_info("%zu of %zu texts have more than %zu pieces: the rest of each is not read", cut,
                  out->n_texts, m->reader.max_rows);
     return STET_OK;
 }
@@ -176,7 +176,7 @@ static stet_status logits_by_rule(const model *m, const stet_corpus *c, float *l
     for (size_t i = 0; i < c->n_texts; i++) {
         const size_t n = (size_t)(c->start[i + 1] - c->start[i]);
         TRY(rule_logits(m, n || framed ? c->ids + c->start[i] : &unknown,
-                        n == 0                                     ? !framed
+                        n == 0                                      ? !framed
                         : n < model_max_rows(m) || m->reader.begins ? n
                                                                     : model_max_rows(m),
                         logits + i * m->n_classes));

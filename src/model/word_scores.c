@@ -10,7 +10,7 @@ stet_status word_scores_add(model *m)
 {
     if (m->reader.rows)
         return error_set(STET_ENOTSUP,
-                         "word scores need a model that reads one row a word, not a %s",
+                         "word scores need a model that reads one vector per word, not a %s",
                          m->desc->name);
     TRY(model_add_param(m, "scores.weight", shape2(m->n_words, m->n_classes), PARAM_SCORES));
     m->scores = (int)(m->n_params + m->n_added) - 1;

@@ -142,8 +142,8 @@ static stet_status outcome(const frame *f)
         return STET_OK;
     return f->log.fd < 0 ? error_set(STET_EINTR, "interrupted")
                          : error_set(STET_EINTR,
-                                     "interrupted after %zu of %zu texts; the same command goes on "
-                                     "from there",
+                                     "interrupted after %zu of %zu texts; run the same command "
+                                     "again to continue",
                                      f->logged, f->n);
 }
 

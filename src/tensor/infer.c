@@ -76,7 +76,7 @@ static stet_status expect_sequence(const node *n, const seq_index *seq)
     if (good)
         return STET_OK;
     return error_set(STET_EUSAGE,
-                     "%s: expected texts of falling length, none empty, with rows below %zu",
+                     "%s: expected texts sorted from long to short, none empty, with rows below %zu",
                      NAME(n), seq->n_rows);
 }
 

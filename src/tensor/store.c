@@ -126,7 +126,7 @@ void *store_alloc(store *s, size_t count, size_t size)
     size_t bytes;
     if (size_mul(count, size, &bytes) && bytes <= SIZE_MAX / 2)
         return s->desc->alloc(s, bytes);
-    error_set(STET_ENOMEM, "out of memory: %zu x %zu bytes", count, size);
+    error_set(STET_ENOMEM, "out of memory: cannot allocate %zu x %zu bytes", count, size);
     return NULL;
 }
 
@@ -250,7 +250,7 @@ void *store_arena_alloc(store_arena *a, size_t count, size_t size)
 {
     size_t bytes;
     if (!size_mul(count, size, &bytes) || bytes > SIZE_MAX / 2) {
-        error_set(STET_ENOMEM, "out of memory: %zu x %zu bytes", count, size);
+        error_set(STET_ENOMEM, "out of memory: cannot allocate %zu x %zu bytes", count, size);
         return NULL;
     }
     const size_t span = (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT;

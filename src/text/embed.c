@@ -230,7 +230,8 @@ static stet_status train_vectors(const stet_corpus *corpus, const stet_vocab *v,
              corpus->n_tokens, x.n);
     stet_status st =
         x.n > 0 ? vectors_init(out, stet_vocab_size(v), how->dim)
-                : error_set(STET_EUSAGE, "no two words that occur %llu times stand near each other",
+                : error_set(STET_EUSAGE,
+                            "no two words that occur at least %llu times appear near each other",
                             (unsigned long long)how->min_count);
     if (st == STET_OK)
         st = glove_train(&x, out->n, how, out->data, NULL);

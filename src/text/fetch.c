@@ -199,7 +199,7 @@ static stet_status verify(const fetch_item *item, const char *part)
     if (item->blob)
         TRY(git_blob(part, blob));
     if (!item->sha256 && !item->blob)
-        log_warn("%s: nothing says what it must be; its SHA-256 is %s", item->url, sum);
+        log_warn("%s: no checksum is known for it; its SHA-256 is %s", item->url, sum);
     stet_status st = STET_OK;
     if (item->size && size != item->size)
         st = error_set(STET_EFORMAT, "%s: expected %llu bytes, got %llu; removed", item->url,

@@ -174,8 +174,8 @@ static stet_status carry_rest(reader *r)
 {
     const size_t rest = r->now.n - r->used;
     if (rest > RECORD_CAP && r->binary)
-        return error_set(STET_EFORMAT, "%s: no end of vector %zu within %d MiB", r->path, r->at + 1,
-                         RECORD_CAP >> 20);
+        return error_set(STET_EFORMAT, "%s: vector %zu does not end within %d MiB", r->path,
+                         r->at + 1, RECORD_CAP >> 20);
     if (rest > RECORD_CAP)
         return error_set(STET_EFORMAT, "%s:%zu: line longer than %d MiB", r->path, r->at + 1,
                          RECORD_CAP >> 20);

@@ -59,8 +59,8 @@ static stet_status keep_foreign_files(const run_state *r)
         st = path ? file_look(path, &there) : STET_ENOMEM;
         if (there)
             st = error_set(STET_EUSAGE,
-                           "%s: no training wrote this file, and one would replace it: choose "
-                           "another folder",
+                           "%s: stet did not write this file, and training would replace it: "
+                           "choose another folder",
                            path);
         mem_free(path);
     }

@@ -62,8 +62,9 @@ static stet_status split_fold(const stet_dataset *all, size_t fold, size_t folds
         else
             index[in++] = i;
     stet_status st = in && out ? STET_OK
-                               : error_set(STET_EUSAGE, "--fold %zuof%zu of %zu texts leaves "
-                                                        "nothing to train or to validate on",
+                               : error_set(STET_EUSAGE,
+                                           "--fold %zuof%zu of %zu texts leaves "
+                                           "nothing to train or to validate on",
                                            fold, folds, n);
     if (st == STET_OK)
         st = stet_dataset_pick(all, index + n, out, held);
@@ -77,7 +78,7 @@ static stet_status load_data(const stet_train_args *a, stet_dataset **train, ste
 {
     TRY(stet_dataset_load(a->data, &a->format, train));
     if (stet_dataset_classes(*train) < 2)
-        return error_set(STET_EFORMAT, "%s: all texts are of one class", a->data);
+        return error_set(STET_EFORMAT, "%s: all texts have the same class", a->data);
     const size_t n = stet_dataset_size(*train), classes = stet_dataset_classes(*train);
     if (classes > 2 && 2 * classes > n)
         log_warn("%s: %zu classes in %zu texts; is the label in another column (--label, --text)?",
@@ -251,7 +252,8 @@ stet_status prepare(const stet_train_args *a, const defense_list *defenses, prep
     if (!desc)
         return STET_EUSAGE;
     if (desc->reader && a->n_vectors)
-        return error_set(STET_EUSAGE, "a model of kind '%s' has its own vectors, not --vectors",
+        return error_set(STET_EUSAGE,
+                         "a model of kind '%s' has its own vectors: leave out --vectors",
                          desc->name);
     for (size_t i = 0; desc->reader && i < defenses->n; i++)
         if (defenses->d[i].desc->vectors)

@@ -58,9 +58,7 @@ static stet_status find_runs(const char *dir, folders *f)
     stet_status st = STET_OK;
     for (const struct dirent *e; st == STET_OK && (e = readdir(handle));) {
         char *path = path_join(dir, e->d_name);
-        st = !path                  ? STET_ENOMEM
-             : e->d_name[0] == '.' ? STET_OK
-                                    : add_run(f, path, &added);
+        st = !path ? STET_ENOMEM : e->d_name[0] == '.' ? STET_OK : add_run(f, path, &added);
         mem_free(path);
     }
     closedir(handle);
@@ -104,19 +102,18 @@ static stet_status match_classes(const model *student, const model *m, size_t *a
 {
     for (size_t c = 0; c < student->n_classes; c++) {
         at[c] = 0;
-        while (at[c] < m->n_classes &&
-               strcmp(m->class_names[at[c]], student->class_names[c]) != 0)
+        while (at[c] < m->n_classes && strcmp(m->class_names[at[c]], student->class_names[c]) != 0)
             at[c]++;
         if (at[c] == m->n_classes || m->n_classes != student->n_classes)
-            return error_set(STET_EUSAGE, "--teacher %s: its classes are not those of the data",
+            return error_set(STET_EUSAGE, "--teacher %s: its classes differ from those of the data",
                              m->folder);
     }
     return STET_OK;
 }
 
 /* Adds its probabilities of the texts that it may teach to `sum` (n, K), and 1 to their `count`. */
-static stet_status ask(const model *m, const model *student, const stet_dataset *train,
-                       double *sum, uint32_t *count)
+static stet_status ask(const model *m, const model *student, const stet_dataset *train, double *sum,
+                       uint32_t *count)
 {
     const size_t n = stet_dataset_size(train), K = student->n_classes;
     const held_out h = fold_of_run(m);
@@ -188,8 +185,8 @@ static stet_status mix(const stet_dataset *train, size_t K, double weight, const
         }
         right += best == label;
     }
-    log_info("teachers: right about %.2f %% of %zu training texts",
-             100 * (double)right / (double)n, n);
+    log_info("teachers: %.2f %% accurate on %zu training texts", 100 * (double)right / (double)n,
+             n);
     return STET_OK;
 }
 

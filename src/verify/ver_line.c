@@ -156,7 +156,7 @@ static stet_status read_proof(const ver_model *m, const json_t *o, ver_line *l)
     if (l->verdict == VER_CERTIFIED && !l->claims && !l->tree)
         return error_set(STET_EFORMAT, "certified without \"claims\" or \"tree\"");
     if (l->verdict == VER_WRONG && (l->claims || l->tree))
-        return error_set(STET_EFORMAT, "claims about a text that is read wrongly as it stands");
+        return error_set(STET_EFORMAT, "claims about a text that the model already gets wrong");
     const bool broken = l->verdict == VER_BROKEN;
     if (broken != (l->edits != NULL) || broken != (json_object_get(o, "after") != NULL))
         return error_set(STET_EFORMAT,
@@ -172,7 +172,7 @@ stet_status ver_line_read(const ver_model *m, const json_t *o, arena *a, ver_lin
 {
     static const char *const keys[] = {"text",  "label", "answer", "verdict", "budget",
                                        "clean", "words", "sets",   "claims",  "tree",
-                                       "edits", "after", "note",   "sum",    NULL};
+                                       "edits", "after", "note",   "sum",     NULL};
     *out = (ver_line){0};
     int64_t index, label, answer;
     TRY(json_get_int(o, "line", "text", 0, INT64_MAX, &index));

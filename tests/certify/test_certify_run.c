@@ -185,8 +185,8 @@ static void check_same_result(const stet_certify_result *x, const stet_certify_r
     CHECK_NEAR(x->attackable_mean, y->attackable_mean, 0);
     CHECK_STR(x->method, y->method);
     CHECK_EQ(x->n_budget, y->n_budget);
-    CHECK(memcmp(x->budget_at_least, y->budget_at_least, x->n_budget * sizeof *x->budget_at_least) ==
-          0);
+    CHECK(memcmp(x->budget_at_least, y->budget_at_least,
+                 x->n_budget * sizeof *x->budget_at_least) == 0);
     CHECK(memcmp(x->verdict, y->verdict, x->n * sizeof *x->verdict) == 0);
 }
 
@@ -258,12 +258,13 @@ TEST(a_run_that_is_stopped_goes_on)
     char *all = read_all(a.file);
     a.file = file;
     a.each = stop_at_twenty;
-    CHECK_FAILS(stet_certify_run(&a, &r), STET_EINTR, "goes on from there");
+    CHECK_FAILS(stet_certify_run(&a, &r), STET_EINTR, "run the same command again");
     stet_interrupt_clear();
     CHECK(file_exists(part) && !file_exists(file));
     a.each = NULL;
     a.how.refine++; /* another run may not */
-    CHECK_FAILS(stet_certify_run(&a, &r), STET_EFORMAT, "c.jsonl.part:1: an unfinished run with another");
+    CHECK_FAILS(stet_certify_run(&a, &r), STET_EFORMAT,
+                "c.jsonl.part:1: an unfinished run with another");
     a.how.refine--;
     CHECK_OK(stet_certify_run(&a, &r));
     CHECK_LE(20, r.resumed);

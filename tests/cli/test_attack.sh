@@ -96,7 +96,7 @@ expect 2 "--synonyms" "$STET" attack cnn --data data.tsv
 expect 1 "nowhere/page.html: No such file" "$STET" attack cnn --data data.tsv --synonyms sets.json --html nowhere/page.html --log early.jsonl -q
 [ ! -e early.jsonl ] || fail "attacked before it was clear that the page can be written"
 echo '{"unheard": ["of"]}' >none.json
-expect 0 "none.json has a substitute for no word of these texts" "$STET" attack cnn --data data.tsv --synonyms none.json --attack pwws,ga --no-record
+expect 0 "none.json has no substitute for any word of these texts" "$STET" attack cnn --data data.tsv --synonyms none.json --attack pwws,ga --no-record
 [ "$(grep -c warning "$TMP/.err")" = 1 ] || fail "one warning is enough: $(cat "$TMP/.err")"
 expect 0 "not tried, and counted as not flipped" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack exhaustive --exhaustive-cap 1 --no-record
 output "exhaustive" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack exhaustive --no-record

@@ -50,7 +50,7 @@ output "nothing changes the answer" "$STET" predict cnn --certify --synonyms set
 expect 2 "--budget" "$STET" sandwich cnn $both --budget 2
 expect 2 "no attack 'nosuch'" "$STET" sandwich cnn $both --attack nosuch
 echo '{"unheard": ["of"]}' >none.json
-expect 0 "none.json has a substitute for no word of these texts" "$STET" certify cnn --data data.tsv --synonyms none.json --no-record
+expect 0 "none.json has no substitute for any word of these texts" "$STET" certify cnn --data data.tsv --synonyms none.json --no-record
 expect 2 "belong together" "$STET" predict cnn --certify "good"
 expect 2 "go with --certify" "$STET" predict cnn --budget 2 "good"
 expect 2 "no method 'jiont'" "$STET" certify cnn $on --method jiont

@@ -32,7 +32,7 @@ expect 0 "done" "$STET" data get "file://$TMP/train.tsv" --sha256 "$sum" -o chec
 expect 3 "expected SHA-256" "$STET" data get "file://$TMP/train.tsv" --sha256 "$(echo "$sum" | tr 0-9 1-90)" -o unlike
 [ -z "$(ls unlike)" ] || fail "a file that is another stays"
 expect 2 "64 digits" "$STET" data get "file://$TMP/train.tsv" --sha256 12 -o unlike
-expect 2 "of one file" "$STET" data get imdb sst2 --sha256 "$sum" -o unlike
+expect 2 "checks one file" "$STET" data get imdb sst2 --sha256 "$sum" -o unlike
 cmp -s train.tsv got/train.tsv || fail "fetched a copy"
 
 expect 3 "bad.tsv:2: expected at least 2 columns, found 1" "$STET" data info bad.tsv

@@ -40,7 +40,7 @@ expect 2 "--model bilstm" "$STET" train --data train.tsv --vectors vectors.txt -
 expect 2 "--beta" "$STET" train --data train.tsv --vectors vectors.txt --defense gbm --beta 2 -o x
 expect 2 "an option of defence 'gbm'" "$STET" train --data train.tsv --vectors vectors.txt --beta 0.1 -o x
 expect 1 "train.tsv: Not a directory" "$STET" inspect cnn-gbm -o train.tsv
-expect 1 "--device cuda: stet inspect computes on the CPU alone" "$STET" inspect cnn-gbm --device cuda
+expect 1 "--device cuda: stet inspect runs on the CPU only" "$STET" inspect cnn-gbm --device cuda
 output "growth bounds" "$STET" inspect cnn-gbm -o new/plots
 [ -s new/plots/heat.svg ] || fail "a folder is made with its parents"
 

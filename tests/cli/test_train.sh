@@ -45,9 +45,9 @@ mkdir mine yours
 "$STET" data convert train.tsv mine/train.jsonl -q
 echo "my notes" >yours/README.md
 cp mine/train.jsonl kept.jsonl
-expect 2 "mine/train.jsonl: no training wrote this file" "$STET" train --data mine/train.jsonl --vectors vectors.txt -o mine
+expect 2 "mine/train.jsonl: stet did not write this file" "$STET" train --data mine/train.jsonl --vectors vectors.txt -o mine
 expect 2 "train.tsv: no word occurs 99999 times" "$STET" train --data train.tsv --vectors vectors.txt -o rare --min-count 99999
-expect 2 "yours/README.md: no training wrote this file" "$STET" train --data train.tsv --vectors vectors.txt -o yours
+expect 2 "yours/README.md: stet did not write this file" "$STET" train --data train.tsv --vectors vectors.txt -o yours
 cmp -s kept.jsonl mine/train.jsonl && [ "$(cat yours/README.md)" = "my notes" ] || fail "files of somebody else were replaced"
 output "validation accuracy" "$STET" train --data train.tsv --vectors vectors.txt --epochs 1 -o s4 -q
 # Data may be a folder, with the slash that a shell puts there.
@@ -77,7 +77,7 @@ expect 2 "holds a complete run with" "$STET" train --data wrong.tsv --valid trai
 expect 2 "every teacher has seen text" "$STET" train --data train.tsv $small --teacher folds/1 -o x
 expect 2 "corpus: neither a run folder nor a folder of them" "$STET" train --data train.tsv $small --teacher corpus -o x
 expect 1 "--teacher nowhere: No such file" "$STET" train --data train.tsv $small --teacher nowhere -o x
-expect 2 "its classes are not those of the data" "$STET" train --data swapped3.tsv $small --teacher folds/1 -o x
+expect 2 "its classes differ from those of the data" "$STET" train --data swapped3.tsv $small --teacher folds/1 -o x
 for bad in 0of2 3of2 1of1 2 of 1/2 -1of2; do expect 2 "--fold $bad: expected KofN" "$STET" train --data train.tsv $small --fold=$bad -o x; done
 expect 2 "--teacher-of both needs --teacher and --defense certified" "$STET" train --data train.tsv $small --teacher folds --teacher-of both -o x
 # Texts taken for labels are noticed, whatever training makes of them.

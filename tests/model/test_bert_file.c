@@ -97,7 +97,7 @@ TEST(a_configuration_that_is_no_bert_is_named)
         const char *key, *value, *part;
         stet_status code;
     } bad[] = {
-        {"model_type", "\"roberta\"", "type 'roberta' of another program", STET_ENOTSUP},
+        {"model_type", "\"roberta\"", "type 'roberta' was made by another program", STET_ENOTSUP},
         {"hidden_act", "\"gelu_new\"", "hidden_act 'gelu_new'", STET_ENOTSUP},
         {"position_embedding_type", "\"relative_key\"", "'relative_key'", STET_ENOTSUP},
         {"is_decoder", "true", "is_decoder", STET_ENOTSUP},
@@ -126,7 +126,7 @@ TEST(weights_that_do_not_fit_are_named)
 {
     const char *dir = tiny_bert();
     tiny_weights(dir, BOTH, 0);
-    refused(dir, STET_EFORMAT, "'bert.embeddings.LayerNorm.bias' is there under two names");
+    refused(dir, STET_EFORMAT, "'bert.embeddings.LayerNorm.bias' is there twice, under two names");
     tiny_weights(dir, AS_IT_IS, 2);
     refused(dir, STET_EFORMAT, "has no classifier of 3 classes");
     tiny_weights(dir, AS_IT_IS, 4);

@@ -192,6 +192,6 @@ TEST(what_it_cannot_use_is_refused)
     words[9] = '7';
     CHECK_OK(file_write_all(at("toy/config.json"), config, n));
     stet_model *m;
-    CHECK_FAILS(stet_model_load(at("toy"), &m), STET_EFORMAT, "a 'toy' of these settings");
+    CHECK_FAILS(stet_model_load(at("toy"), &m), STET_EFORMAT, "a 'toy' with these settings");
     mem_free(config);
 }

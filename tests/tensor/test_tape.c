@@ -109,7 +109,7 @@ TEST(wrong_operands_get_a_sentence)
                {3, "slice: columns 2 to 4 of (2, 3)"},
                {4, "dropout: probability 1 is not in [0, 1)"},
                {5, "glu: (2, 3) has no two halves"},
-               {6, "seq_mean: expected texts of falling length"},
+               {6, "seq_mean: expected texts sorted from long to short"},
                {7, "linear: the bias has shape (2, 3), expected 2 elements"},
                {8, "clamp: no number is in [1, 0]"},
                {9, "concat: (2, 3) and (3, 2) have different numbers of rows"}};

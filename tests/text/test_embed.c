@@ -279,7 +279,7 @@ TEST(impossible_requests_are_refused_in_words)
     stet_vocab *v;
     stet_vectors t;
     CHECK_FAILS(stet_embed_train(d, STET_TOK_WORD, &small, &v, &t), STET_EUSAGE,
-                "stand near each other");
+                "appear near each other");
     CHECK(!v && !t.data);
     static const struct {
         stet_embed_options how;
