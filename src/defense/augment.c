@@ -1,5 +1,5 @@
 /* defense/augment.c - more training texts: those of a file, such as the adversarial texts of `stet
- * augment`, each once an epoch, spread over its steps. They are no part of the data, so that validation
+ * augment`, each once per epoch, spread over its steps. They are no part of the data, so that validation
  * texts stay as they are. docs/defences.md. */
 #include "base/mem.h"
 #include "defense/defenses.h"
