@@ -59,6 +59,9 @@ const char *stet_data_known(size_t i, const char **what)
 
 /* ---- one transfer ------------------------------------------------------------------------- */
 
+enum next_step { STOP, GO_ON, START_OVER };
+enum { TRIES = 3 };
+
 typedef struct transfer {
     FILE *file;
     const char *title;
@@ -126,9 +129,19 @@ static bool cannot_resume(CURLcode rc, long http)
     return rc == CURLE_RANGE_ERROR || rc == CURLE_BAD_DOWNLOAD_RESUME || http == 416 || http == 412;
 }
 
-static stet_status transfer_once(const char *url, transfer *t, bool *again)
+/* Did all come that was announced? Where a file:// cannot be read on, libcurl takes it for the end. */
+static bool cut_short(CURL *curl)
+{
+    curl_off_t announced = -1, came = 0;
+    curl_easy_getinfo(curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced);
+    curl_easy_getinfo(curl, CURLINFO_SIZE_DOWNLOAD_T, &came);
+    return came < announced;
+}
+
+static stet_status transfer_once(const char *url, transfer *t, enum next_step *next)
 {
     char error[CURL_ERROR_SIZE] = "";
+    *next = STOP;
     CURL *curl = curl_easy_init();
     if (!curl)
         return error_set(STET_ENOMEM, "cannot start libcurl");
@@ -136,14 +149,19 @@ static stet_status transfer_once(const char *url, transfer *t, bool *again)
     set_options(curl, url, t, error);
     struct curl_slist *headers = unless_changed(t);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    const CURLcode rc = curl_easy_perform(curl);
+    CURLcode rc = curl_easy_perform(curl);
+    if (rc == CURLE_OK && cut_short(curl))
+        rc = CURLE_PARTIAL_FILE;
     long http = 0;
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &http);
     curl_easy_cleanup(curl);
     curl_slist_free_all(headers);
     const bool flushed = fflush(t->file) == 0;
-    *again = t->resumed > 0 && cannot_resume(rc, http); /* libcurl takes a 416 for a success */
-    if (rc == CURLE_OK && flushed && !*again)
+    if (t->resumed > 0 && cannot_resume(rc, http)) /* libcurl takes a 416 for a success */
+        *next = START_OVER;
+    else if (rc == CURLE_PARTIAL_FILE && flushed)
+        *next = GO_ON;
+    if (rc == CURLE_OK && flushed && *next == STOP)
         return STET_OK;
     if (rc == CURLE_ABORTED_BY_CALLBACK)
         return interrupt_status();
@@ -153,21 +171,23 @@ static stet_status transfer_once(const char *url, transfer *t, bool *again)
                               : curl_easy_strerror(rc));
 }
 
-/* Append to `part` what is missing; from the beginning if the server cannot go on. */
+/* Append to `part` what is missing; from the beginning if the server cannot go on, and again if it
+ * ended early. */
 static stet_status download(const fetch_item *item, const char *part)
 {
     transfer t = {.file = fopen(part, "ab"), .title = item->name ? item->name : "download"};
     if (!t.file)
         return error_set(STET_EIO, "%s: %s", part, strerror(errno));
     stet_status st = STET_OK;
-    bool again = false;
-    if (!item->size || size_of(t.file) != item->size) /* complete, but not unpacked yet */
-        st = transfer_once(item->url, &t, &again);
-    if (again) {
-        if (ftruncate(fileno(t.file), 0) != 0)
+    enum next_step next = GO_ON;
+    if (item->size && size_of(t.file) == item->size) /* complete, but not unpacked yet */
+        next = STOP;
+    for (int i = 0; i < TRIES && next != STOP; i++) {
+        if (next == START_OVER && ftruncate(fileno(t.file), 0) != 0) {
             st = error_set(STET_EIO, "%s: %s", part, strerror(errno));
-        else
-            st = transfer_once(item->url, &t, &again);
+            break;
+        }
+        st = transfer_once(item->url, &t, &next);
     }
     if (st != STET_OK && size_of(t.file) == 0)
         unlink(part); /* nothing to go on from */
@@ -217,8 +237,8 @@ static stet_status verify(const fetch_item *item, const char *part)
 
 /* ---- the whole job ------------------------------------------------------------------------ */
 
-/* The last part of the URL's path, without query: a plain file name, or NULL. */
-static char *file_name(const char *url)
+/* The last part of the URL's path, without query: a plain file name. */
+static stet_status file_name(const char *url, char **out)
 {
     const char *path = strstr(url, "://");
     path = path ? path + 3 : url;
@@ -227,14 +247,17 @@ static char *file_name(const char *url)
     while (from > 0 && path[from - 1] != '/')
         from--;
     if (from == n || path[from] == '.' || from == 0)
-        return NULL;
-    return mem_strndup(path + from, n - from);
+        return error_set(STET_EUSAGE, "%s: the address does not end in a file name", url);
+    *out = mem_strndup(path + from, n - from);
+    return *out ? STET_OK : STET_ENOMEM;
 }
 
 static stet_status fetch_to(const fetch_item *item, const char *dir, const char *path,
                             const char *part)
 {
-    if (file_exists(path)) {
+    bool there;
+    TRY(file_look(path, &there));
+    if (there) {
         log_info("%s is already there", path);
         return STET_OK;
     }
@@ -251,9 +274,8 @@ static stet_status fetch_to(const fetch_item *item, const char *dir, const char 
 stet_status fetch_get(const fetch_item *item, const char *dir)
 {
     TRY(dir_make(dir));
-    char *name = file_name(item->url);
-    if (!name)
-        return error_set(STET_EUSAGE, "%s: the address does not end in a file name", item->url);
+    char *name = NULL;
+    TRY(file_name(item->url, &name));
     char *path = path_join(dir, name);
     buf part = {0};
     if (path)
