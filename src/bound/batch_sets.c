@@ -113,6 +113,8 @@ stet_status batch_sets_make(const word_sets *s, const pass *p, const batch *x, u
     *out = (batch_sets){.seq = &x->seq,
                         .rows = pass_rows(p, word, n),
                         .word = word,
+                        .token_lo = lo,
+                        .token_hi = hi,
                         .n_rows = n,
                         .n_moving = n_moving,
                         .n_alt = n_alt,
@@ -123,6 +125,24 @@ stet_status batch_sets_make(const word_sets *s, const pass *p, const batch *x, u
                         .lo_row = tape_twin(t, lo, T * sizeof *lo),
                         .hi_row = tape_twin(t, hi, T * sizeof *hi)};
     return tape_status(t);
+}
+
+const batch_sets *batch_sets_cut(tape *t, const batch_sets *s, const spans *cut)
+{
+    batch_sets *out = arena_new(t->mem, batch_sets, 1);
+    if (!out)
+        tape_fail(t, STET_ENOMEM);
+    if (!out || !cut->at)
+        return s;
+    const size_t bytes = s->seq->n_tokens * sizeof *s->token_lo;
+    *out = *s;
+    out->seq = cut->seq;
+    out->at = tape_seq(t, cut->seq);
+    out->token_lo = spans_tokens(t, cut, s->token_lo);
+    out->token_hi = spans_tokens(t, cut, s->token_hi);
+    out->lo_row = tape_twin(t, out->token_lo, bytes);
+    out->hi_row = tape_twin(t, out->token_hi, bytes);
+    return out;
 }
 
 /* ---- extremes ----------------------------------------------------------------------------- */

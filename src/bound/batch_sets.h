@@ -10,6 +10,7 @@
 
 #include "bound/bound_args.h"
 #include "bound/hulls.h"
+#include "model/spans.h"
 
 /* Some texts of a batch, given in rising order: their words, index and labels, in memory of `mem`.
  */
@@ -19,6 +20,8 @@ stet_status batch_part(const batch *x, const uint32_t *text, size_t n, arena *me
  * zeroed. */
 stet_status batch_sets_make(const word_sets *s, const pass *p, const batch *x, uint32_t *slot,
                             batch_sets *out);
+/* The same with texts cut in pieces, in memory of the tape. */
+const batch_sets *batch_sets_cut(tape *t, const batch_sets *s, const spans *cut);
 
 /* ---- for CPU kernels ---------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "bound/batch_sets.h"
 #include "bound/bounds.h"
 #include "bound/gbm_gain.h"
 #include "bound/gbm_lstm_ops.h"
@@ -58,7 +59,7 @@ static node *observed(const model *m, const pass *p, int direction, const box_wo
 
 static node *invariant(const model *m, const pass *p, int direction, node *words)
 {
-    return op_lstm_invariant(p->t, direction_of(p, direction), words, m->max_len);
+    return op_lstm_invariant(p->t, direction_of(p, direction), words, model_steps(m));
 }
 
 static node *around(const model *m, const pass *p, int direction, const box_words *w, double radius)
@@ -79,7 +80,10 @@ static void ranges(const model *m, pass *p, const worst_args *a, node *out[RANGE
     if (pool == POOL_LAST) {
         ends = op_bilstm_ranges(p->t, a->s, p->param, a->eps);
     } else { /* both only grow, so ends are made of ends */
-        node *every = op_bilstm_states_ranges(p->t, a->s, p->param, a->eps);
+        const spans cut = spans_cut(p->t, a->s->seq, model_span(m));
+        const batch_sets *s = batch_sets_cut(p->t, a->s, &cut);
+        node *every =
+            spans_join(p->t, &cut, op_bilstm_states_ranges(p->t, s, p->param, a->eps));
         ends = (pool == POOL_MAX ? op_seq_max : op_seq_mean)(p->t, every, a->s->seq);
     }
     out[RANGE_LOWER] = op_slice(p->t, ends, 0, F);
@@ -147,6 +151,7 @@ static stet_status observe_text(lstm_job *j, const uint32_t *ids, size_t n, bool
 static stet_status state_boxes(lstm_job *j)
 {
     const stet_corpus *c = j->how->texts;
+    const size_t span = model_span(j->m);
     bool first = true;
     for (size_t i = 0; c && i < c->n_texts; i++) {
         const size_t len = (size_t)(c->start[i + 1] - c->start[i]),
@@ -154,12 +159,14 @@ static stet_status state_boxes(lstm_job *j)
         if (n == 0)
             continue;
         TRY(interrupt_status());
-        TRY(observe_text(j, c->ids + c->start[i], n, first));
-        first = false;
+        for (size_t p = 0; p < n; p = span_end(span, n, p)) { /* pieces are read by themselves */
+            TRY(observe_text(j, c->ids + c->start[i] + p, span_end(span, n, p) - p, first));
+            first = false;
+        }
     }
     for (int d = 0; first && d < 2; d++) {
         const lstm_weights w = gbm_lstm_weights(j->m, d);
-        TRY(box_invariant(&w, j->v_lo, j->v_hi, j->m->max_len, &j->mem, &j->state[d]));
+        TRY(box_invariant(&w, j->v_lo, j->v_hi, model_steps(j->m), &j->mem, &j->state[d]));
     }
     char held[48] = "states that no text leaves";
     if (!first)

@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "base/pool.h"
+#include "bound/batch_sets.h"
 #include "bound/bound_ops.h"
 #include "bound/s4_gate_norm.h"
 #include "model/s4.h"
@@ -354,9 +355,12 @@ static box layer(const s4_cfg *cfg, pass *p, node *const *w, box u, const seq_in
 void s4_ranges(const model *m, pass *p, const batch_sets *s, double eps, node **lo, node **hi)
 {
     const s4_cfg *cfg = m->cfg;
-    box u = encode(p, s, eps);
+    const spans cut = spans_cut(p->t, s->seq, model_span(m));
+    const batch_sets *pieces = batch_sets_cut(p->t, s, &cut);
+    box u = encode(p, pieces, eps);
     for (int l = 0; l < (int)cfg->layers; l++)
-        u = layer(cfg, p, p->param + s4_layer_at(cfg, l), u, s->seq);
+        u = layer(cfg, p, p->param + s4_layer_at(cfg, l), u, pieces->seq);
+    u = (box){spans_join(p->t, &cut, u.centre), spans_join(p->t, &cut, u.radius)};
     if (cfg->pool == S4_MAX) {
         *lo = op_seq_max(p->t, op_sub(p->t, u.centre, u.radius), s->seq);
         *hi = op_seq_max(p->t, op_add(p->t, u.centre, u.radius), s->seq);

@@ -7,6 +7,7 @@
 #include "certify/cert_lstm.h"
 #include "certify/cert_scores.h"
 #include "model/bilstm.h"
+#include "model/spans.h"
 
 enum { IBP, SLOPE, ADJOINT, LINEAR, GBM, AFFINE, METHODS };
 static const char *const methods[] = {
@@ -119,7 +120,8 @@ static stet_status open(void *p, const cert_task *t)
         return STET_ENOMEM;
     TRY(cert_scores_open(&w->scores, m, NULL, t, &w->mem));
     TRY(cert_vectors(m, t, &w->mem, &vectors));
-    return lstm_pair_open(&w->pair, w->s->cell, lstm_float32, t->n, t->start, vectors, &w->mem);
+    return lstm_pair_open(&w->pair, w->s->cell, lstm_float32, t->n, model_span(m), t->start,
+                          vectors, &w->mem);
 }
 
 /* ---- bounds ------------------------------------------------------------------------------- */

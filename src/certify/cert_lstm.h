@@ -126,7 +126,7 @@ stet_status lstm_tube_build(lstm_tube *tube, const lstm_text *t, tube_level leve
  * so many words; lam as intervals because a head may have its own slopes. */
 typedef struct lstm_aim {
     ivals lam;          /* (H) */
-    const uint32_t *at; /* (H) 1 .. n; NULL: after each word */
+    const uint32_t *at; /* (H) 1 .. n, or beyond: not felt; NULL: after each word */
     double *below;      /* (n + 1) what all that is felt before state s may take, by the boxes */
 } lstm_aim;
 static inline ival aim_at(const lstm_aim *a, size_t state, size_t i)
@@ -150,24 +150,34 @@ void lstm_affine(const lstm_tube *tube, const lstm_text *t, ivals lam, double *c
 
 /* ---- both directions ---------------------------------------------------------------------- */
 
-/* A text read both ways, with the tubes that were asked for so far. */
-typedef struct lstm_pair {
-    size_t H, n;
-    const uint32_t *start;
+/* Words that are read together, with the tubes that were asked for so far. */
+typedef struct lstm_piece {
+    size_t first_word; /* start[] of its first word; its own starts at 0 */
     lstm_text text[2];
     lstm_tube tube[TUBE_LEVELS][2];
+} lstm_piece;
+
+/* A text read both ways, all of it or in pieces of `span` words. States 1 .. n of a unit are those
+ * after 1, 2, ... words of the first piece, then of the second, and so on. */
+typedef struct lstm_pair {
+    size_t H, n, span, pieces;
+    const uint32_t *start;
+    lstm_piece *piece;
     bool built[TUBE_LEVELS];
     arena *mem;
     double *contribution; /* (start[n]) */
     ivals lam;            /* (2H) */
     double *scratch;      /* (12H + start[n]) */
     uint32_t *at;         /* (2H) where the margin feels each unit */
+    uint32_t *here;       /* (H) the same in a piece */
     double *below;        /* (n + 1) */
 } lstm_pair;
 
-/* `vectors` (start[n], D) are borrowed for the call; the rest lives in `a`, as do the tubes. */
+/* span 0: all n words together. `vectors` (start[n], D) are borrowed for the call; the rest lives in
+ * `a`, as do the tubes. */
 stet_status lstm_pair_open(lstm_pair *x, const lstm_cell64 cell[2], lstm_rounding rounding,
-                           size_t n, const uint32_t *start, const double *vectors, arena *a);
+                           size_t n, size_t span, const uint32_t *start, const double *vectors,
+                           arena *a);
 stet_status lstm_pair_build(lstm_pair *x, tube_level level); /* once */
 
 /* The margin of one class over another: om . y + bias, where y is made of the states of both

@@ -12,31 +12,56 @@
 #include "certify/cert_activation.h"
 #include "certify/cert_lstm.h"
 
+/* Piece k of the text, from its first word on. */
+static stet_status open_piece(lstm_pair *x, size_t k, const lstm_cell64 cell[2],
+                              lstm_rounding rounding, const double *vectors)
+{
+    lstm_piece *piece = &x->piece[k];
+    const size_t first = k * x->span, left = x->n - first, n = left < x->span ? left : x->span;
+    uint32_t *start = arena_new(x->mem, uint32_t, n + 1);
+    if (!start)
+        return STET_ENOMEM;
+    piece->first_word = x->start[first];
+    for (size_t p = 0; p <= n; p++)
+        start[p] = x->start[first + p] - x->start[first];
+    for (int d = 0; d < 2; d++) {
+        piece->text[d] = (lstm_text){
+            .cell = &cell[d], .rounding = rounding, .reverse = d == 1, .n = n, .start = start};
+        TRY(lstm_text_read(&piece->text[d], vectors + piece->first_word * cell[d].D, x->mem));
+    }
+    return STET_OK;
+}
+
 stet_status lstm_pair_open(lstm_pair *x, const lstm_cell64 cell[2], lstm_rounding rounding,
-                           size_t n, const uint32_t *start, const double *vectors, arena *a)
+                           size_t n, size_t span, const uint32_t *start, const double *vectors,
+                           arena *a)
 {
     const size_t H = cell[0].H;
     *x = (lstm_pair){.H = H, .n = n, .start = start, .mem = a};
+    x->span = span && span < n ? span : n;
+    x->pieces = (n + x->span - 1) / x->span;
+    x->piece = arena_znew(a, lstm_piece, x->pieces);
     x->contribution = arena_new(a, double, start[n]);
     x->lam.lo = arena_new(a, double, 2 * H);
     x->lam.hi = arena_new(a, double, 2 * H);
     x->scratch = arena_new(a, double, 12 * H + start[n]);
-    x->at = arena_new(a, uint32_t, 2 * H);
+    x->at = arena_new(a, uint32_t, 3 * H);
+    x->here = x->at ? x->at + 2 * H : NULL;
     x->below = arena_new(a, double, n + 1);
-    if (!x->contribution || !x->lam.lo || !x->lam.hi || !x->scratch || !x->at || !x->below)
+    if (!x->piece || !x->contribution || !x->lam.lo || !x->lam.hi || !x->scratch || !x->at ||
+        !x->below)
         return STET_ENOMEM;
-    for (int d = 0; d < 2; d++) {
-        x->text[d] = (lstm_text){
-            .cell = &cell[d], .rounding = rounding, .reverse = d == 1, .n = n, .start = start};
-        TRY(lstm_text_read(&x->text[d], vectors, a));
-    }
+    for (size_t k = 0; k < x->pieces; k++)
+        TRY(open_piece(x, k, cell, rounding, vectors));
     return STET_OK;
 }
 
 stet_status lstm_pair_build(lstm_pair *x, tube_level level)
 {
-    for (int d = 0; d < 2 && !x->built[level]; d++)
-        TRY(lstm_tube_build(&x->tube[level][d], &x->text[d], level, x->mem));
+    for (size_t k = 0; k < 2 * x->pieces && !x->built[level]; k++) {
+        lstm_piece *piece = &x->piece[k / 2];
+        TRY(lstm_tube_build(&piece->tube[level][k % 2], &piece->text[k % 2], level, x->mem));
+    }
     x->built[level] = true;
     return STET_OK;
 }
@@ -46,12 +71,14 @@ stet_status lstm_pair_build(lstm_pair *x, tube_level level)
 /* State s of unit k of both directions: clean, and its box. */
 static double clean_state(const lstm_pair *x, size_t k, size_t s)
 {
-    return x->text[k / x->H].h[s * x->H + k % x->H];
+    const lstm_piece *piece = &x->piece[(s - 1) / x->span];
+    return piece->text[k / x->H].h[((s - 1) % x->span + 1) * x->H + k % x->H];
 }
 
 static ival box_state(const lstm_pair *x, tube_level level, size_t k, size_t s)
 {
-    return ival_at(x->tube[level][k / x->H].h, s * x->H + k % x->H);
+    const lstm_piece *piece = &x->piece[(s - 1) / x->span];
+    return ival_at(piece->tube[level][k / x->H].h, ((s - 1) % x->span + 1) * x->H + k % x->H);
 }
 
 /* What the classifier sees of unit k. */
@@ -158,19 +185,61 @@ static felt feel_mean(const lstm_pair *x, const lstm_head *head, size_t k)
 }
 
 /* What is felt of earlier states, should the way back end at state s: by their boxes. */
-static void felt_below(const lstm_pair *x, tube_level level, int d, const lstm_aim *aim)
+static void felt_below(const lstm_tube *tube, const lstm_text *t, const lstm_aim *aim)
 {
-    const size_t H = x->H;
+    const size_t H = t->cell->H;
     double sum = 0;
     aim->below[0] = 0;
-    for (size_t s = 1; s <= x->n; s++) {
+    for (size_t s = 1; s <= t->n; s++) {
         aim->below[s] = sum;
         for (size_t i = 0; i < H; i++) {
-            const size_t k = (size_t)d * H + i;
-            const ival dev = ival_sub(box_state(x, level, k, s), clean_state(x, k, s));
+            const ival dev = ival_sub(ival_at(tube->h, s * H + i), t->h[s * H + i]);
             sum -= ival_mul(aim_at(aim, s, i), dev).lo;
         }
         sum *= 1 + (double)(H + 2) * ival_step;
+    }
+}
+
+/* Which states of piece k are felt in direction d; false: none. */
+static bool feel_piece(const lstm_pair *x, size_t k, int d)
+{
+    bool any = false;
+    for (size_t i = 0; i < x->H; i++) {
+        const size_t s = x->at[(size_t)d * x->H + i] - 1;
+        const bool here = s / x->span == k;
+        x->here[i] = here ? (uint32_t)(s % x->span + 1) : UINT32_MAX;
+        any = any || here;
+    }
+    return any;
+}
+
+/* What the words of a piece contribute in direction d is added to x->contribution. */
+static bool piece_back(lstm_pair *x, size_t k, int d, tube_level level, lstm_form form,
+                       const lstm_head *head, double *box, double *rounding)
+{
+    const lstm_piece *piece = &x->piece[k];
+    const lstm_tube *tube = &piece->tube[level][d];
+    const lstm_text *t = &piece->text[d];
+    double *contribution = x->contribution + piece->first_word;
+    const lstm_aim aim = {ivals_from(x->lam, (size_t)d * x->H),
+                          head->pool == POOL_MEAN ? NULL : x->here, x->below};
+    *box = *rounding = 0;
+    if (aim.at && !feel_piece(x, k, d))
+        return true;
+    switch (form) {
+    case FORM_AFFINE:
+        lstm_affine(tube, t, aim.lam, contribution, box, rounding);
+        return true;
+    case FORM_LINES:
+    case FORM_WORDS:
+        felt_below(tube, t, &aim);
+        return lstm_back_lines(tube, t, &aim, form == FORM_WORDS, contribution, box, rounding,
+                               x->scratch);
+    default: {
+        const bool fine = lstm_adjoint(tube, t, &aim, contribution, rounding, x->scratch);
+        *box = *rounding;
+        return fine;
+    }
     }
 }
 
@@ -188,34 +257,15 @@ lstm_margin lstm_sum_margin(lstm_pair *x, tube_level level, lstm_form form, cons
         x->at[k] = (uint32_t)y.at;
     }
     memset(x->contribution, 0, x->start[x->n] * sizeof *x->contribution);
-    for (int d = 0; d < 2; d++) {
-        const size_t first = (size_t)d * H;
-        const lstm_aim aim = {ivals_from(x->lam, first),
-                              head->pool == POOL_MEAN ? NULL : x->at + first, x->below};
-        const lstm_tube *tube = &x->tube[level][d];
+    for (size_t k = 0; k < 2 * x->pieces; k++) {
         double rounding, box;
-        bool fine = true;
-        switch (form) {
-        case FORM_AFFINE:
-            lstm_affine(tube, &x->text[d], aim.lam, x->contribution, &box, &rounding);
-            break;
-        case FORM_LINES:
-        case FORM_WORDS:
-            felt_below(x, level, d, &aim);
-            fine = lstm_back_lines(tube, &x->text[d], &aim, form == FORM_WORDS, x->contribution,
-                                   &box, &rounding, x->scratch);
-            break;
-        default:
-            fine = lstm_adjoint(tube, &x->text[d], &aim, x->contribution, &rounding, x->scratch);
-            box = rounding;
-        }
-        if (!fine)
+        if (!piece_back(x, k % x->pieces, k >= x->pieces, level, form, head, &box, &rounding))
             return (lstm_margin){-INFINITY, 0};
         taken += box;
         slack += rounding;
     }
     const double top = head_slack(x, level, head);
-    const size_t terms = 2 * H + 16 + (head->pool == POOL_MEAN ? x->n : 0);
+    const size_t terms = 2 * H + 16 + 2 * (x->pieces - 1) + (head->pool == POOL_MEAN ? x->n : 0);
     const double ours = (double)terms * ival_step * (size + taken + top);
     return (lstm_margin){clean - taken - top - ours, slack + top};
 }

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "certify/cert_scores.h"
 #include "model/s4.h"
+#include "model/spans.h"
 
 enum { IBP, ADJOINT };
 static const char *const methods[] = {"ibp", "adjoint", NULL};
@@ -37,7 +38,7 @@ typedef struct work {
 static stet_status read_kernel(const model *m, int first, const s4_net64 *net, s4_layer64 *l,
                                arena *a)
 {
-    const size_t len = net->max_len, H = net->H;
+    const size_t len = net->lags, H = net->H;
     l->K = arena_new(a, double, len *H);
     l->K_err = arena_new(a, double, len *H);
     if (!l->K || !l->K_err)
@@ -100,7 +101,8 @@ static stet_status read_net(shared *s)
     *net = (s4_net64){.D = m->dim,
                       .H = (size_t)cfg->channels,
                       .layers = (size_t)cfg->layers,
-                      .max_len = m->max_len,
+                      .lags = model_steps(m),
+                      .span = model_span(m),
                       .relu = cfg->block == BLOCK_RELU,
                       .max = cfg->pool == S4_MAX,
                       .eps = S4_NORM_EPS};

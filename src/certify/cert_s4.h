@@ -25,10 +25,10 @@
 
 /* Weights in double. */
 typedef struct s4_layer64 {
-    double *K;      /* (max_len, H) */
-    double *K_err;  /* (max_len, H) how far another float32 evaluation may be from K; NULL: 0 */
-    double *K_norm; /* (max_len, H) length of the first lags of a channel's kernel, l + 1 of them */
-    double *K_off;  /* (max_len, H) the same of K_err */
+    double *K;      /* (lags, H) */
+    double *K_err;  /* (lags, H) how far another float32 evaluation may be from K; NULL: 0 */
+    double *K_norm; /* (lags, H) length of the first lags of a channel's kernel, l + 1 of them */
+    double *K_off;  /* (lags, H) the same of K_err */
     double *mix, *mix_t;  /* (R, H), (H, R) with R rows: 2H, or H with ReLU */
     double *abs, *abs_t;  /* their absolute values */
     double *mix_b;        /* (R) */
@@ -37,7 +37,8 @@ typedef struct s4_layer64 {
 } s4_layer64;
 
 typedef struct s4_net64 {
-    size_t D, H, layers, max_len;
+    size_t D, H, layers, lags; /* lags: of the longest text, or piece of one */
+    size_t span;               /* words after which the state space starts anew; 0: never */
     bool relu, max;                  /* the plain block; the largest over the text */
     double *enc_t, *enc_b, *enc_row; /* (D, H), (H), (H) lengths of the encoder's rows */
     s4_layer64 *layer;
@@ -75,6 +76,11 @@ static inline void range_put(s4_range x, size_t i, ival v)
     x.rad[i] = 0.5 * (v.hi - v.lo) * (1 + S4_OUTWARD) + S4_OUTWARD * fabs(x.mid[i]);
 }
 
+static inline s4_range range_from(s4_range x, size_t i)
+{
+    return (s4_range){x.mid + i, x.rad + i};
+}
+
 static inline double range_mag(s4_range x, size_t i)
 {
     return fabs(x.mid[i]) + x.rad[i];
@@ -85,7 +91,7 @@ typedef struct s4_station {
     double *y, *ab, *centred, *norm, *sigma; /* clean; ab (n, R), sigma (n) */
     s4_range box_y, box_b, box_centred;
     double *sigma_lo, *sigma_hi;      /* (n) */
-    double *e_y;                      /* (H) */
+    double *e_y;                      /* (n, H), equal in a piece */
     double *e_g, *e_ab, *e_r, *e_out; /* e_ab (n), e_bias: see s4_mix_error */
     double e_bias;
 } s4_station;

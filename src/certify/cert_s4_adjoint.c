@@ -5,6 +5,7 @@
 #include "certify/cert_activation.h"
 #include "certify/cert_lstm_rows.h"
 #include "certify/cert_s4.h"
+#include "model/spans.h"
 
 static const double runaway = 1e100; /* beyond it a bound is worth nothing */
 
@@ -156,23 +157,24 @@ static void mix_back(const s4_text *t, const s4_station *s, const s4_layer64 *l,
             const ival box = ival_with(range_at(s->box_y, i), s->y[i]),
                        slopes = t->net->relu ? relu_slopes(s->y[i], box) : gelu_slopes(box);
             range_put(y, i, ival_mul(range_at(y, i), slopes));
-            *slack += range_mag(y, i) * s->e_y[h];
+            *slack += range_mag(y, i) * s->e_y[i];
         }
     }
 }
 
-/* lam of y and, through the residual, of r, to lam of u, in `lam`. */
-static void convolution_back(const s4_text *t, const s4_layer64 *l, s4_range y, s4_range through,
-                             s4_range lam)
+/* lam of y and, through the residual, of r, to lam of u, in `lam`: of the piece from word `from` to
+ * `to`. */
+static void piece_back(const s4_text *t, const s4_layer64 *l, s4_range y, s4_range through,
+                       s4_range lam, size_t from, size_t to)
 {
-    const size_t n = t->n, H = t->net->H;
-    s4_convolve(l, n, H, true, y, through);
+    const size_t n = to - from, H = t->net->H, at = from * H;
+    s4_convolve(l, n, H, true, range_from(y, at), range_from(through, at));
     for (size_t h = 0; h < H; h++) {
         double sum = 0;
-        for (size_t p = 0; p < n; p++)
+        for (size_t p = from; p < to; p++)
             sum += range_mag(y, p * H + h) * range_mag(y, p * H + h);
         const double rounding = own(n) * l->K_norm[(n - 1) * H + h] * sqrt(sum);
-        for (size_t p = 0; p < n; p++) {
+        for (size_t p = from; p < to; p++) {
             const size_t i = p * H + h;
             lam.mid[i] += through.mid[i];
             lam.rad[i] = (lam.rad[i] + through.rad[i] + rounding) * (1 + S4_OUTWARD) +
@@ -269,7 +271,8 @@ bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double
             norm_back(t, s, l, p, lam, &t->cut[k * n + p], loss, slack);
         (t->net->relu ? linear_back : gate_back)(t, s, l, lam, ab, slack);
         mix_back(t, s, l, ab, y, slack);
-        convolution_back(t, l, y, through, lam);
+        for (size_t p = 0; p < n; p = span_end(t->net->span, n, p))
+            piece_back(t, l, y, through, lam, p, span_end(t->net->span, n, p));
         for (size_t i = 0; i < n * H; i++)
             if (!(range_mag(lam, i) < runaway))
                 return false;

@@ -6,6 +6,7 @@
 #include "certify/cert_activation.h"
 #include "certify/cert_lstm_rows.h"
 #include "certify/cert_s4.h"
+#include "model/spans.h"
 #include "tensor/ops.h"
 
 /* Activations are within 2 ulp (tensor/vmath.h), relatively 2^-22; twice that leaves room. */
@@ -34,8 +35,8 @@ static double length_of(const double *x, size_t n, size_t stride)
 static stet_status finish_layer(const s4_net64 *net, s4_layer64 *l, arena *a)
 {
     const size_t H = net->H, R = s4_mixed(net);
-    l->K_norm = arena_new(a, double, net->max_len *H);
-    l->K_off = arena_znew(a, double, net->max_len *H);
+    l->K_norm = arena_new(a, double, net->lags *H);
+    l->K_off = arena_znew(a, double, net->lags *H);
     l->mix_t = arena_new(a, double, R *H);
     l->abs = arena_new(a, double, R *H);
     l->abs_t = arena_new(a, double, R *H);
@@ -45,14 +46,14 @@ static stet_status finish_layer(const s4_net64 *net, s4_layer64 *l, arena *a)
         return STET_ENOMEM;
     for (size_t h = 0; h < H; h++) {
         double sum = 0, off = 0;
-        for (size_t i = 0; i < net->max_len; i++) {
+        for (size_t i = 0; i < net->lags; i++) {
             sum += l->K[i * H + h] * l->K[i * H + h];
             l->K_norm[i * H + h] = sqrt(sum) * (1 + S4_OUTWARD);
             off += l->K_err ? l->K_err[i * H + h] * l->K_err[i * H + h] : 0;
             l->K_off[i * H + h] = sqrt(off) * (1 + S4_OUTWARD);
         }
         /* a trained kernel has six digits; with less than three no two programs agree on a text */
-        const size_t last = (net->max_len - 1) * H + h;
+        const size_t last = (net->lags - 1) * H + h;
         if (!(l->K_off[last] <= 0x1p-12 * l->K_norm[last] + 1e-20))
             return error_set(STET_EFORMAT,
                              "the kernel of channel %zu is lost to cancellation: nothing can be "
@@ -197,9 +198,9 @@ static s4_range range_new(arena *a, size_t n)
 
 static stet_status station_alloc(s4_station *s, size_t n, size_t H, arena *a)
 {
-    double **const parts[] = {&s->y, &s->centred, &s->norm, &s->e_g, &s->e_r, &s->e_out};
+    double **const parts[] = {&s->y, &s->centred, &s->norm, &s->e_y, &s->e_g, &s->e_r, &s->e_out};
     double **const columns[] = {&s->sigma, &s->sigma_lo, &s->sigma_hi, &s->e_ab};
-    bool ok = (s->ab = arena_new(a, double, n * 2 * H)) && (s->e_y = arena_new(a, double, H));
+    bool ok = (s->ab = arena_new(a, double, n * 2 * H)) != NULL;
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
         ok = (*parts[k] = arena_new(a, double, n *H)) && ok;
     for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
@@ -244,13 +245,34 @@ static double conv_error(const s4_rounding *r, size_t n)
     return gamma_of(r, 3 + (n <= S4_DIRECT_MAX || n > by_blocks ? n : by_blocks));
 }
 
-/* Lags that enter a text's convolution, if only with weight 0: a whole last block. */
-static size_t lags_of(const s4_text *t)
+/* Lags that enter a convolution of n terms, if only with weight 0: a whole last block. */
+static size_t lags_of(const s4_text *t, size_t n)
 {
-    const size_t whole = (t->n + S4_BLOCK - 1) / S4_BLOCK * S4_BLOCK;
-    if (t->n <= S4_DIRECT_MAX)
-        return t->n;
-    return whole < t->net->max_len ? whole : t->net->max_len;
+    const size_t whole = (n + S4_BLOCK - 1) / S4_BLOCK * S4_BLOCK;
+    if (n <= S4_DIRECT_MAX)
+        return n;
+    return whole < t->net->lags ? whole : t->net->lags;
+}
+
+/* y of the piece from word `from` to `to`, clean and as boxes without rounding, and its error. */
+static void convolve_piece(const s4_text *t, s4_station *s, const s4_layer64 *l, size_t from,
+                           size_t to)
+{
+    const size_t n = to - from, H = t->net->H, at = from * H;
+    const double conv = conv_error(&t->rounding, n);
+    const size_t last = (lags_of(t, n) - 1) * H;
+    s4_convolve(l, n, H, false, range_from(t->out, at), range_from(s->box_y, at));
+    convolve_clean(l, n, H, t->u + at, s->y + at);
+    for (size_t h = 0; h < H; h++) {
+        double sum = 0;
+        for (size_t p = from; p < to; p++)
+            sum += range_mag(t->out, p * H + h) * range_mag(t->out, p * H + h);
+        const double e =
+            (conv * l->K_norm[last + h] + (1 + conv) * l->K_off[last + h]) * sqrt(sum) +
+            conv * S4_TINY;
+        for (size_t p = from; p < to; p++)
+            s->e_y[p * H + h] = e;
+    }
 }
 
 /* y and its GELU or ReLU: clean ones in s->y and g, boxes in box_y and box_g. */
@@ -258,19 +280,10 @@ static void convolution(s4_text *t, s4_station *s, const s4_layer64 *l, double *
 {
     const size_t n = t->n, H = t->net->H;
     const s4_rounding *r = &t->rounding;
-    const double conv = conv_error(r, n);
-    const size_t last = (lags_of(t) - 1) * H;
-    s4_convolve(l, n, H, false, t->out, s->box_y);
-    convolve_clean(l, n, H, t->u, s->y);
-    for (size_t h = 0; h < H; h++) {
-        double sum = 0;
-        for (size_t p = 0; p < n; p++)
-            sum += range_mag(t->out, p * H + h) * range_mag(t->out, p * H + h);
-        s->e_y[h] = (conv * l->K_norm[last + h] + (1 + conv) * l->K_off[last + h]) * sqrt(sum) +
-                    conv * S4_TINY;
-    }
+    for (size_t p = 0; p < n; p = span_end(t->net->span, n, p))
+        convolve_piece(t, s, l, p, span_end(t->net->span, n, p));
     for (size_t i = 0; i < n * H; i++) {
-        s->box_y.rad[i] = (s->box_y.rad[i] + s->e_y[i % H]) * (1 + S4_OUTWARD);
+        s->box_y.rad[i] = (s->box_y.rad[i] + s->e_y[i]) * (1 + S4_OUTWARD);
         const ival x = activation_range(t->net, range_at(s->box_y, i));
         s->e_g[i] = t->net->relu ? 0 : r->act * (ival_mag(x) + S4_TINY);
         g[i] = activation(t->net, s->y[i]);

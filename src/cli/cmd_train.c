@@ -124,6 +124,7 @@ static struct {
     const char *name;
     bool of_model;
     size_t owner; /* model or defence that has it */
+    size_t other; /* and another model, or the same */
 } settings[MAX_SETTINGS];
 static size_t n_settings;
 
@@ -135,16 +136,29 @@ static bool is_own(const char *name)
     return false;
 }
 
+/* An option that two models have is listed once. */
+static bool shared_with(const char *name, size_t owner)
+{
+    for (size_t i = 0; i < n_settings; i++)
+        if (settings[i].of_model && strcmp(settings[i].name, name) == 0) {
+            settings[i].other = owner;
+            return true;
+        }
+    return false;
+}
+
 static size_t add_settings(const stet_opt *opts, bool of_model, size_t owner, size_t at)
 {
     for (; opts && opts->type != STET_T_END; opts++) {
         if (opts->type == STET_T_TOPIC || n_settings == MAX_SETTINGS || is_own(opts->name))
             continue;
+        if (of_model && shared_with(opts->name, owner))
+            continue;
         snprintf(help_text[n_settings], sizeof help_text[0], "%s%s%s%s", opts->help,
                  opts->def ? " (" : "", opts->def ? opts->def : "", opts->def ? ")" : "");
         settings[n_settings].name = opts->name;
         settings[n_settings].of_model = of_model;
-        settings[n_settings].owner = owner;
+        settings[n_settings].owner = settings[n_settings].other = owner;
         table[at++] =
             (stet_opt){.name = opts->name,
                        .type = STET_T_STR,
@@ -201,8 +215,13 @@ static stet_status collect(const train_cfg *cfg, bool of_model, char store[][256
             continue;
         const char *owner = of_model ? stet_model_kind_name(settings[i].owner)
                                      : stet_defense_name(settings[i].owner);
-        if (of_model && settings[i].owner != (size_t)cfg->model)
-            return cli_usage("--%s is an option of model '%s'", settings[i].name, owner);
+        const bool shared = of_model && settings[i].other != settings[i].owner;
+        if (of_model && settings[i].owner != (size_t)cfg->model &&
+            settings[i].other != (size_t)cfg->model)
+            return cli_usage("--%s is an option of model%s '%s'%s%s%s", settings[i].name,
+                             shared ? "s" : "", owner, shared ? " and '" : "",
+                             shared ? stet_model_kind_name(settings[i].other) : "",
+                             shared ? "'" : "");
         if (!of_model && !listed(owner, cfg->defense))
             return cli_usage("--%s is an option of defence '%s': add it to --defense",
                              settings[i].name, owner);

@@ -11,6 +11,7 @@
 #include "bound/bounds.h"
 #include "bound/hulls.h"
 #include "defense/defenses.h"
+#include "model/spans.h"
 
 typedef enum norm_kind { NORM_SUM, NORM_MEAN, NORM_INIT } norm_kind;
 typedef enum box_kind { BOX_AUTO, BOX_TO, BOX_TI, BOX_TL, BOX_SO, BOX_SI, BOX_SL } box_kind;
@@ -217,8 +218,11 @@ static void follow(gbm_state *s, const step_view *v, rng *r)
 {
     tape *t = v->p->t;
     const seq_index *seq = &v->x->seq;
-    const size_t b = rng_below(r, seq->n_texts), first = seq->start[b];
-    box_words text = {v->p->rows, seq->row + first, seq->start[b + 1] - first, false};
+    const size_t b = rng_below(r, seq->n_texts), span = model_span(s->m),
+                 len = seq->start[b + 1] - seq->start[b], at = span ? rng_below(r, len) : 0,
+                 first = span_start(span, at); /* of a piece, if the text is read in pieces */
+    box_words text = {v->p->rows, seq->row + seq->start[b] + first,
+                      span_end(span, len, at) - first, false};
     for (int d = 0; d < 2; d++) {
         text.reverse = d == 1;
         const node *box = s->observed ? s->states->observed(s->m, v->p, d, &text, box_node(s, t, d),
@@ -255,8 +259,9 @@ static place draw_place(const gbm_state *s, const step_view *v, rng *r)
 static node *local_box(const gbm_state *s, const step_view *v, place p, int direction)
 {
     const seq_index *seq = &v->x->seq;
-    const size_t len = seq->start[p.text + 1] - seq->start[p.text],
-                 before = direction ? len - 1 - p.at : p.at;
+    const size_t len = seq->start[p.text + 1] - seq->start[p.text], span = model_span(s->m),
+                 before = direction ? span_end(span, len, p.at) - 1 - p.at
+                                    : p.at - span_start(span, p.at);
     const size_t n = before < LOOK_BACK ? before : LOOK_BACK,
                  from = direction ? p.at + 1 : p.at - n;
     const box_words words = {v->p->rows, seq->row + seq->start[p.text] + from, n, direction == 1};

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "model/kind_list.h"
+#include "model/spans.h"
 
 static const stet_opt opts[] = {
     STET_OPT_INT("hidden", bilstm_cfg, hidden, "64", 1, 8192, "N",
@@ -13,11 +14,16 @@ static const stet_opt opts[] = {
     STET_OPT_CHOICE("pool", bilstm_cfg, pool, "last", "last|max|mean",
                     "bilstm: what the classifier sees of each unit, its last state or its largest "
                     "or mean over the text"),
+    SPAN_OPT(bilstm_cfg, span),
     STET_OPT_END,
 };
 
 static stet_status layout(model *m)
 {
+    if (model_span(m) && bilstm_pool_of(m) == POOL_LAST)
+        return error_set(STET_EUSAGE, "--span %zu: the last states would be those of the last words "
+                                      "alone; give --pool max or --pool mean",
+                         model_span(m));
     const size_t h = (size_t)((const bilstm_cfg *)m->cfg)->hidden;
     static const char *const names[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
     for (int direction = 0; direction < 2; direction++)
@@ -37,6 +43,11 @@ static size_t n_features(const model *m)
     return 2 * (size_t)((const bilstm_cfg *)m->cfg)->hidden;
 }
 
+static size_t span(const model *m)
+{
+    return (size_t)((const bilstm_cfg *)m->cfg)->span;
+}
+
 static stet_status init(const model *m, rng *r)
 {
     const double bound =
@@ -51,7 +62,9 @@ static node *features(const model *m, pass *p)
     const bilstm_pool pool = bilstm_pool_of(m);
     if (pool == POOL_LAST)
         return op_bilstm(p->t, p->rows, p->param, p->seq);
-    node *states = op_bilstm_states(p->t, p->rows, p->param, p->seq);
+    const spans cut = spans_cut(p->t, p->seq, model_span(m));
+    node *states =
+        spans_join(p->t, &cut, op_bilstm_states(p->t, p->rows, p->param, cut.seq));
     return (pool == POOL_MAX ? op_seq_max : op_seq_mean)(p->t, states, p->seq);
 }
 
@@ -73,6 +86,7 @@ const model_desc model_bilstm = {
     .init = init,
     .features = features,
     .n_features = n_features,
+    .span = span,
     .compile = bilstm_compile,
     .compiled_free = bilstm_compiled_free,
     .view_new = bilstm_view_new,

@@ -10,6 +10,7 @@ typedef enum bilstm_pool { POOL_LAST, POOL_MAX, POOL_MEAN } bilstm_pool;
 typedef struct bilstm_cfg {
     int64_t hidden; /* per direction */
     int pool;       /* bilstm_pool */
+    int64_t span;   /* spans.h */
 } bilstm_cfg;
 static inline bilstm_pool bilstm_pool_of(const model *m)
 {

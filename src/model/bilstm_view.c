@@ -6,7 +6,10 @@
  * text reads. Each row of a step is computed by itself, so answers do not depend on who shares the batch.
  *
  * Where the classifier sees the largest or mean state, a variant takes over what the clean text has of the words
- * before its entry and, once it is done, of those that follow. */
+ * before its entry and, once it is done, of those that follow.
+ *
+ * Where the recurrence starts anew every few words (spans.h), each piece that has edits is a visit
+ * of its own: the variant enters at the first of them and is done where the piece ends. */
 #include <math.h>
 #include <string.h>
 
@@ -14,6 +17,7 @@
 #include "base/pool.h"
 #include "base/simd.h"
 #include "model/bilstm.h"
+#include "model/spans.h"
 #include "tensor/host/lstm_step.h"
 #include "tensor/kernels.h"
 
@@ -24,7 +28,7 @@ enum { LOOK_EVERY = 4 };
 static const real same = (real)0x1p-22; /* states this near are the same up to rounding */
 
 typedef struct compiled {
-    size_t H, G, P;
+    size_t H, G, P, span;
     bilstm_pool pool;
     lstm_cell cell[2];
     real *block;   /* biases and packed weights of both cells */
@@ -79,6 +83,7 @@ stet_status bilstm_compile(const model *m, void **out)
         return STET_ENOMEM;
     c->H = (size_t)((const bilstm_cfg *)m->cfg)->hidden;
     c->pool = bilstm_pool_of(m);
+    c->span = model_span(m);
     c->G = lstm_padded(4 * c->H);
     c->P = lstm_padded(c->H);
     stet_status st = pack_cells(m, c);
@@ -112,6 +117,20 @@ stet_view *bilstm_view_new(void)
 static size_t place(const view *v, int d, size_t i)
 {
     return d ? v->base.n - 1 - i : i;
+}
+
+/* Does the recurrence of direction d start with its i-th word? */
+static bool starts(const view *v, int d, size_t i)
+{
+    const size_t p = place(v, d, i), span = v->c->span;
+    return d ? p + 1 == span_end(span, v->base.n, p) : p == span_start(span, p);
+}
+
+/* The step after the last of that piece, in direction d, which has the i-th word. */
+static size_t piece_end(const view *v, int d, size_t i)
+{
+    const size_t p = place(v, d, i), span = v->c->span, n = v->base.n;
+    return d ? n - span_start(span, p) : span_end(span, n, p);
 }
 
 /* One more state: into what there is of others. */
@@ -152,11 +171,13 @@ static void read_clean(void *ctx, size_t d, int worker)
     memset(v->s[d], 0, c->P * sizeof *v->s[d]);
     for (size_t i = 0; i < v->base.n; i++) {
         const real *x = c->word[d] + v->base.ids[place(v, (int)d, i)] * c->G;
-        real *h = v->h[d] + i * c->P, *s = v->s[d] + i * c->P, *h_next = h + c->P,
-             *s_next = s + c->P;
+        const bool fresh = starts(v, (int)d, i);
+        const size_t from = fresh ? 0 : i * c->P; /* the first state is zero */
+        const real *h = v->h[d] + from, *s = v->s[d] + from;
+        real *h_next = v->h[d] + (i + 1) * c->P, *s_next = v->s[d] + (i + 1) * c->P;
         memset(h_next, 0, c->P * sizeof *h_next);
         memset(s_next, 0, c->P * sizeof *s_next);
-        lstm_step_forward(&c->cell[d], 1, i == 0, &x, h, s, z, z + c->G, &h_next, &s_next);
+        lstm_step_forward(&c->cell[d], 1, fresh, &x, h, s, z, z + c->G, &h_next, &s_next);
     }
     if (c->pool != POOL_LAST)
         pool_clean(v, (int)d);
@@ -215,7 +236,7 @@ typedef struct scratch {
     const real *x[PIECE];
     real *h_row[PIECE], *s_row[PIECE];
     size_t variant[PIECE]; /* which variant each active row is */
-    size_t entry[PIECE];   /* variants in the order in which they enter */
+    size_t due[PIECE]; /* the step at which each variant enters next; or the end */
 } scratch;
 
 typedef struct edits_job {
@@ -227,15 +248,16 @@ typedef struct edits_job {
     scratch *work; /* one a worker */
 } edits_job;
 
-/* Steps of direction d before the first and before the last edit of a variant. */
-static size_t first_step(const edits_job *j, int d, size_t i)
+/* The first step of direction d, from `step` on, that reads an edit of variant i; n: none does. */
+static size_t next_edit(const edits_job *j, int d, size_t i, size_t step)
 {
-    return d ? j->v->base.n - 1 - j->edits[j->start[i + 1] - 1].pos : j->edits[j->start[i]].pos;
-}
-
-static size_t last_step(const edits_job *j, int d, size_t i)
-{
-    return d ? j->v->base.n - 1 - j->edits[j->start[i]].pos : j->edits[j->start[i + 1] - 1].pos;
+    const size_t n = j->v->base.n, from = j->start[i], to = j->start[i + 1];
+    for (size_t k = 0; k < to - from; k++) {
+        const size_t pos = j->edits[d ? to - 1 - k : from + k].pos, at = d ? n - 1 - pos : pos;
+        if (at >= step)
+            return at;
+    }
+    return n;
 }
 
 static uint32_t word_at(const edits_job *j, size_t i, size_t pos)
@@ -263,19 +285,70 @@ static bool came_back(const view *v, int d, size_t step, const real *h, const re
     return distance(h, v->h[d] + step * P, H) <= same && distance(s, v->s[d] + step * P, H) <= same;
 }
 
-/* Variants of [from, to) that have edits, by the step at which they enter: an insertion sort. */
-static size_t entry_order(const edits_job *j, int d, size_t from, size_t to, size_t *entry)
+/* Variants of [from, to) whose next edit is read at this step become rows `active` and on. */
+static size_t enter(const edits_job *j, int d, size_t from, size_t to, size_t step, size_t active,
+                    scratch *w)
 {
-    size_t n = 0;
+    const view *v = j->v;
+    const size_t P = v->c->P, before = starts(v, d, step) ? 0 : step * P;
     for (size_t i = from; i < to; i++) {
-        if (j->start[i] == j->start[i + 1])
+        if (w->due[i - from] != step)
             continue;
-        size_t at = n++;
-        for (; at > 0 && first_step(j, d, entry[at - 1]) > first_step(j, d, i); at--)
-            entry[at] = entry[at - 1];
-        entry[at] = i;
+        if (v->c->pool != POOL_LAST && next_edit(j, d, i, 0) == step)
+            memcpy(w->last[d] + (i - from) * P, v->before[d] + step * P, P * sizeof *w->h);
+        memcpy(w->h + active * P, v->h[d] + before, P * sizeof *w->h);
+        memcpy(w->s + active * P, v->s[d] + before, P * sizeof *w->s);
+        w->variant[active++] = i;
     }
-    return n;
+    return active;
+}
+
+/* A variant reads what the clean text reads, from `step` to its next edit. */
+static void skip(const edits_job *j, int d, size_t from, size_t i, size_t step, scratch *w)
+{
+    const view *v = j->v;
+    const size_t P = v->c->P, next = next_edit(j, d, i, step);
+    real *last = w->last[d] + (i - from) * P;
+    w->due[i - from] = next;
+    if (v->c->pool == POOL_LAST)
+        return;
+    if (next == v->base.n)
+        take_in(v->c->pool, P, v->after[d] + step * P, last);
+    for (; next < v->base.n && step < next; step++)
+        take_in(v->c->pool, P, v->h[d] + (step + 1) * P, last);
+}
+
+/* After a step, rows leave that have read their last edit of the piece and are the clean text again,
+ * or whose piece has ended. How many go on. */
+static size_t leave(const edits_job *j, int d, size_t from, size_t step, size_t active, scratch *w)
+{
+    const view *v = j->v;
+    const size_t P = v->c->P;
+    const size_t end = piece_end(v, d, step);
+    const bool ends = step + 1 == end && end < v->base.n,
+               look = step % LOOK_EVERY == LOOK_EVERY - 1;
+    for (size_t r = 0; (ends || look) && r < active;) {
+        const size_t i = w->variant[r];
+        if (!ends && (next_edit(j, d, i, step + 1) < end ||
+                      !came_back(v, d, step + 1, w->h + r * P, w->s + r * P))) {
+            r++;
+            continue;
+        }
+        skip(j, d, from, i, step + 1, w);
+        active--; /* the last row takes its place */
+        w->variant[r] = w->variant[active];
+        memcpy(w->h + r * P, w->h + active * P, P * sizeof *w->h);
+        memcpy(w->s + r * P, w->s + active * P, P * sizeof *w->s);
+    }
+    return active;
+}
+
+/* The first step at which one of n variants enters; or beyond the text. */
+static size_t first_due(const scratch *w, size_t n, size_t beyond)
+{
+    for (size_t i = 0; i < n; i++)
+        beyond = w->due[i] < beyond ? w->due[i] : beyond;
+    return beyond;
 }
 
 /* Run direction d of variants [from, to); what the classifier sees of them goes to w->last[d]. */
@@ -284,20 +357,14 @@ static void run_direction(const edits_job *j, int d, size_t from, size_t to, scr
     const view *v = j->v;
     const size_t P = v->c->P;
     const bilstm_pool pool = v->c->pool;
-    const real *clean = clean_end(v, d);
-    for (size_t i = from; i < to; i++)
-        memcpy(w->last[d] + (i - from) * P, clean, P * sizeof *clean);
-    const size_t n = entry_order(j, d, from, to, w->entry);
-    size_t entered = 0, active = 0;
-    for (size_t step = n ? first_step(j, d, w->entry[0]) : v->base.n; step < v->base.n; step++) {
-        for (; entered < n && first_step(j, d, w->entry[entered]) == step; entered++, active++) {
-            w->variant[active] = w->entry[entered];
-            memcpy(w->h + active * P, v->h[d] + step * P, P * sizeof *w->h);
-            memcpy(w->s + active * P, v->s[d] + step * P, P * sizeof *w->s);
-            if (pool != POOL_LAST)
-                memcpy(w->last[d] + (w->variant[active] - from) * P, v->before[d] + step * P,
-                       P * sizeof *clean);
-        }
+    for (size_t i = from; i < to; i++) {
+        memcpy(w->last[d] + (i - from) * P, clean_end(v, d), P * sizeof *w->h);
+        w->due[i - from] = next_edit(j, d, i, 0);
+    }
+    size_t active = 0;
+    for (size_t step = first_due(w, to - from, v->base.n); step < v->base.n;
+         step = active ? step + 1 : first_due(w, to - from, v->base.n)) {
+        active = enter(j, d, from, to, step, active, w);
         const size_t pos = place(v, d, step);
         for (size_t r = 0; r < active; r++) {
             w->x[r] = v->c->word[d] + word_at(j, w->variant[r], pos) * v->c->G;
@@ -308,23 +375,7 @@ static void run_direction(const edits_job *j, int d, size_t from, size_t to, scr
                           w->s_row);
         for (size_t r = 0; pool != POOL_LAST && r < active; r++)
             take_in(pool, P, w->h + r * P, w->last[d] + (w->variant[r] - from) * P);
-        const bool look = step % LOOK_EVERY == LOOK_EVERY - 1;
-        for (size_t r = 0; look && r < active;) {
-            if (last_step(j, d, w->variant[r]) > step ||
-                !came_back(v, d, step + 1, w->h + r * P, w->s + r * P)) {
-                r++;
-                continue;
-            }
-            if (pool != POOL_LAST)
-                take_in(pool, P, v->after[d] + (step + 1) * P,
-                        w->last[d] + (w->variant[r] - from) * P);
-            active--; /* the last row takes its place */
-            w->variant[r] = w->variant[active];
-            memcpy(w->h + r * P, w->h + active * P, P * sizeof *w->h);
-            memcpy(w->s + r * P, w->s + active * P, P * sizeof *w->s);
-        }
-        if (active == 0 && entered == n)
-            break;
+        active = leave(j, d, from, step, active, w);
     }
     for (size_t r = 0; pool == POOL_LAST && r < active; r++)
         memcpy(w->last[d] + (w->variant[r] - from) * P, w->h + r * P, P * sizeof *w->h);

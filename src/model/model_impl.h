@@ -163,6 +163,7 @@ struct model_desc {
     node *(*features)(const model *m,
                       pass *p); /* (B, features): what the last linear layer sees, before dropout */
     size_t (*n_features)(const model *m); /* 0: no network, word scores and a bias alone */
+    size_t (*span)(const model *m); /* words after which it starts anew (spans.h); NULL: never */
     /* (n, K) from rows (n, D): what words add to the logits beside their own scores, or NULL. */
     node *(*word_scores)(const model *m, const pass *p, node *rows);
 

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "model/hippo.h"
 #include "model/kind_list.h"
+#include "model/spans.h"
 
 static const stet_opt opts[] = {
     STET_OPT_INT("channels", s4_cfg, channels, "256", 1, 8192, "N", "s4: width of the layers"),
@@ -24,6 +25,7 @@ static const stet_opt opts[] = {
     STET_OPT_CHOICE("s4-pool", s4_cfg, pool, "mean", "mean|max",
                     "s4: what the classifier sees of each channel, its mean over the text or its "
                     "largest value"),
+    SPAN_OPT(s4_cfg, span),
     STET_OPT_END,
 };
 
@@ -67,6 +69,11 @@ static stet_status layout(model *m)
 static size_t n_features(const model *m)
 {
     return (size_t)((const s4_cfg *)m->cfg)->channels;
+}
+
+static size_t span(const model *m)
+{
+    return (size_t)((const s4_cfg *)m->cfg)->span;
 }
 
 /* Every channel starts from the same HiPPO matrix; C, the steps and D are drawn. */
@@ -121,12 +128,13 @@ static node *features(const model *m, pass *p)
     const s4_cfg *cfg = m->cfg;
     tape *t = p->t;
     node *u = op_linear(t, p->rows, p->param[S4_ENC_W], p->param[S4_ENC_B]);
-    u = op_gather(t, u, p->seq->row, p->seq->n_tokens);
+    const spans cut = spans_cut(t, p->seq, model_span(m));
+    u = op_gather(t, u, cut.seq->row, cut.seq->n_tokens);
     for (int l = 0; l < (int)cfg->layers; l++) {
         node **w = p->param + s4_layer_at(cfg, l);
         node *k = op_s4_kernel(t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT],
-                               p->seq->max_len);
-        node *y = op_s4_conv(t, u, k, w[S4_D], p->seq);
+                               cut.seq->max_len);
+        node *y = op_s4_conv(t, u, k, w[S4_D], cut.seq);
         if (cfg->block == BLOCK_RELU) {
             u = op_linear(t, op_relu(t, y), w[S4_MIX_W], w[S4_MIX_B]);
             continue;
@@ -135,6 +143,7 @@ static node *features(const model *m, pass *p)
         node *z = op_glu(t, op_linear(t, y, w[S4_MIX_W], w[S4_MIX_B]));
         u = op_layer_norm(t, op_add(t, u, z), w[S4_NORM_W], w[S4_NORM_B], S4_NORM_EPS);
     }
+    u = spans_join(t, &cut, u);
     return (cfg->pool == S4_MAX ? op_seq_max : op_seq_mean)(t, u, p->seq);
 }
 
@@ -163,6 +172,7 @@ const model_desc model_s4 = {
     .init = init,
     .features = features,
     .n_features = n_features,
+    .span = span,
     .whole = deep,
     .compile = s4_compile,
     .compiled_free = s4_compiled_free,

@@ -17,6 +17,7 @@ typedef enum s4_pool { S4_MEAN, S4_MAX } s4_pool; /* over the text */
 typedef struct s4_cfg {
     int64_t channels, state, layers;
     int block, pool;
+    int64_t span; /* spans.h */
 } s4_cfg;
 
 /* Parameters: encoder.weight, encoder.bias, then S4_PER_LAYER a layer. */

@@ -4,7 +4,7 @@
  * every later y_t. What follows (GELU, gated linear map, residual, norm) acts on each position by itself, so only
  * positions whose y really moved are evaluated again, from all variants together in blocks of rows for one matrix product;
  * the mean over the text is corrected by what they changed, or the maximum is taken over what moved and what did not. Deeper models have no such shortcut past their first layer:
- * s4.c says that they have no views. */
+ * s4.c says that they have no views. With spans (spans.h) nothing moves beyond the piece of a changed word. */
 #include <math.h>
 #include <string.h>
 
@@ -12,6 +12,7 @@
 #include "base/pool.h"
 #include "base/simd.h"
 #include "model/s4.h"
+#include "model/spans.h"
 #include "tensor/host/panel.h"
 #include "tensor/kernels.h"
 
@@ -19,10 +20,10 @@ enum { PIECE = 16, ROWS = 192 };
 static const real still = (real)0x1p-24; /* relative: y moved by no more than its rounding */
 
 typedef struct compiled {
-    size_t H;
+    size_t H, span;
     bool relu, max; /* BLOCK_RELU, S4_MAX */
     real *word;   /* (n_words, H): every word encoded */
-    real *kernel; /* (max_len, H): K transposed, D added at lag 0 */
+    real *kernel; /* (model_steps, H): K transposed, D added at lag 0 */
     size_t mixed; /* 2H, or H, in whole panels */
     real *mix;    /* mix.weight packed for panel_product */
 } compiled;
@@ -63,18 +64,17 @@ static stet_status make_kernel(const model *m, compiled *c)
     node **p;
     stet_status st = model_nodes(m, &t, NULL, &p);
     node **w = st == STET_OK ? p + S4_FIRST_LAYER : NULL;
+    const size_t len = model_steps(m);
     const node *k =
-        w ? op_s4_kernel(&t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT], m->max_len)
-          : NULL;
+        w ? op_s4_kernel(&t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT], len) : NULL;
     if (st == STET_OK)
         st = tape_status(&t);
-    c->kernel = mem_aligned(m->max_len * c->H, sizeof *c->kernel);
+    c->kernel = mem_aligned(len * c->H, sizeof *c->kernel);
     if (st == STET_OK && !c->kernel)
         st = STET_ENOMEM;
-    for (size_t l = 0; st == STET_OK && l < m->max_len; l++)
+    for (size_t l = 0; st == STET_OK && l < len; l++)
         for (size_t h = 0; h < c->H; h++)
-            c->kernel[l * c->H + h] =
-                k->value[h * m->max_len + l] + (l == 0 ? weight(m, S4_D)[h] : 0);
+            c->kernel[l * c->H + h] = k->value[h * len + l] + (l == 0 ? weight(m, S4_D)[h] : 0);
     arena_deinit(&a);
     return st;
 }
@@ -100,6 +100,7 @@ stet_status s4_compile(const model *m, void **out)
     c->H = (size_t)cfg->channels;
     c->relu = cfg->block == BLOCK_RELU;
     c->max = cfg->pool == S4_MAX;
+    c->span = model_span(m);
     stet_status st = encode_words(m, c);
     if (st == STET_OK)
         st = make_kernel(m, c);
@@ -269,7 +270,7 @@ static void convolve(void *ctx, size_t t, int worker)
     const size_t H = v->c->H;
     real *y = v->y + t * H;
     memset(y, 0, H * sizeof *y);
-    for (size_t p = 0; p <= t; p++)
+    for (size_t p = span_start(v->c->span, t); p <= t; p++)
         add_product(y, v->c->kernel + (t - p) * H, encoding(v, v->base.ids[p]), H);
     v->scale[t] = 1 + largest(y, H);
 }
@@ -399,14 +400,16 @@ static void add_variant(const edits_job *j, size_t from, size_t i, scratch *w)
     double *total = w->total + (i - from) * H;
     for (size_t h = 0; v->c->max && h < H; h++)
         total[h] = (double)v->before[(n ? e[0].pos : v->base.n) * H + h];
-    size_t read = 0; /* edits at positions <= t */
+    size_t read = 0, first = 0; /* edits at positions <= t, and those of them in earlier pieces */
     for (size_t t = n ? e[0].pos : v->base.n; t < v->base.n; t++) {
         const bool edited = read < n && e[read].pos == t;
         read += edited;
+        while (first < read && e[first].pos < span_start(v->c->span, t))
+            first++;
         memset(w->change, 0, H * sizeof *w->change);
-        for (size_t k = 0; k < read; k++)
+        for (size_t k = first; k < read; k++)
             add_product(w->change, v->c->kernel + (t - e[k].pos) * H, w->delta + k * H, H);
-        if (!edited && largest(w->change, H) <= still * v->scale[t]) {
+        if (first == read || (!edited && largest(w->change, H) <= still * v->scale[t])) {
             if (v->c->max)
                 take_in(total, v->out + t * H, H);
             continue;

@@ -8,17 +8,44 @@
 
 static const double RUNAWAY = 1e100; /* beyond, a bound says nothing and doubles might overflow */
 
-typedef struct state {
+/* Words that are read together, as a text of their own. */
+typedef struct piece {
+    ver_task t;
+    size_t word; /* its first, among those of the text */
     ver_read read[2];
     ver_tube tube[VER_LEVELS][2];
+} piece;
+
+/* States 1 .. n are those after 1, 2, ... words of the first piece, then of the second, and so on. */
+typedef struct state {
+    piece *piece;
+    size_t pieces, span;
     bool built[VER_LEVELS];
     double *take; /* (words) least that a word contributes, over both directions */
     double *drop; /* (positions) */
     double *size; /* (2H) largest features */
     double *value, *om; /* (2H) what a feature adds: value + om Dh of the state after at words */
-    size_t *at;         /* (2H) */
+    size_t *at, *here;  /* (2H), and (H) in a piece */
     iv *lam, *lam_c, *lam_E, *kap, *next; /* (H) */
 } state;
+
+static stet_status open_piece(ver_work *w, size_t k)
+{
+    const ver_task *t = w->t;
+    const state *s = w->state;
+    piece *x = &s->piece[k];
+    const size_t first = k * s->span, n = t->n - first < s->span ? t->n - first : s->span;
+    uint32_t *start = arena_new(&w->mem, uint32_t, n + 1);
+    if (!start)
+        return STET_ENOMEM;
+    for (size_t p = 0; p <= n; p++)
+        start[p] = t->start[first + p] - t->start[first];
+    x->word = t->start[first];
+    x->t = (ver_task){.n = n, .start = start, .word = t->word + x->word};
+    for (int d = 0; d < 2; d++)
+        TRY(ver_read_text(&x->read[d], w->m, &x->t, d == 1, &w->mem));
+    return STET_OK;
+}
 
 static stet_status open(ver_work *w)
 {
@@ -29,17 +56,23 @@ static stet_status open(ver_work *w)
         return STET_ENOMEM;
     w->state = s;
     TRY(ver_scores_open(w));
-    for (int d = 0; d < 2; d++)
-        TRY(ver_read_text(&s->read[d], w->m, t, d == 1, &w->mem));
+    s->span = w->m->span < t->n ? w->m->span : t->n;
+    s->pieces = (t->n + s->span - 1) / s->span;
+    s->piece = arena_znew(&w->mem, piece, s->pieces);
+    if (!s->piece)
+        return STET_ENOMEM;
+    for (size_t k = 0; k < s->pieces; k++)
+        TRY(open_piece(w, k));
     s->take = arena_new(&w->mem, double, t->start[t->n]);
     s->drop = arena_new(&w->mem, double, t->n);
     s->size = arena_new(&w->mem, double, 2 * H);
     s->value = arena_new(&w->mem, double, 2 * H);
     s->om = arena_new(&w->mem, double, 2 * H);
-    s->at = arena_new(&w->mem, size_t, 2 * H);
+    s->at = arena_new(&w->mem, size_t, 3 * H);
     s->lam = arena_new(&w->mem, iv, 5 * H);
     if (!s->take || !s->drop || !s->size || !s->value || !s->om || !s->at || !s->lam)
         return STET_ENOMEM;
+    s->here = s->at + 2 * H;
     s->lam_c = s->lam + H;
     s->lam_E = s->lam_c + H;
     s->kap = s->lam_E + H;
@@ -58,17 +91,19 @@ static double weight_of(const ver_model *m, int label, int other, size_t f)
            m->fc_w[(size_t)other * m->features + f];
 }
 
-/* State of feature f after so many words: clean, and its box. */
+/* State of feature f, from 1 on: clean, and its box. */
 static double clean_at(const ver_work *w, size_t f, size_t words)
 {
     const state *s = w->state;
-    return s->read[f / w->m->hidden].h[words * w->m->hidden + f % w->m->hidden];
+    const size_t H = w->m->hidden, k = (words - 1) / s->span, at = (words - 1) % s->span + 1;
+    return s->piece[k].read[f / H].h[at * H + f % H];
 }
 
 static iv box_at(const ver_work *w, ver_level level, size_t f, size_t words)
 {
     const state *s = w->state;
-    return s->tube[level][f / w->m->hidden].h_at[words * w->m->hidden + f % w->m->hidden];
+    const size_t H = w->m->hidden, k = (words - 1) / s->span, at = (words - 1) % s->span + 1;
+    return s->piece[k].tube[level][f / H].h_at[at * H + f % H];
 }
 
 /* The feature's own box; *size: no state of it is larger. */
@@ -176,11 +211,16 @@ static void feel_features(const ver_work *w, int label, int other, ver_level lev
     }
 }
 
-static ver_aim aim_of(const ver_work *w, int d)
+/* What is felt of direction d of piece k. */
+static ver_aim aim_of(const ver_work *w, size_t k, int d)
 {
     const state *s = w->state;
     const size_t first = (size_t)d * w->m->hidden;
-    return (ver_aim){s->om + first, w->m->pool == VER_MEAN ? NULL : s->at + first};
+    for (size_t i = 0; i < w->m->hidden; i++) {
+        const size_t at = s->at[first + i] - 1;
+        s->here[i] = at / s->span == k ? at % s->span + 1 : SIZE_MAX;
+    }
+    return (ver_aim){s->om + first, w->m->pool == VER_MEAN ? NULL : s->here};
 }
 
 /* The clean margin, what positions take within the budget, and `loss`. */
@@ -210,7 +250,7 @@ static double sum_bound(const ver_work *w, int label, int other, ver_level level
 /* ---- the transposed recurrence ------------------------------------------------------------ */
 
 /* What each word of the step's position contributes at least. */
-static void words_back(const state *s, const ver_read *r, const iv *P, size_t step)
+static void words_back(const state *s, const ver_read *r, const iv *P, size_t step, double *take)
 {
     const size_t H = r->H, p = ver_place(r, step);
     const double *x0 = r->x + r->t->start[p] * GATES * H;
@@ -224,7 +264,7 @@ static void words_back(const state *s, const ver_read *r, const iv *P, size_t st
             ver_add(&sum, iv_scale(x[GATE_O * H + i] - x0[GATE_O * H + i], s->lam_E[i]).lo, 0);
             ver_add(&sum, iv_mul(s->kap[i], cell).lo, 0);
         }
-        s->take[k] += ver_lower(&sum);
+        take[k] += ver_lower(&sum);
     }
 }
 
@@ -273,59 +313,67 @@ static bool states_back(state *s, const ver_read *r, const ver_tube *t, size_t s
     return fine;
 }
 
-static double adjoint_bound(const ver_work *w, int label, int other, ver_level level)
+/* Back through direction d of a piece; what is lost beside the words. INFINITY: no bound. */
+static double piece_back(const ver_work *w, size_t k, int d, ver_level level)
 {
-    const ver_model *m = w->m;
     state *s = w->state;
-    const size_t H = m->hidden;
+    const size_t H = w->m->hidden;
+    const ver_read *r = &s->piece[k].read[d];
+    const ver_tube *t = &s->piece[k].tube[level][d];
+    const ver_aim aim = aim_of(w, k, d);
     double loss = 0;
-    memset(s->take, 0, w->t->start[w->t->n] * sizeof *s->take);
-    for (int d = 0; d < 2; d++) {
-        const ver_read *r = &s->read[d];
-        const ver_tube *t = &s->tube[level][d];
-        const ver_aim aim = aim_of(w, d);
+    for (size_t i = 0; i < H; i++) {
+        const double om = ver_feels(&aim, r->n, i);
+        s->lam[i] = iv_out(om, om);
+        s->lam_c[i] = (iv){0, 0};
+    }
+    for (size_t step = r->n; step-- > 0;) {
         for (size_t i = 0; i < H; i++) {
-            const double om = ver_feels(&aim, r->n, i);
-            s->lam[i] = iv_out(om, om);
-            s->lam_c[i] = (iv){0, 0};
+            s->lam_E[i] = iv_mul(s->lam[i], t->E[step * H + i]);
+            s->kap[i] = iv_add(iv_mul(s->lam[i], t->G[step * H + i]), s->lam_c[i]);
         }
-        for (size_t step = r->n; step-- > 0;) {
-            for (size_t i = 0; i < H; i++) {
-                s->lam_E[i] = iv_mul(s->lam[i], t->E[step * H + i]);
-                s->kap[i] = iv_add(iv_mul(s->lam[i], t->G[step * H + i]), s->lam_c[i]);
-            }
-            words_back(s, r, t->P + step * GATE_O * H, step);
-            loss = ver_up(loss + rounding_back(s, r, t, step));
-            if (!states_back(s, r, t, step))
-                return -INFINITY;
-            for (size_t i = 0; i < H; i++) {
-                const double om = ver_feels(&aim, step, i);
-                s->lam[i] = iv_add(s->lam[i], iv_out(om, om));
-            }
+        words_back(s, r, t->P + step * GATE_O * H, step, s->take + s->piece[k].word);
+        loss = ver_up(loss + rounding_back(s, r, t, step));
+        if (!states_back(s, r, t, step))
+            return INFINITY;
+        for (size_t i = 0; i < H; i++) {
+            const double om = ver_feels(&aim, step, i);
+            s->lam[i] = iv_add(s->lam[i], iv_out(om, om));
         }
     }
-    return sum_bound(w, label, other, level, loss);
+    return loss;
+}
+
+static double adjoint_bound(const ver_work *w, int label, int other, ver_level level)
+{
+    state *s = w->state;
+    double loss = 0;
+    memset(s->take, 0, w->t->start[w->t->n] * sizeof *s->take);
+    for (int d = 0; d < 2; d++)
+        for (size_t k = 0; k < s->pieces; k++)
+            loss = ver_up(loss + piece_back(w, k, d, level));
+    return loss < INFINITY ? sum_bound(w, label, other, level, loss) : -INFINITY;
 }
 
 /* ---- generators --------------------------------------------------------------------------- */
 
+/* Of last states, which a text in pieces does not have. */
 static double affine_bound(const ver_work *w, int label, int other)
 {
     const ver_model *m = w->m;
     const state *s = w->state;
+    const ver_tube *tube = s->piece[0].tube[VER_AFFINE];
     const size_t H = m->hidden, words = w->t->start[w->t->n];
     ver_sum loss = {0};
     for (size_t k = 0; k < words; k++) {
         ver_sum sum = {0};
         for (size_t f = 0; f < 2 * H; f++)
-            ver_add(&sum,
-                    weight_of(m, label, other, f) * s->tube[VER_AFFINE][f / H].a.h[k * H + f % H],
-                    0);
+            ver_add(&sum, weight_of(m, label, other, f) * tube[f / H].a.h[k * H + f % H], 0);
         s->take[k] = ver_lower(&sum);
     }
     for (size_t f = 0; f < 2 * H; f++) {
         const double om = weight_of(m, label, other, f);
-        const ver_affine *a = &s->tube[VER_AFFINE][f / H].a;
+        const ver_affine *a = &tube[f / H].a;
         ver_add(&loss, fabs(om) * a->e_h[f % H] - om * a->m_h[f % H], 0);
     }
     return sum_bound(w, label, other, VER_AFFINE, loss.value + ver_error(&loss));
@@ -337,14 +385,18 @@ static double affine_bound(const ver_work *w, int label, int other)
 static stet_status lines_bound(ver_work *w, int label, int other, bool all, double *out)
 {
     state *s = w->state;
-    double loss[2];
+    double loss = 0;
     memset(s->take, 0, w->t->start[w->t->n] * sizeof *s->take);
-    for (int d = 0; d < 2; d++) {
-        const ver_aim aim = aim_of(w, d);
-        TRY(ver_lines_back(&s->read[d], &s->tube[VER_LINEAR][d], &aim, all, &w->mem, s->take,
-                           &loss[d]));
-    }
-    *out = sum_bound(w, label, other, VER_LINEAR, ver_up(loss[0] + loss[1]));
+    for (int d = 0; d < 2; d++)
+        for (size_t k = 0; k < s->pieces; k++) {
+            const piece *x = &s->piece[k];
+            const ver_aim aim = aim_of(w, k, d);
+            double more;
+            TRY(ver_lines_back(&x->read[d], &x->tube[VER_LINEAR][d], &aim, all, &w->mem,
+                               s->take + x->word, &more));
+            loss = d + k ? ver_up(loss + more) : more;
+        }
+    *out = sum_bound(w, label, other, VER_LINEAR, loss);
     return STET_OK;
 }
 
@@ -364,11 +416,16 @@ static stet_status bound(ver_work *w, int label, int other, const char *method,
     const ver_level level = levels[k];
     if (witness)
         return error_set(STET_EFORMAT, "a witness, which \"%s\" does not have", method);
-    for (int d = 0; d < 2 && !s->built[level]; d++)
-        TRY(ver_tube_build(&s->read[d], level, &w->mem, &s->tube[level][d]));
+    bool overflows = false;
+    for (size_t i = 0; i < 2 * s->pieces; i++) {
+        piece *x = &s->piece[i / 2];
+        overflows = overflows || x->read[i % 2].overflows;
+        if (!s->built[level])
+            TRY(ver_tube_build(&x->read[i % 2], level, &w->mem, &x->tube[level][i % 2]));
+    }
     s->built[level] = true;
     *out = -INFINITY;
-    if (s->read[0].overflows || s->read[1].overflows)
+    if (overflows)
         return STET_OK;
     *out = box_bound(w, label, other, level);
     feel_features(w, label, other, level);

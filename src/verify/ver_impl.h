@@ -85,6 +85,7 @@ typedef struct ver_model {
     ver_reader *reads;
     const struct ver_kind *kind;
     size_t dim, classes, max_len, n_words;
+    size_t span; /* words after which a recurrence starts anew: max_len where it never does */
     const float *table; /* (n_words, dim) */
     size_t features;
     const float *fc_w, *fc_b; /* (classes, features), (classes); fc_w NULL without features */

@@ -78,8 +78,8 @@ stet_status ver_read_text(ver_read *r, const ver_model *m, const ver_task *t, bo
                           arena *a);
 stet_status ver_tube_build(const ver_read *r, ver_level level, arena *a, ver_tube *out);
 
-/* What a margin feels of a direction: the sum over units of om_i Dh_i, unit i after at[i] words; after
- * each of them where `at` is NULL. */
+/* What a margin feels of a direction: the sum over units of om_i Dh_i, unit i after at[i] words, or
+ * not at all where the text has fewer; after each of them where `at` is NULL. */
 typedef struct ver_aim {
     const double *om;
     const size_t *at;

@@ -158,6 +158,14 @@ static size_t choice(reader *r, const json_t *settings, const char *key, const c
     return i < n ? i : 0;
 }
 
+/* Words that a recurrence reads together: all where the key is missing. */
+static size_t span_of(reader *r, const json_t *settings)
+{
+    const size_t all = r->m->max_len,
+                 n = json_object_get(settings, "span") ? setting(r, settings, "span") : all;
+    return n < all ? n : all;
+}
+
 static void read_cnn(reader *r, const json_t *settings)
 {
     ver_model *m = r->m;
@@ -196,6 +204,9 @@ static void read_bilstm(reader *r, const json_t *settings)
     }
     static const char *const pools[] = {"last", "max", "mean"};
     m->pool = choice(r, settings, "pool", pools, 3);
+    m->span = span_of(r, settings);
+    if (m->span < m->max_len && m->pool == VER_LAST && r->status == STET_OK)
+        r->status = error_set(STET_EFORMAT, "config.json: a model with 'span' has a 'pool'");
     m->features = 2 * h;
 }
 
@@ -210,6 +221,7 @@ static void read_s4(reader *r, const json_t *settings)
     static const char *const blocks[] = {"glu", "relu"}, *const pools[] = {"mean", "max"};
     m->relu = choice(r, settings, "s4-block", blocks, 2) == 1;
     m->pool = choice(r, settings, "s4-pool", pools, 2) == 1 ? VER_LARGEST : VER_MEAN;
+    m->span = span_of(r, settings);
     const size_t mixed = m->relu ? h : 2 * h;
     m->enc_w = TENSOR(r, h, m->dim, 0, "encoder.weight");
     m->enc_b = TENSOR(r, h, 0, 0, "encoder.bias");
@@ -254,8 +266,8 @@ static const struct {
     const char *settings[8];
 } kinds[] = {{&ver_sum_kind, read_sum, {"score-hidden"}},
              {&ver_cnn, read_cnn, {"filters", "kernels"}},
-             {&ver_bilstm, read_bilstm, {"hidden", "pool"}},
-             {&ver_s4_kind, read_s4, {"channels", "state", "layers", "s4-block", "s4-pool"}}};
+             {&ver_bilstm, read_bilstm, {"hidden", "pool", "span"}},
+             {&ver_s4_kind, read_s4, {"channels", "state", "layers", "s4-block", "s4-pool", "span"}}};
 
 static void know_settings(reader *r, const json_t *settings, const char *const *known)
 {

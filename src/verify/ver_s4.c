@@ -76,20 +76,20 @@ static void kernel(const ver_s4 *s, size_t h, size_t states, size_t H, size_t le
     }
 }
 
-/* Once for the model: K (layers, max_len, H), then off, the same. */
+/* Once for the model: K (layers, span, H), then off, the same. */
 static stet_status make_kernels(ver_work *w)
 {
     const ver_model *m = w->m;
     const size_t H = m->channels;
-    const size_t all = m->layers * m->max_len * H;
+    const size_t all = m->layers * m->span * H;
     double *K = arena_new(&w->keep, double, 2 * all);
     double complex *z = arena_new(&w->keep, double complex, 2 * m->states);
     if (!K || !z)
         return STET_ENOMEM;
     for (size_t l = 0; l < m->layers; l++)
         for (size_t h = 0; h < H; h++)
-            kernel(&m->s4[l], h, m->states, H, m->max_len, z, K + l * m->max_len * H,
-                   K + all + l * m->max_len * H);
+            kernel(&m->s4[l], h, m->states, H, m->span, z, K + l * m->span * H,
+                   K + all + l * m->span * H);
     w->kept = K;
     return STET_OK;
 }
@@ -129,8 +129,8 @@ static stet_status alloc(ver_work *w, s4_state *s)
         (s->drop = arena_new(&w->mem, double, n)) && (s->size = arena_new(&w->mem, double, H));
     for (size_t k = 0; ok && k < m->layers; k++) {
         s4_layer *l = &s->layer[k];
-        *l = (s4_layer){.p = &m->s4[k], .K = (const double *)w->kept + k * m->max_len * H};
-        l->K_off = l->K + m->layers * m->max_len * H;
+        *l = (s4_layer){.p = &m->s4[k], .K = (const double *)w->kept + k * m->span * H};
+        l->K_off = l->K + m->layers * m->span * H;
         double **const parts[] = {&l->y,   &l->a,   &l->b,   &l->centred, &l->norm, &l->e_y,
                                   &l->e_g, &l->e_a, &l->e_b, &l->e_r,     &l->e_out};
         iv **const boxes[] = {&l->box_y, &l->box_b, &l->box_centred, &l->box_sigma};
@@ -184,33 +184,33 @@ static size_t roundings(size_t n)
     return n <= DIRECT || n > by_blocks ? n : by_blocks;
 }
 
-/* Lags that the program may touch: of longer texts whole blocks. */
-static size_t lags(const ver_work *w)
+/* Lags that the program may touch for n terms: of longer texts whole blocks. */
+static size_t lags(const ver_work *w, size_t n)
 {
-    const size_t whole = (w->t->n + BLOCK - 1) / BLOCK * BLOCK;
-    if (w->t->n <= DIRECT)
-        return w->t->n;
-    return whole < w->m->max_len ? whole : w->m->max_len;
+    const size_t whole = (n + BLOCK - 1) / BLOCK * BLOCK;
+    if (n <= DIRECT)
+        return n;
+    return whole < w->m->span ? whole : w->m->span;
 }
 
-/* y and, after it, the range of its GELU or ReLU in s->lam (scratch). */
-static void convolve(ver_work *w, s4_state *s, s4_layer *l)
+/* y and, after it, the range of its GELU or ReLU in s->lam (scratch), of a piece. */
+static void convolve(ver_work *w, s4_state *s, s4_layer *l, size_t from, size_t to)
 {
-    const size_t n = w->t->n, H = w->m->channels;
+    const size_t n = to - from, H = w->m->channels;
     const double g = ver_gamma32(roundings(n) + 2) + 2 * UNIT;
     for (size_t h = 0; h < H; h++) {
         double kk = 0, off = 0, uu = 0;
-        for (size_t i = 0; i < lags(w); i++) {
+        for (size_t i = 0; i < lags(w, n); i++) {
             kk += l->K[i * H + h] * l->K[i * H + h];
             off += l->K_off[i * H + h] * l->K_off[i * H + h];
         }
-        for (size_t p = 0; p < n; p++)
+        for (size_t p = from; p < to; p++)
             uu += iv_mag(s->box[p * H + h]) * iv_mag(s->box[p * H + h]);
         const double wrong = g * (sqrt(kk) + VER_TINY) + (1 + g) * sqrt(off);
         const double e = (wrong * sqrt(uu) + g * VER_TINY) * (1 + VER_OURS);
-        for (size_t t = 0; t < n; t++) {
+        for (size_t t = from; t < to; t++) {
             double y = 0, mid = 0, rad = 0;
-            for (size_t i = 0; i <= t; i++) {
+            for (size_t i = 0; i <= t - from; i++) {
                 const double k = l->K[i * H + h];
                 const iv u = s->box[(t - i) * H + h];
                 y += k * s->u[(t - i) * H + h];
@@ -373,7 +373,10 @@ static stet_status open(ver_work *w)
     encode(w, s);
     for (size_t k = 0; k < w->m->layers; k++) {
         s4_layer *l = &s->layer[k];
-        convolve(w, s, l);
+        for (size_t from = 0, to; from < n; from = to) {
+            ver_s4_piece(w->m, n, from, &from, &to);
+            convolve(w, s, l, from, to);
+        }
         (w->m->relu ? linear_end : gate)(w, s, l);
         for (size_t i = 0; i < n * H; i++)
             s->overflows = s->overflows || !fits(l->box_y[i]) || !fits(l->box_b[i]) ||

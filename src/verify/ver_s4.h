@@ -16,7 +16,7 @@ static const double VER_OURS = 0x1p-40; /* relative, of a few operations in doub
 /* A layer of the open text; (n, H) each unless said. */
 typedef struct s4_layer {
     const ver_s4 *p;
-    const double *K, *K_off;                     /* (max_len, H) */
+    const double *K, *K_off;                     /* (span, H) */
     double *y, *a, *b, *centred, *norm;          /* clean */
     double *sigma;                               /* (n) clean */
     iv *box_y, *box_b, *box_centred, *box_sigma; /* box_sigma (n) */
@@ -32,6 +32,13 @@ typedef struct s4_state {
     iv *lam, *lam_a, *lam_b, *lam_y; /* (n, H) */
     double *take, *drop, *size;      /* (words), (n), (H) */
 } s4_state;
+
+/* The piece of position p in a text of n words: p is one of *from .. *to - 1. */
+static inline void ver_s4_piece(const ver_model *m, size_t n, size_t p, size_t *from, size_t *to)
+{
+    *from = p / m->span * m->span;
+    *to = *from + m->span < n ? *from + m->span : n;
+}
 
 double ver_s4_activation(const ver_model *m, double x); /* GELU or ReLU */
 

@@ -234,7 +234,9 @@ static bool convolve_back(const ver_work *w, const s4_layer *l)
     for (size_t h = 0; h < H; h++)
         for (size_t t = 0; t < n; t++) {
             double mid = 0, rad = 0, size = 0;
-            for (size_t i = 0; t + i < n; i++) {
+            size_t from, to;
+            ver_s4_piece(w->m, n, t, &from, &to);
+            for (size_t i = 0; t + i < to; i++) {
                 const double k = l->K[i * H + h];
                 const iv y = s->lam_y[(t + i) * H + h];
                 mid += k * iv_mid(y);

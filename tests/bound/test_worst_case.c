@@ -28,7 +28,12 @@ static const struct {
              {10, false, "bilstm with scores, mean states"},
              {11, false, "s4, relu, largest"},
              {12, false, "s4 of two layers with scores, relu"},
-             {13, false, "s4, largest"}};
+             {13, false, "s4, largest"},
+             {14, false, "bilstm, largest states, spans"},
+             {15, false, "bilstm with scores, mean states, spans"},
+             {16, false, "s4 with scores, relu, largest, spans"},
+             {17, false, "s4 of two layers, spans"},
+             {18, false, "s4, mean, spans"}};
 enum { CASES = sizeof cases / sizeof *cases };
 
 static bool is_kind(int which, const char *name)

@@ -42,7 +42,7 @@ static void read_problem(problem *p)
         p->start[i] = i * S;
     p->head = (lstm_head){
         .om = p->om, .bias = json_number_value(json_object_get(p->file, "be")), .relu = true};
-    CHECK_OK(lstm_pair_open(&p->pair, p->cell, lstm_exact, N, p->start, p->vectors, &p->mem));
+    CHECK_OK(lstm_pair_open(&p->pair, p->cell, lstm_exact, N, 0, p->start, p->vectors, &p->mem));
 }
 
 static void close_problem(problem *p)
@@ -73,13 +73,13 @@ static void check_box(const char *tube, size_t step, const char *what, const jso
 static void check_tube(problem *p, tube_level level, const char *name)
 {
     CHECK_OK(lstm_pair_build(&p->pair, level));
-    const lstm_tube *tube = &p->pair.tube[level][0];
+    const lstm_tube *tube = &p->pair.piece[0].tube[level][0];
     const json_t *steps = json_object_get(json_object_get(p->file, "fwd_tubes"), name);
     CHECK_EQ(json_array_size(steps), N);
     for (size_t t = 0; t < N; t++) {
         const json_t *step = json_array_get(steps, t), *T = json_object_get(step, "T");
-        check_values("clean h", json_object_get(step, "h0"), p->pair.text[0].h + (t + 1) * H);
-        check_values("clean c", json_object_get(step, "c0"), p->pair.text[0].c + (t + 1) * H);
+        check_values("clean h", json_object_get(step, "h0"), p->pair.piece[0].text[0].h + (t + 1) * H);
+        check_values("clean c", json_object_get(step, "c0"), p->pair.piece[0].text[0].c + (t + 1) * H);
         for (size_t q = 0; q < 4; q++) {
             const char gate[] = {"ifgo"[q], 0}, coefficient[] = {'P', "ifgo"[q], 0};
             check_box(name, t, gate, json_object_get(T, gate),

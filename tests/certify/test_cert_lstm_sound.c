@@ -19,12 +19,17 @@ static void gather(model *m, double spread)
     harness_recompile(m);
 }
 
-static const char *const pools[] = {"pool=last", "pool=max", "pool=mean"};
+enum { POOLS = 5 };
+static const char *const pools[POOLS][2] = {{"pool=last"},
+                                            {"pool=max"},
+                                            {"pool=mean"},
+                                            {"pool=max", "span=2"},
+                                            {"pool=mean", "span=3"}};
 
 static model *pooled_model(size_t i, uint64_t seed, double spread, size_t pool)
 {
     static const char *const hidden[] = {"hidden=2", "hidden=3", "hidden=5"};
-    const char *const settings[] = {hidden[i % 3], pools[pool], NULL};
+    const char *const settings[] = {hidden[i % 3], pools[pool][0], pools[pool][1], NULL};
     model *m = harness_model("bilstm", settings, 3 + i % 4, 2 + i % 2, 0.5 + 0.5 * (double)(i % 3),
                              seed + i);
     gather(m, spread);
@@ -61,7 +66,8 @@ static void no_violation(double spread, size_t pool)
     exhaust(12, 60, 1, spread, pool, 0, &tally);
     CHECK_EQ(tally.cases, 720);
     CHECK_EQ(tally.violations, 0);
-    printf("%s, words %g apart, true drop / drop of the bound:", pools[pool], spread);
+    printf("%s %s, words %g apart, true drop / drop of the bound:", pools[pool][0],
+           pools[pool][1] ? pools[pool][1] : "", spread);
     for (size_t i = 0; cert_bilstm.methods[i]; i++)
         printf(" %s %.3f", cert_bilstm.methods[i], tally.true_drop / tally.drop[i]);
     printf(" (%zu combinations)\n", tally.combinations);
@@ -69,7 +75,7 @@ static void no_violation(double spread, size_t pool)
 
 TEST(no_combination_of_words_goes_below_a_bound)
 {
-    for (size_t pool = 0; pool < 3; pool++) {
+    for (size_t pool = 0; pool < POOLS; pool++) {
         no_violation(1, pool);
         no_violation(0.2, pool);
         no_violation(0.02, pool);
@@ -79,7 +85,7 @@ TEST(no_combination_of_words_goes_below_a_bound)
 /* A bound that claims a little more than the truth is found out. */
 TEST(a_broken_bound_is_caught)
 {
-    for (size_t pool = 0; pool < 3; pool++) {
+    for (size_t pool = 0; pool < POOLS; pool++) {
         harness_tally tally = {0};
         exhaust(4, 40, 7, 0.02, pool, 0.02, &tally);
         CHECK(tally.violations > 0);
@@ -154,7 +160,7 @@ static void large_init(large *x, double scale, double spread, uint64_t seed)
     }
     for (int d = 0; d < 2; d++)
         CHECK_OK(lstm_cell64_init(&x->cell[d], D, H, x->w64, x->u64, x->b64, x->zero, &x->mem));
-    CHECK_OK(lstm_pair_open(&x->pair, x->cell, lstm_float32, N, x->start, x->table64, &x->mem));
+    CHECK_OK(lstm_pair_open(&x->pair, x->cell, lstm_float32, N, 0, x->start, x->table64, &x->mem));
     for (tube_level level = 0; level < TUBE_LEVELS; level++)
         CHECK_OK(lstm_pair_build(&x->pair, level));
 }
@@ -180,7 +186,7 @@ static void step_float(const large *x, const float *v, float *h, float *c)
 static void check_inside(const large *x, int d, size_t step, const float *h, const float *c)
 {
     for (tube_level level = 0; level < TUBE_LEVELS; level++) {
-        const lstm_tube *tube = &x->pair.tube[level][d];
+        const lstm_tube *tube = &x->pair.piece[0].tube[level][d];
         for (size_t i = 0, at = (step + 1) * H; i < H; i++, at++) {
             CHECK_LE(tube->h.lo[at], h[i]);
             CHECK_LE(h[i], tube->h.hi[at]);
@@ -199,7 +205,7 @@ static void check_variants(large *x, size_t count, uint64_t seed)
         for (int d = 0; d < 2; d++) {
             float h[H] = {0}, c[H] = {0};
             for (size_t step = 0; step < N; step++) {
-                const size_t p = lstm_place(&x->pair.text[d], step);
+                const size_t p = lstm_place(&x->pair.piece[0].text[d], step);
                 step_float(x, x->table + (x->start[p] + x->pick[p]) * D, h, c);
                 check_inside(x, d, step, h, c);
             }
@@ -211,7 +217,7 @@ static double mean_width(const large *x, tube_level level)
 {
     double sum = 0;
     for (size_t i = 0; i < H; i++)
-        sum += x->pair.tube[level][0].h.hi[N * H + i] - x->pair.tube[level][0].h.lo[N * H + i];
+        sum += x->pair.piece[0].tube[level][0].h.hi[N * H + i] - x->pair.piece[0].tube[level][0].h.lo[N * H + i];
     return sum / H;
 }
 
@@ -239,14 +245,14 @@ TEST(a_narrow_tube_is_caught)
     large_init(&x, 0.5, 0.1, 20);
     double narrowest = 2;
     for (size_t i = 0; i < H; i++) {
-        const ival h = ival_at(x.pair.tube[TUBE_LINEAR][0].h, N * H + i);
+        const ival h = ival_at(x.pair.piece[0].tube[TUBE_LINEAR][0].h, N * H + i);
         narrowest = fmin(narrowest, h.hi - h.lo);
     }
     CHECK(narrowest > 1e-4);
     float h[H] = {0}, c[H] = {0};
     for (size_t step = 0; step < N; step++)
         step_float(&x, x.table + x.start[step] * D, h, c);
-    const lstm_tube *exact = &x.pair.tube[TUBE_LINEAR][0];
+    const lstm_tube *exact = &x.pair.piece[0].tube[TUBE_LINEAR][0];
     size_t outside = 0;
     for (size_t i = 0; i < H; i++) /* half of it, the wrong half */
         outside += h[i] < ival_mid(ival_at(exact->h, N * H + i)) || h[i] > exact->h.hi[N * H + i];

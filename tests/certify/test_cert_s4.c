@@ -51,7 +51,7 @@ static void read_problem(problem *p)
     p->net = (s4_net64){.D = D,
                         .H = H,
                         .layers = 1,
-                        .max_len = N,
+                        .lags = N,
                         .enc_t = p->W_t,
                         .enc_b = p->b,
                         .layer = &p->layer,
@@ -186,12 +186,14 @@ TEST(no_bound_exceeds_the_least_of_all_combinations)
     CHECK_LE(2000, cases);
 }
 
-/* ReLU and a linear map, the largest of each channel, and both. */
-static const char *const variants[][5] = {
+/* ReLU and a linear map, the largest of each channel, and both; in spans. */
+static const char *const variants[][6] = {
     {"channels=4", "state=4", "s4-block=relu"},
     {"channels=4", "state=4", "s4-pool=max"},
     {"channels=4", "state=4", "s4-block=relu", "s4-pool=max"},
     {"channels=4", "layers=2", "s4-block=relu", "s4-pool=max"},
+    {"channels=4", "state=4", "s4-block=relu", "s4-pool=max", "span=2"},
+    {"channels=4", "layers=2", "span=2"},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 

@@ -19,11 +19,12 @@ forge() { # FILE LINE SED-EXPRESSION
 }
 
 # KIND, or KIND-and-something: a sum with a small network, kinds with word scores, with the largest states;
-# three of them together.
-for model in cnn bilstm bilstm-max sum sum-net cnn-scores bilstm-scores s4-scores s4-relu ensemble s4; do
+# in spans of three words; three of them together.
+for model in cnn bilstm bilstm-max bilstm-max-span sum sum-net cnn-scores bilstm-scores s4-scores s4-relu s4-relu-span ensemble s4; do
     kind=${model%%-*}
     small=$(case $kind in cnn) echo --filters 8 ;; bilstm) echo --hidden 6 ;; s4) echo --channels 8 --state 4 ;; esac)
-    small="$small $(case $model in *-net) echo --score-hidden 4 ;; *-scores) echo --word-scores ;; *-max) echo --pool max ;; *-relu) echo --s4-block relu --s4-pool max ;; esac)"
+    small="$small $(case $model in *-net) echo --score-hidden 4 ;; *-scores) echo --word-scores ;; *-max*) echo --pool max ;; *-relu*) echo --s4-block relu --s4-pool max ;; esac)"
+    case $model in *-span) small="$small --span 3" ;; esac
     if [ $kind = ensemble ]; then
         output "answer as one" "$STET" ensemble cnn-scores sum bilstm -o ensemble
     else
@@ -106,6 +107,15 @@ sed 's/"pool": *"max"/"pool": "odd"/' bilstm-max/config.json >odd/config.json
 expect 3 "'pool' is 'odd'" "$STET" verify cert.jsonl --model odd
 sed 's/"pool":/"pooling":/' bilstm-max/config.json >odd/config.json
 expect 3 "a setting 'pooling'" "$STET" verify cert.jsonl --model odd
+# A model in other spans, or none, is another model.
+cp -r bilstm-max-span odd-span
+"$STET" certify bilstm-max-span --data train.tsv --limit 6 --synonyms near -o span.jsonl >/dev/null
+sed 's/"span": *3/"span": 2/' bilstm-max-span/config.json >odd-span/config.json
+"$STET" verify span.jsonl --model odd-span 2>/dev/null | grep -q '"config"' || fail "other spans are not noticed"
+sed 's/"pool": *"max",//' bilstm-max-span/config.json >odd-span/config.json
+expect 3 "'span' has a 'pool'" "$STET" verify span.jsonl --model odd-span
+sed 's/"span": *3/"span": "3"/' bilstm-max-span/config.json >odd-span/config.json
+expect 3 "span" "$STET" verify span.jsonl --model odd-span
 # A model whose numbers overflow says so, whoever asks.
 if command -v python3 >/dev/null; then
     cp -r cnn huge

@@ -20,6 +20,13 @@ static const char *const small_s4_relu[] = {"channels=8", "state=6", "s4-block=r
 static const char *const small_s4_relu_deep[] = {"channels=8", "state=6", "layers=2",
                                                  "s4-block=relu", NULL};
 static const char *const small_s4_max[] = {"channels=8", "state=6", "s4-pool=max", NULL};
+static const char *const small_bilstm_span[] = {"hidden=7", "pool=max", "span=4", NULL};
+static const char *const small_bilstm_mean_span[] = {"hidden=7", "pool=mean", "span=5", NULL};
+static const char *const small_s4_span[] = {"channels=8", "state=6",  "s4-block=relu",
+                                            "s4-pool=max", "span=4", NULL};
+static const char *const small_s4_deep_span[] = {"channels=8", "state=6", "layers=2", "span=3",
+                                                 NULL};
+static const char *const small_s4_mean_span[] = {"channels=8", "state=6", "span=5", NULL};
 static const char *const small_sum[] = {NULL};
 static const char *const small_sum_net[] = {"score-hidden=6", NULL};
 static const struct {
@@ -39,7 +46,12 @@ static const struct {
                    {"bilstm", small_bilstm_mean, true},
                    {"s4", small_s4_relu, false},
                    {"s4", small_s4_relu_deep, true},
-                   {"s4", small_s4_max, false}};
+                   {"s4", small_s4_max, false},
+                   {"bilstm", small_bilstm_span, false},
+                   {"bilstm", small_bilstm_mean_span, true},
+                   {"s4", small_s4_span, true},
+                   {"s4", small_s4_deep_span, false},
+                   {"s4", small_s4_mean_span, false}};
 enum { SMALL_KINDS = sizeof small_kinds / sizeof *small_kinds };
 
 static inline model *small_model(int kind, size_t n_classes, uint64_t seed)

@@ -49,7 +49,7 @@ static void violation(const char *what, const char *line)
 
 static const struct {
     const char *kind; /* "+cnn": with word scores */
-    const char *settings[5];
+    const char *settings[6];
 } kinds[] = {{"cnn", {"filters=4", "kernels=1,2,3"}},
              {"bilstm", {"hidden=4"}},
              {"s4", {"channels=4", "state=4", "layers=1"}},
@@ -62,7 +62,9 @@ static const struct {
              {"bilstm", {"hidden=4", "pool=max"}},
              {"+bilstm", {"hidden=4", "pool=mean"}},
              {"s4", {"channels=4", "state=4", "s4-block=relu", "s4-pool=max"}},
-             {"+s4", {"channels=4", "state=4", "s4-pool=max"}}};
+             {"+s4", {"channels=4", "state=4", "s4-pool=max"}},
+             {"+bilstm", {"hidden=4", "pool=max", "span=3"}},
+             {"s4", {"channels=4", "state=4", "s4-block=relu", "s4-pool=max", "span=3"}}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 typedef enum craft { PLAIN, CLOSE, UNEVEN, INTEGERS, CANCEL, SMALL, HUGE_NUMBERS, CRAFTS } craft;

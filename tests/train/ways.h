@@ -11,6 +11,10 @@ typedef struct way {
 
 /* "!bilstm", "!s4": the variants that lose least in box arithmetic. */
 static const char *const largest[] = {"hidden=6", "pool=max", NULL};
+/* "%bilstm", "%s4": the same in spans. */
+static const char *const largest_spans[] = {"hidden=6", "pool=max", "span=2", NULL};
+static const char *const plain_spans[] = {"channels=8",  "state=4", "s4-block=relu",
+                                          "s4-pool=max", "span=2",  NULL};
 static const char *const plain[] = {"channels=8", "state=4", "s4-block=relu", "s4-pool=max", NULL};
 
 static const way ways[] = {
@@ -42,6 +46,9 @@ static const way ways[] = {
     {"~s4", "certified", {"kappa=0.4", NULL}},
     {"+~!bilstm", "certified", {"kappa=0.4", NULL}},
     {"~!s4", "certified", {"kappa=0.4", NULL}},
+    {"%bilstm", "certified,gbm", {"kappa=0.4", "bound-share=0.6", NULL}},
+    {"%bilstm", "gbm", {"gbm-of=gain", "gbm-boxes=s+l", "gbm-words=2", NULL}},
+    {"+~%s4", "certified,gbm", {"kappa=0.4", NULL}},
     {"~cnn", "certified,box-width", {"kappa=0.4", NULL}},
     {"+~cnn", "box-width", {"box-alone=yes", "box-weight=0.5", NULL}},
     {"~sum", "certified", {"kappa=0.4", NULL}},
@@ -63,7 +70,8 @@ enum { WAYS = sizeof ways / sizeof *ways };
 static inline stet_train_args run_of(const way *w, const char *out)
 {
     const bool scores = w->model[0] == '+', learn = w->model[scores] == '~',
-               variant = w->model[scores + learn] == '!';
+               spans = w->model[scores + learn] == '%',
+               variant = spans || w->model[scores + learn] == '!';
     stet_train_args a = small_run(w->model + scores + learn + variant, out);
     write_sets(at("sets"));
     static char sets[256];
@@ -72,7 +80,8 @@ static inline stet_train_args run_of(const way *w, const char *out)
     a.defense = w->defense;
     a.defense_settings = w->settings;
     if (variant)
-        a.model_settings = a.model[0] == 'b' ? largest : plain;
+        a.model_settings = a.model[0] == 'b' ? (spans ? largest_spans : largest)
+                                             : (spans ? plain_spans : plain);
     a.word_scores = scores;
     a.vector_rate = learn ? 1e-3 : 0;
     a.epochs = 2;

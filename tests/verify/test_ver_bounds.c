@@ -18,13 +18,20 @@ static const char *const s4_both[] = {"channels=5", "state=4", "s4-block=relu", 
                                       NULL};
 static const char *const s4_both_deep[] = {"channels=4",    "state=4",     "layers=2",
                                            "s4-block=relu", "s4-pool=max", NULL};
-static const char *const *const s4_variants[] = {s4_relu, s4_max, s4_both, s4_both_deep};
-enum { S4_VARIANTS = 4 };
+static const char *const s4_span[] = {"channels=5",  "state=4", "s4-block=relu",
+                                      "s4-pool=max", "span=4",  NULL};
+static const char *const s4_deep_span[] = {"channels=5", "state=4", "layers=2", "span=3", NULL};
+static const char *const *const s4_variants[] = {s4_relu,      s4_max,  s4_both,
+                                                 s4_both_deep, s4_span, s4_deep_span};
+enum { S4_VARIANTS = 6 };
 static const char *const bilstm[] = {"hidden=4", NULL};
 static const char *const bilstm_max[] = {"hidden=4", "pool=max", NULL};
 static const char *const bilstm_mean[] = {"hidden=4", "pool=mean", NULL};
-static const char *const *const bilstm_pools[] = {bilstm, bilstm_max, bilstm_mean};
-enum { POOLS = 3 };
+static const char *const bilstm_max_span[] = {"hidden=4", "pool=max", "span=3", NULL};
+static const char *const bilstm_mean_span[] = {"hidden=4", "pool=mean", "span=4", NULL};
+static const char *const *const bilstm_pools[] = {bilstm, bilstm_max, bilstm_mean, bilstm_max_span,
+                                                  bilstm_mean_span};
+enum { POOLS = 5 };
 static const char *const cnn[] = {"filters=5", "kernels=1,2,4", NULL};
 static const char *const sum_alone[] = {NULL}, *const sum_net[] = {"score-hidden=5", NULL};
 
