@@ -74,6 +74,7 @@ typedef struct stet_train_args {
     size_t save_every; /* steps between checkpoints; one is written after each epoch in any case */
     const char *init;  /* folder of weights to start from; NULL: none */
     double warmup;     /* share of the steps that a linear schedule rises; negative: the model's */
+    const char *precision; /* of products on a GPU: "fp32" or NULL, "tf32", "bf16" */
 } stet_train_args;
 
 #ifdef __cplusplus
