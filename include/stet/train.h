@@ -73,8 +73,8 @@ typedef struct stet_train_args {
     uint64_t seed;
     size_t save_every; /* steps between checkpoints; one is written after each epoch in any case */
     const char *init;  /* folder of weights to start from; NULL: none */
-    double
-        warmup; /* share of the steps over which a linear schedule warms up; negative: the model's */
+    double warmup;     /* share of the steps over which the rate rises; negative: the model's */
+    const char *precision; /* of products on a GPU: "fp32" or NULL, "tf32", "bf16" */
 } stet_train_args;
 
 #ifdef __cplusplus

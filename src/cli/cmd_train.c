@@ -16,7 +16,7 @@ typedef struct train_cfg {
     int teacher_of;
     double teacher_weight;
     stet_strings vectors;
-    int model, schedule, tokenizer;
+    int model, schedule, tokenizer, precision;
     bool resume, skip_bad;
     double smooth, smooth_frequency, rate, state_rate, decay, dropout, clip, warmup;
     double score_rate, score_decay, vector_rate;
@@ -89,6 +89,8 @@ static const stet_opt own_opts[] = {
     STET_OPT_CHOICE("schedule", train_cfg, schedule, "own", "constant|cosine|step|linear|own",
                     "learning rate over time; own: linear for models that warm up, else constant"),
     STET_OPT_REAL("warmup", train_cfg, warmup, "-1", -1, 1, "SHARE", cli_warmup_help),
+    STET_OPT_CHOICE("precision", train_cfg, precision, "fp32", "fp32|tf32|bf16",
+                    "products on the GPU: in float, or with rounded factors, which is faster"),
     STET_OPT_INT("save-every", train_cfg, save_every, "500", 0, 1e9, "STEPS",
                  "steps between checkpoints within an epoch"),
     STET_OPT_TOPIC("Teachers"),
@@ -361,6 +363,7 @@ static stet_status fill_args(const train_cfg *cfg, run_args *r)
         .schedule = (stet_schedule)cfg->schedule,
         .seed = (uint64_t)cfg->common.seed,
         .save_every = (size_t)cfg->save_every,
+        .precision = (const char *const[]){"fp32", "tf32", "bf16"}[cfg->precision],
     };
     return STET_OK;
 }

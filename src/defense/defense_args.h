@@ -40,6 +40,6 @@ typedef struct hull_args {
     int64_t k;
 } hull_args;
 
-op_kernel cuda_adv_move_fwd, cuda_hull_points_fwd, cuda_hull_points_bwd, cuda_hull_step_fwd;
+op_kernel cuda_adv_move_fwd, cuda_tavat_move_fwd, cuda_hull_points_fwd, cuda_hull_points_bwd, cuda_hull_step_fwd;
 
 #endif

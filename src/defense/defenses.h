@@ -15,6 +15,7 @@
     X(pgd)                                                                                         \
     X(freelb)                                                                                      \
     X(freelb_more)                                                                                 \
+    X(tavat)                                                                                       \
     X(ascc)                                                                                        \
     X(atfl)                                                                                        \
     X(ranmask)                                                                                     \

@@ -121,7 +121,7 @@ static stet_status start_free(const void *cfg, const model *m, const stet_subst 
     return begin(cfg, true, state);
 }
 
-static node *first_delta(const adv_state *s, const step_view *v, const batch *own)
+node *adv_first(const adv_state *s, const step_view *v, const batch *own)
 {
     const size_t n = own->seq.n_tokens * v->m->dim;
     if (s->cfg.start == 0)
@@ -159,7 +159,8 @@ static node *climb(adv_state *s, const step_view *v, const batch *own, node *row
         s->first = k == 0 ? p.value : s->first;
         sum = sum ? op_add(t, sum, p.value) : p.value;
         drows = drows ? op_add(t, drows, p.drows) : p.drows;
-        delta = adv_move(t, &s->cfg, &own->seq, delta, p.drows);
+        delta = s->move ? s->move(s, t, &own->seq, delta, p.drows)
+                        : adv_move(t, &s->cfg, &own->seq, delta, p.drows);
     }
     if (s->free && sum) {
         s->before = slopes_add(v, sum, grad);
@@ -190,7 +191,7 @@ static node *forward(void *state, const step_view *v)
         tape_fail(v->p->t, st);
         return NULL;
     }
-    return adv_forward(state, v, own, first_delta(state, v, own));
+    return adv_forward(state, v, own, adv_first(state, v, own));
 }
 
 /* The mean of all points instead of the last one's loss alone. */
@@ -204,7 +205,7 @@ static node *free_loss(void *state, const step_view *v, node *base)
     return s->before ? op_scale(t, op_add(t, base, s->before), 1 / (double)s->cfg.steps) : base;
 }
 
-static void metrics(void *state, step_metrics *out)
+void adv_metrics(void *state, step_metrics *out)
 {
     const adv_state *s = state;
     if (s->first)
@@ -245,7 +246,7 @@ const defense_desc defense_pgd = {
     .start = start_pgd,
     .end = mem_free,
     .forward = forward,
-    .metrics = metrics,
+    .metrics = adv_metrics,
 };
 
 static const stet_opt freelb_opts[] = {
@@ -265,7 +266,7 @@ const defense_desc defense_freelb = {
     .end = mem_free,
     .forward = forward,
     .loss = free_loss,
-    .metrics = metrics,
+    .metrics = adv_metrics,
 };
 
 static const stet_opt freelb_more_opts[] = {
@@ -284,5 +285,5 @@ const defense_desc defense_freelb_more = {
     .end = mem_free,
     .forward = forward,
     .loss = free_loss,
-    .metrics = metrics,
+    .metrics = adv_metrics,
 };

@@ -1,5 +1,5 @@
 /* defense/embedding_adv.h - a perturbation of a batch's word vectors, one row a position, that climbs
- * the loss: what PGD-K, FreeLB and FreeLB++ share. */
+ * the loss: what PGD-K, FreeLB, FreeLB++ and TA-VAT share. */
 #ifndef DEFENSE_EMBEDDING_ADV_H
 #define DEFENSE_EMBEDDING_ADV_H
 
@@ -21,13 +21,20 @@ void adv_begin(const adv_cfg *c, const seq_index *seq, size_t dim, real *u);
 node *adv_move(tape *t, const adv_cfg *c, const seq_index *seq, node *delta, node *g);
 
 /* The defences' state. */
-typedef struct adv_state {
+typedef struct adv_state adv_state;
+struct adv_state {
     adv_cfg cfg;
     bool free; /* the points on the way train too */
+    /* The next perturbation along g; NULL: adv_move. */
+    node *(*move)(adv_state *s, tape *t, const seq_index *seq, node *delta, node *g);
     /* of this step */
     node *before; /* sum of the losses on the way, with its gradient; NULL: there were none */
     node *first;  /* the first of them */
-} adv_state;
+};
+
+/* A random beginning (T, D) for the step's batch, spread. */
+node *adv_first(const adv_state *s, const step_view *v, const batch *own);
+void adv_metrics(void *state, step_metrics *out); /* the hook */
 
 /* The step's pass at the end of the climb that begins at `delta` (T, D). */
 node *adv_forward(adv_state *s, const step_view *v, const batch *own, node *delta);

@@ -110,6 +110,25 @@ stet_status store_open(const char *name, store **out)
     return STET_ENOTSUP;
 }
 
+stet_status store_set_precision(store *s, const char *name)
+{
+    static const char *const names[] = {"fp32", "tf32", "bf16", NULL};
+    int i = 0;
+    while (name && names[i] && strcmp(names[i], name) != 0)
+        i++;
+    if (!names[i]) {
+        opt_no_such("precision", name, names);
+        return STET_EUSAGE;
+    }
+    if (i > 0 && s->desc->host)
+        return error_set(STET_EUSAGE,
+                         "--precision %s: only a GPU multiplies so (--device cuda); this is the CPU",
+                         name);
+    if (!s->desc->host)
+        s->precision = (store_precision)i;
+    return STET_OK;
+}
+
 void store_close(store *s)
 {
     if (!s || s == &host_store)

@@ -54,9 +54,14 @@ typedef struct store_desc {
     void (*leave)(store *s);
 } store_desc;
 
+/* How a device multiplies matrices: in float, or with factors rounded to fewer bits, which tensor cores
+ * take; sums are float's in any case. */
+typedef enum store_precision { PRECISION_FP32, PRECISION_TF32, PRECISION_BF16 } store_precision;
+
 struct store {
     const store_desc *desc;
     void *own; /* the device's */
+    store_precision precision;
 };
 
 extern store host_store;
@@ -66,6 +71,8 @@ extern const store_desc cuda_store_desc; /* cuda/store.cu; only in a build with 
  * used, or the host's. STET_ENOTSUP: not in this build or not on this machine. */
 stet_status store_open(const char *name, store **out);
 void store_close(store *s); /* NULL is fine */
+/* "fp32" or NULL, "tf32", "bf16". STET_EUSAGE: no such, or the host's store, which knows float alone. */
+stet_status store_set_precision(store *s, const char *name);
 /* Make a further device known by its name; `d` stays borrowed. For backends and tests. */
 stet_status store_register(const store_desc *d);
 

@@ -1,6 +1,7 @@
 /* Ops of the defences: the GPU against the CPU. Skips where there is no GPU. */
 #include "defense/ascc.h"
 #include "defense/embedding_adv.h"
+#include "defense/tavat.h"
 #include "tensor/gpu_case.h"
 
 enum { TEXTS = 6, TOKENS = 100, DIM = 37, WORDS = 21, MOST = 5 };
@@ -27,9 +28,19 @@ static node *moved(gpu_case *c, int variant)
     return adv_move(&c->t, &how, texts(c), delta, gpu_input(c, shape2(TOKENS, DIM), -1, 1));
 }
 
+static node *moved_in_parts(gpu_case *c, int variant)
+{
+    const adv_cfg how = {.step = 0.3, .radius = variant ? 0.2 : 0};
+    node *of_text = gpu_input(c, shape2(TOKENS, DIM), -0.1, 0.1),
+         *of_words = gpu_input(c, shape2(TOKENS, DIM), -0.1, 0.1);
+    return tavat_move(&c->t, &how, texts(c), of_text, of_words,
+                      gpu_input(c, shape2(TOKENS, DIM), -1, 1));
+}
+
 TEST(moves_of_word_vectors_are_the_cpus)
 {
     gpu_check("adv_move", moved, 6, 1e-6);
+    gpu_check("tavat_move", moved_in_parts, 2, 1e-6);
 }
 
 /* Every word has up to MOST substitutes of rows WORDS .. 2 WORDS, and itself. */

@@ -1,5 +1,6 @@
-/* PGD-K, FreeLB and FreeLB++: the golden cases, and steps on small models. */
+/* PGD-K, FreeLB, FreeLB++ and TA-VAT: the golden cases, and steps on small models. */
 #include "defense/embedding_adv.h"
+#include "defense/tavat.h"
 
 #include "alloc_fail.h"
 #include "defense_run.h"
@@ -120,6 +121,46 @@ TEST(freelb_is_that_of_the_golden_file)
     json_decref(file);
 }
 
+/* The table of the file, moves of both parts, the sum of the losses, what the table gathers. */
+TEST(ta_vat_is_that_of_the_golden_file)
+{
+    json_t *file = golden_defenses();
+    const json_t *c = at_key(file, "tavat"), *after = at_key(c, "D_after");
+    const adv_cfg cfg = {.steps = json_integer_value(at_key(c, "K")),
+                         .step = json_number_value(at_key(c, "step")),
+                         .start = json_number_value(at_key(c, "mag")),
+                         .radius = json_number_value(at_key(c, "eps"))};
+    const json_t *second = json_array_get(at_key(c, "steps"), 1);
+    net_step s;
+    net_step_begin(&s, file);
+    tavat_state *state = NULL;
+    CHECK_OK(defense_tavat.start(&cfg, s.m, NULL, (void **)&state));
+    CHECK_EQ(numbers(at_key(c, "D"), state->table), s.m->n_words * s.m->dim);
+    node *of_words;
+    CHECK_OK(tavat_begin(state, &s.v, &s.own, &of_words));
+    s.v.logits = tavat_forward(state, &s.v, &s.own, start_of(&s, file, &cfg), of_words);
+    CHECK(s.v.logits);
+    check_words(&s, "delta_s", at_key(second, "delta_s"), s.m->dim, state->of_text->value);
+    check_words(&s, "delta_t", at_key(second, "delta_t"), s.m->dim, state->of_words->value);
+    node *y = defense_tavat.loss(state, &s.v, op_cross_entropy(&s.t, s.v.logits, s.x.label));
+    CHECK_OK(tape_backward(&s.t, y));
+    CHECK_NEAR(y->value[0], json_number_value(at_key(c, "loss_sum")), value_tolerance);
+    check_grad(&s, at_key(c, "grad"));
+    const char *word;
+    json_t *row;
+    size_t n = 0;
+    json_object_foreach((json_t *)after, word, row)
+    {
+        check_numbers("D_after", row, state->table + (size_t)atoi(word) * s.m->dim,
+                      gradient_tolerance);
+        n++;
+    }
+    CHECK_EQ(n, 7);
+    defense_tavat.end(state);
+    net_step_end(&s);
+    json_decref(file);
+}
+
 TEST(without_a_gradient_nothing_moves)
 {
     json_t *file = golden_defenses();
@@ -185,7 +226,8 @@ TEST(without_moves_it_is_plain_training)
                  {"pgd", {"pgd-step=0", "pgd-start=0"}},
                  {"freelb", {"freelb-steps=1", "freelb-start=0"}},
                  {"freelb", {"freelb-step=0", "freelb-start=0"}},
-                 {"freelb++", {"freelb++-step=0", "freelb++-start=0"}}};
+                 {"freelb++", {"freelb++-step=0", "freelb++-start=0"}},
+                 {"ta-vat", {"ta-vat-steps=1", "ta-vat-start=0"}}};
     for (int kind = 0; kind < SMALL_KINDS; kind++)
         for (size_t i = 0; i < sizeof still / sizeof *still; i++) {
             run plain, x;

@@ -117,10 +117,12 @@ static inline int gpu_differences(const char *name, int variant, gpu_results cpu
     return wrong;
 }
 
-static inline void gpu_check(const char *name, gpu_graph *build, int variants, double tolerance)
+static inline void gpu_check_in(const char *name, gpu_graph *build, int variants, double tolerance,
+                                const char *precision)
 {
     store_arena values = {.store = gpu_store()};
     int wrong = 0;
+    CHECK_OK(store_set_precision(values.store, precision));
     for (int variant = 0; variant < variants; variant++) {
         arena mem = {0};
         const store_mark start = store_arena_save(&values);
@@ -138,6 +140,11 @@ static inline void gpu_check(const char *name, gpu_graph *build, int variants, d
     CHECK_EQ(wrong, 0);
     store_arena_deinit(&values);
     store_close(values.store);
+}
+
+static inline void gpu_check(const char *name, gpu_graph *build, int variants, double tolerance)
+{
+    gpu_check_in(name, build, variants, tolerance, NULL);
 }
 
 #endif

@@ -96,6 +96,20 @@ TEST(an_unknown_device_is_named)
     CHECK(!s);
 }
 
+TEST(precision_is_the_devices_and_has_three_names)
+{
+    store *s = locked();
+    CHECK_OK(store_set_precision(s, "bf16"));
+    CHECK_EQ(s->precision, PRECISION_BF16);
+    CHECK_OK(store_set_precision(s, NULL));
+    CHECK_EQ(s->precision, PRECISION_FP32);
+    CHECK_FAILS(store_set_precision(s, "fp8"), STET_EUSAGE, "precision 'fp8'");
+    CHECK_OK(store_set_precision(&host_store, "fp32"));
+    CHECK_FAILS(store_set_precision(&host_store, "bf16"), STET_EUSAGE, "this is the CPU");
+    CHECK_EQ(host_store.precision, PRECISION_FP32);
+    store_close(s);
+}
+
 TEST(an_arena_of_a_store_grows_once)
 {
     store_arena a = {.store = locked()};

@@ -14,7 +14,8 @@ static void need_gpu(void)
 
 enum { STEPS = 10 };
 
-static void losses_of(const char *where, const char *const *settings, double dropout, double *loss)
+static void losses_of(const char *where, const char *precision, const char *const *settings,
+                      double dropout, double *loss)
 {
     stet_train_args a = small_run("bert", NULL);
     stet_train_bench b;
@@ -22,6 +23,7 @@ static void losses_of(const char *where, const char *const *settings, double dro
     a.rate = 1e-3;
     a.dropout = dropout;
     a.device = where;
+    a.precision = precision;
     CHECK_OK(stet_train_time(&a, STEPS, NULL, loss, STEPS, &b));
     CHECK_EQ(b.steps, STEPS);
 }
@@ -38,15 +40,33 @@ TEST(steps_have_the_losses_of_the_cpu)
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
         for (int d = 0; d < 2; d++) {
             double cpu[STEPS], gpu[STEPS], again[STEPS];
-            losses_of(NULL, sizes[k], d ? 0.1 : 0, cpu);
-            losses_of("cuda", sizes[k], d ? 0.1 : 0, gpu);
-            losses_of("cuda", sizes[k], d ? 0.1 : 0, again);
+            losses_of(NULL, NULL, sizes[k], d ? 0.1 : 0, cpu);
+            losses_of("cuda", NULL, sizes[k], d ? 0.1 : 0, gpu);
+            losses_of("cuda", NULL, sizes[k], d ? 0.1 : 0, again);
             for (int i = 0; i < STEPS; i++) {
                 CHECK_NEAR(gpu[i], cpu[i], 1e-4);
                 CHECK(gpu[i] == again[i]); /* the same bits every time */
             }
             CHECK(cpu[STEPS - 1] != cpu[0]);
         }
+}
+
+/* Rounded factors: near the CPU's, not the same, and the same bits every time. */
+TEST(steps_in_bf16_are_near_those_of_the_cpu)
+{
+    need_gpu();
+    static const char *const sizes[] = {"bert-hidden=64", "bert-heads=2", "bert-inner=128",
+                                        "bert-positions=40", NULL};
+    double cpu[STEPS], gpu[STEPS], again[STEPS], most = 0;
+    losses_of(NULL, NULL, sizes, 0.1, cpu);
+    losses_of("cuda", "bf16", sizes, 0.1, gpu);
+    losses_of("cuda", "bf16", sizes, 0.1, again);
+    for (int i = 0; i < STEPS; i++) {
+        CHECK_NEAR(gpu[i], cpu[i], 0.02);
+        CHECK(gpu[i] == again[i]);
+        most = fmax(most, fabs(gpu[i] - cpu[i]));
+    }
+    CHECK(most > 1e-6);
 }
 
 TEST(a_run_ends_in_the_same_bytes_every_time)

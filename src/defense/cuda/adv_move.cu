@@ -105,3 +105,82 @@ extern "C" stet_status cuda_adv_move_fwd(tape *, node *n)
     move_kernel<<<(unsigned)a->at->n_texts, MOVERS, 0, d->stream>>>(m);
     return cuda_launched(d, n->op->name);
 }
+
+/* The same in two parts, side by side in `out` (T, 2 D): see ../tavat.h. */
+struct pair_mover {
+    double step, radius;
+    const uint32_t *start;
+    size_t D;
+    const float *of_text, *of_words, *g;
+    float *out;
+};
+
+static __device__ double word_norm(const float *x, size_t D)
+{
+    norms n = {0, 0};
+    for (size_t d = threadIdx.x % WARP; d < D; d += WARP)
+        n.take((double)x[d]);
+    return warp_norms(n).of(false);
+}
+
+static __global__ void __launch_bounds__(MOVERS) pair_kernel(pair_mover m)
+{
+    const size_t first = m.start[blockIdx.x], end = m.start[blockIdx.x + 1], D = m.D;
+    norms of_g = {0, 0}, largest = {0, 0}, both = {0, 0};
+    FOR_WORDS(first, end, i)
+    FOR_ENTRIES(D, i, at)
+    of_g.take((double)m.g[at]);
+    const double by = m.step / fmax(block_norms(of_g).of(false), 1e-8);
+    FOR_WORDS(first, end, i)
+    {
+        const double by_word = m.step / fmax(word_norm(m.g + i * D, D), 1e-8);
+        FOR_ENTRIES(D, i, at)
+        {
+            float *to = m.out + at + i * D;
+            to[0] = (float)((double)m.of_text[at] + by * (double)m.g[at]);
+            to[D] = (float)((double)m.of_words[at] + by_word * (double)m.g[at]);
+        }
+        __syncwarp();
+        largest.take(word_norm(m.out + (2 * i + 1) * D, D));
+    }
+    const double most = fmax(block_norms(largest).of(true), 1e-30);
+    FOR_WORDS(first, end, i)
+    {
+        const double share = word_norm(m.out + (2 * i + 1) * D, D) / most;
+        __syncwarp();
+        FOR_ENTRIES(D, i, at)
+        {
+            float *to = m.out + at + i * D;
+            to[D] = (float)((double)to[D] * share);
+            both.take((double)to[0] + (double)to[D]);
+        }
+    }
+    const double size = block_norms(both).of(false);
+    if (!(m.radius > 0) || !(size > m.radius))
+        return;
+    FOR_WORDS(first, end, i)
+    FOR_ENTRIES(D, i, at)
+    {
+        float *to = m.out + at + i * D;
+        to[0] = (float)((double)to[0] * (m.radius / size));
+        to[D] = (float)((double)to[D] * (m.radius / size));
+    }
+}
+
+extern "C" stet_status cuda_tavat_move_fwd(tape *, node *n)
+{
+    cuda_device *d = cuda_now();
+    const adv_move_args *a = (const adv_move_args *)n->args;
+    const pair_mover m = {a->step,
+                          a->radius,
+                          a->at->start,
+                          shape_cols(n->shape) / 2,
+                          n->in[0]->value,
+                          n->in[1]->value,
+                          n->in[2]->value,
+                          n->value};
+    if (a->at->n_texts == 0)
+        return STET_OK;
+    pair_kernel<<<(unsigned)a->at->n_texts, MOVERS, 0, d->stream>>>(m);
+    return cuda_launched(d, n->op->name);
+}

@@ -129,8 +129,7 @@ template <int G> static __device__ void add(float y[PART], float by, const float
     }
 }
 
-template <int G>
-static __device__ void add_to(float *to, bool there, size_t d, const float x[PART])
+template <int G> static __device__ void add_to(float *to, bool there, size_t d, const float x[PART])
 {
 #pragma unroll
     for (int i = 0; i < PART; i++)
@@ -281,6 +280,8 @@ template <int G> static __global__ void __launch_bounds__(ROW_THREADS) key_kerne
 
 /* launches ----------------------------------------------------------------------------------- */
 
+#include "tensor/cuda/attention_bf16.cuh"
+
 /* As many threads a row as its columns need. */
 #define FOR_WIDTH(kernel, a, rows, texts, stream)                                                  \
     do {                                                                                           \
@@ -295,13 +296,34 @@ template <int G> static __global__ void __launch_bounds__(ROW_THREADS) key_kerne
             kernel<4><<<grid_, ROW_THREADS, 0, stream>>>(a);                                       \
     } while (0)
 
+/* The same on tensor cores. */
+#define FOR_WIDTH_BF16(kernel, a, rows, texts, stream)                                             \
+    do {                                                                                           \
+        const dim3 grid_((unsigned)(((rows) + bf16::ROWS - 1) / bf16::ROWS), (unsigned)(texts),    \
+                         (unsigned)(a).heads);                                                     \
+        if ((a).d <= 32)                                                                           \
+            bf16::kernel<32><<<grid_, bf16::BLOCK, 0, stream>>>(a);                                \
+        else if ((a).d <= 64)                                                                      \
+            bf16::kernel<64><<<grid_, bf16::BLOCK, 0, stream>>>(a);                                \
+        else                                                                                       \
+            bf16::kernel<128><<<grid_, bf16::BLOCK, 0, stream>>>(a);                               \
+    } while (0)
+
+#define LAUNCH(kernel, a, rows, texts, d)                                                          \
+    do {                                                                                           \
+        if (cuda_rounds(d) && (a).d % 4 == 0)                                                      \
+            FOR_WIDTH_BF16(kernel, a, rows, texts, (d)->stream);                                   \
+        else                                                                                       \
+            FOR_WIDTH(kernel, a, rows, texts, (d)->stream);                                        \
+    } while (0)
+
 enum { MOST_TEXTS = 65535 }; /* of a launch */
 
 static stet_status check(const attention *a, const seq_index *seq)
 {
     if (a->d > WIDEST * PART)
-        return error_set(STET_ENOTSUP, "op attention: heads of %zu columns are too wide for the GPU",
-                         a->d);
+        return error_set(STET_ENOTSUP,
+                         "op attention: heads of %zu columns are too wide for the GPU", a->d);
     if (seq->n_texts > MOST_TEXTS || a->heads > MOST_TEXTS)
         return error_set(STET_ENOTSUP, "op attention: %zu texts are too many for the GPU at once",
                          seq->n_texts);
@@ -320,7 +342,7 @@ extern "C" stet_status cuda_attention_fwd(tape *t, node *n)
             return STET_ENOMEM;
         a.lse = (float *)n->saved;
     }
-    FOR_WIDTH(forward_kernel, a, a.first ? 1 : seq->max_len, seq->n_texts, d->stream);
+    LAUNCH(forward_kernel, a, a.first ? 1 : seq->max_len, seq->n_texts, d);
     return cuda_launched(d, "attention");
 }
 
@@ -339,8 +361,8 @@ extern "C" stet_status cuda_attention_bwd(tape *, node *n)
         return STET_ENOMEM;
     TRY(each(d, "attention", queries, output_slope{a}));
     if (a.dq)
-        FOR_WIDTH(query_kernel, a, a.first ? 1 : seq->max_len, seq->n_texts, d->stream);
+        LAUNCH(query_kernel, a, a.first ? 1 : seq->max_len, seq->n_texts, d);
     if (a.dkv)
-        FOR_WIDTH(key_kernel, a, seq->max_len, seq->n_texts, d->stream);
+        LAUNCH(key_kernel, a, seq->max_len, seq->n_texts, d);
     return cuda_launched(d, "attention");
 }

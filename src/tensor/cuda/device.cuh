@@ -39,6 +39,12 @@ struct cuda_device {
 /* The device between store_enter and store_leave. */
 cuda_device *cuda_now(void);
 
+/* Are factors rounded to bf16? */
+static inline bool cuda_rounds(const cuda_device *d)
+{
+    return d->scratch.store->precision == PRECISION_BF16;
+}
+
 /* Keep a failure of `what`; the status of the device from then on. */
 stet_status cuda_failed(cuda_device *d, const char *what, const char *why);
 /* After a launch: did it start? */
@@ -261,7 +267,7 @@ stet_status grad_add(cuda_device *d, node *x, const node *n); /* elementwise.cu 
 stet_status grad_hand_over(cuda_device *d, node *x, node *n); /* elementwise.cu */
 stet_status clear_if_fresh(cuda_device *d, node *x);          /* store.cu */
 
-/* c (m, n) = op(a) op(b) + beta c, row-major, with inner size k and exact float products. */
+/* c (m, n) = op(a) op(b) + beta c, row-major, with inner size k; factors rounded as the store says. */
 stet_status cuda_gemm(cuda_device *d, bool ta, bool tb, size_t m, size_t n, size_t k,
                       const float *a, size_t lda, const float *b, size_t ldb, float beta,
                       float *c); /* matmul.cu */

@@ -1,19 +1,77 @@
-/* tensor/cuda/matmul.cu - products by cuBLAS in exact float, and the bias that follows them. */
+/* tensor/cuda/matmul.cu - products by cuBLAS, in exact float unless the store says otherwise, and the
+ * bias that follows them. */
+#include <cuda_bf16.h>
+
 #include "tensor/cuda/device.cuh"
 
 /* Row-major matrices are cuBLAS's transposed ones: c^T = op(b)^T op(a)^T. */
+static stet_status product(cuda_device *d, bool ta, bool tb, size_t m, size_t n, size_t k,
+                           const void *a, size_t lda, const void *b, size_t ldb,
+                           cudaDataType factors, cublasComputeType_t sums, float beta, float *c)
+{
+    const float one = 1;
+    const cublasStatus_t e = cublasGemmEx_64(
+        d->blas, tb ? CUBLAS_OP_T : CUBLAS_OP_N, ta ? CUBLAS_OP_T : CUBLAS_OP_N, (int64_t)n,
+        (int64_t)m, (int64_t)k, &one, b, factors, (int64_t)(ldb ? ldb : 1), a, factors,
+        (int64_t)(lda ? lda : 1), &beta, c, CUDA_R_32F, (int64_t)n, sums, CUBLAS_GEMM_DEFAULT);
+    return e == CUBLAS_STATUS_SUCCESS ? STET_OK
+                                      : cuda_failed(d, "a product", cublasGetStatusString(e));
+}
+
+static cublasComputeType_t float_sums(const cuda_device *d)
+{
+    return d->scratch.store->precision == PRECISION_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                         : CUBLAS_COMPUTE_32F;
+}
+
+static stet_status rounded_product(cuda_device *d, bool ta, bool tb, size_t m, size_t n, size_t k,
+                                   const __nv_bfloat16 *a, size_t lda, const __nv_bfloat16 *b,
+                                   size_t ldb, float beta, float *c)
+{
+    return product(d, ta, tb, m, n, k, a, lda, b, ldb, CUDA_R_16BF, CUBLAS_COMPUTE_32F, beta, c);
+}
+
+/* Columns of a rounded matrix: a multiple of eight, as tensor cores read them. */
+static size_t rounded_cols(size_t cols)
+{
+    return (cols + 7) / 8 * 8;
+}
+
+struct round_entry {
+    const float *from;
+    __nv_bfloat16 *to;
+    size_t cols, from_ld, to_ld;
+    __device__ void operator()(size_t i) const
+    {
+        const size_t row = i / to_ld, col = i - row * to_ld;
+        to[i] = __float2bfloat16_rn(col < cols ? from[row * from_ld + col] : 0);
+    }
+};
+
+/* A copy of a matrix in scratch, rounded. */
+static stet_status rounded(scratch *mem, const float *x, size_t rows, size_t cols, size_t ld,
+                           __nv_bfloat16 **out)
+{
+    const size_t to_ld = rounded_cols(cols);
+    *out = mem->take<__nv_bfloat16>(rows * to_ld);
+    return *out ? each(mem->d, "rounding", rows * to_ld, round_entry{x, *out, cols, ld, to_ld})
+                : STET_ENOMEM;
+}
+
 stet_status cuda_gemm(cuda_device *d, bool ta, bool tb, size_t m, size_t n, size_t k,
                       const float *a, size_t lda, const float *b, size_t ldb, float beta, float *c)
 {
     if (m == 0 || n == 0)
         return STET_OK;
-    const float one = 1;
-    const cublasStatus_t e =
-        cublasSgemm_64(d->blas, tb ? CUBLAS_OP_T : CUBLAS_OP_N, ta ? CUBLAS_OP_T : CUBLAS_OP_N,
-                       (int64_t)n, (int64_t)m, (int64_t)k, &one, b, (int64_t)(ldb ? ldb : 1), a,
-                       (int64_t)(lda ? lda : 1), &beta, c, (int64_t)n);
-    return e == CUBLAS_STATUS_SUCCESS ? STET_OK
-                                      : cuda_failed(d, "a product", cublasGetStatusString(e));
+    if (!cuda_rounds(d) || k == 0)
+        return product(d, ta, tb, m, n, k, a, lda, b, ldb, CUDA_R_32F, float_sums(d), beta, c);
+    scratch mem(d);
+    __nv_bfloat16 *ra, *rb;
+    const size_t a_cols = ta ? m : k, b_cols = tb ? k : n;
+    TRY(rounded(&mem, a, ta ? k : m, a_cols, lda, &ra));
+    TRY(rounded(&mem, b, tb ? n : k, b_cols, ldb, &rb));
+    return rounded_product(d, ta, tb, m, n, k, ra, rounded_cols(a_cols), rb, rounded_cols(b_cols),
+                           beta, c);
 }
 
 /* A matrix as cuda_gemm wants it. */
@@ -110,15 +168,112 @@ extern "C" stet_status cuda_add_bias_bwd(tape *, node *n)
 }
 
 /* x w^T + b: the product is added to rows that hold the bias already. */
-extern "C" stet_status cuda_linear_fwd(tape *, node *n)
+static stet_status linear_fwd(node *n)
 {
     TRY(run_bias(NULL, n->in[2], n));
     return product_to(n->value, n->shape, value_of(n->in[0], false), value_of(n->in[1], true),
                       shape_cols(n->in[0]->shape), 1);
 }
 
-extern "C" stet_status cuda_linear_bwd(tape *, node *n)
+static stet_status linear_bwd(node *n)
 {
     TRY(product_bwd(n, n->in[0], false, n->in[1], true));
+    return bias_bwd(n->in[2], n);
+}
+
+/* The same with rounded factors: one launch rounds both and writes the bias, and the copies serve the
+ * gradients, too. */
+struct rounded_pair {
+    __nv_bfloat16 *x, *w;
+};
+
+static __device__ void round_four(const float *from, __nv_bfloat16 *to, size_t i)
+{
+    const float4 x = reinterpret_cast<const float4 *>(from)[i];
+    __nv_bfloat162 *at = reinterpret_cast<__nv_bfloat162 *>(to) + 2 * i;
+    at[0] = __floats2bfloat162_rn(x.x, x.y);
+    at[1] = __floats2bfloat162_rn(x.z, x.w);
+}
+
+struct round_fours {
+    const float *from;
+    __nv_bfloat16 *to;
+    __device__ void operator()(size_t i) const
+    {
+        round_four(from, to, i);
+    }
+};
+
+struct linear_start {
+    const float *x, *w, *bias;
+    rounded_pair to;
+    float *y;
+    size_t x_end, w_end; /* fours of x, then of w, then of y */
+    uint32_t bias_fours;
+    __device__ void operator()(size_t i) const
+    {
+        if (i < x_end)
+            round_four(x, to.x, i);
+        else if (i < w_end)
+            round_four(w, to.w, i - x_end);
+        else
+            reinterpret_cast<float4 *>(y)[i - w_end] =
+                reinterpret_cast<const float4 *>(bias)[(uint32_t)(i - w_end) % bias_fours];
+    }
+};
+
+/* Sizes that the copies can have as they are. */
+static bool linear_rounds(const node *n)
+{
+    return cuda_rounds(cuda_now()) && shape_cols(n->in[0]->shape) % 8 == 0 &&
+           shape_cols(n->shape) % 8 == 0 && shape_count(n->shape) <= UINT32_MAX &&
+           shape_count(n->shape) > 0 && shape_count(n->in[0]->shape) > 0 &&
+           (size_t)n->in[0]->value % 16 == 0 && (size_t)n->in[1]->value % 16 == 0 &&
+           (size_t)n->in[2]->value % 16 == 0;
+}
+
+extern "C" stet_status cuda_linear_fwd(tape *t, node *n)
+{
+    if (!linear_rounds(n))
+        return linear_fwd(n);
+    cuda_device *d = cuda_now();
+    const node *x = n->in[0], *w = n->in[1];
+    const size_t k = shape_cols(x->shape), of_x = shape_count(x->shape),
+                 of_w = shape_count(w->shape);
+    scratch mem(d);
+    rounded_pair to;
+    to.x = n->needs_grad ? (__nv_bfloat16 *)store_arena_alloc(t->values, of_x + of_w, sizeof *to.x)
+                         : mem.take<__nv_bfloat16>(of_x + of_w);
+    if (!to.x)
+        return STET_ENOMEM;
+    to.w = to.x + of_x;
+    n->saved = n->needs_grad ? to.x : NULL;
+    const linear_start f = {
+        x->value, w->value, n->in[2]->value,   to,
+        n->value, of_x / 4, (of_x + of_w) / 4, (uint32_t)(shape_cols(n->shape) / 4)};
+    TRY(each(d, "linear", (of_x + of_w + shape_count(n->shape)) / 4, f));
+    return rounded_product(d, false, true, shape_rows(n->shape), shape_cols(n->shape), k, to.x, k,
+                           to.w, k, 1, n->value);
+}
+
+extern "C" stet_status cuda_linear_bwd(tape *, node *n)
+{
+    if (!n->saved)
+        return linear_bwd(n);
+    cuda_device *d = cuda_now();
+    node *x = n->in[0], *w = n->in[1];
+    const size_t rows = shape_rows(n->shape), out = shape_cols(n->shape), in = shape_cols(x->shape);
+    const __nv_bfloat16 *rx = (const __nv_bfloat16 *)n->saved, *rw = rx + shape_count(x->shape);
+    scratch mem(d);
+    __nv_bfloat16 *dy = mem.take<__nv_bfloat16>(rows * out);
+    if (!dy)
+        return STET_ENOMEM;
+    TRY(each(d, "linear", rows * out / 4, round_fours{n->grad, dy}));
+    if (x->needs_grad)
+        TRY(rounded_product(d, false, false, rows, in, out, dy, out, rw, in,
+                            grad_is_fresh(x) ? 0.0f : 1.0f, x->grad));
+    if (w->needs_grad)
+        TRY(rounded_product(d, true, false, out, in, rows, dy, out, rx, in,
+                            grad_is_fresh(w) ? 0.0f : 1.0f, w->grad));
     return bias_bwd(n->in[2], n);
 }

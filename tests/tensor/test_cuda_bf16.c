@@ -1,0 +1,66 @@
+/* tests/tensor/test_cuda_bf16.c - products and attention of the GPU with factors rounded to bf16: near the
+ * CPU's floats, the same bits every time. Skips where there is no GPU. */
+#include "gpu_case.h"
+
+/* Rounding a factor changes a product by one part in 256 at most. */
+#define NEAR 0.03
+
+static node *product(gpu_case *c, int variant)
+{
+    static const size_t m[] = {1, 5, 130, 64}, n[] = {1, 7, 24, 40}, k[] = {1, 9, 33, 64};
+    const bool ta = variant % 2, tb = variant / 2;
+    node *a =
+        gpu_input(c, ta ? shape2(k[variant], m[variant]) : shape2(m[variant], k[variant]), -1, 1);
+    node *b =
+        gpu_input(c, tb ? shape2(n[variant], k[variant]) : shape2(k[variant], n[variant]), -1, 1);
+    return op_matmul(&c->t, a, ta, b, tb);
+}
+
+TEST(products_are_near_those_of_the_cpu)
+{
+    gpu_check_in("matmul", product, 4, NEAR, "bf16");
+    gpu_check_in("matmul", product, 4, NEAR, "tf32");
+}
+
+/* Sizes that are multiples of eight have copies that serve the gradients, too; others have not. */
+static node *linear(gpu_case *c, int variant)
+{
+    static const size_t rows[] = {3, 50, 300, 7}, in[] = {8, 64, 48, 10}, out[] = {16, 24, 96, 6};
+    node *x = gpu_input(c, shape2(rows[variant], in[variant]), -1, 1);
+    node *w = gpu_input(c, shape2(out[variant], in[variant]), -1, 1);
+    return op_linear(&c->t, x, w, gpu_input(c, shape1(out[variant]), -1, 1));
+}
+
+TEST(linear_layers_are_near_those_of_the_cpu)
+{
+    gpu_check_in("linear", linear, 4, NEAR, "bf16");
+}
+
+/* Heads of 8, 32, 64, 128 and 96 columns, and of 6, which tensor cores are not asked for; all queries,
+ * then the first of each text; texts around and beyond tiles of 16 and 64. */
+static node *attention(gpu_case *c, int variant)
+{
+    static const uint32_t starts[][5] = {{0, 70, 90, 91, 92},     {0, 130, 194, 257, 258},
+                                         {0, 64, 80, 95, 96},     {0, 65, 66, 67, 68},
+                                         {0, 200, 216, 217, 218}, {0, 40, 41, 42, 43}};
+    static const size_t d[] = {8, 32, 64, 128, 96, 6}, heads[] = {2, 3, 2, 1, 1, 2};
+    static uint32_t row[512];
+    static seq_index seq;
+    const int v = variant / 2;
+    const bool first = variant % 2;
+    const size_t H = d[v] * heads[v];
+    seq = (seq_index){.n_texts = 4,
+                      .n_tokens = starts[v][4],
+                      .n_rows = 1,
+                      .max_len = starts[v][1],
+                      .start = starts[v],
+                      .row = row};
+    node *q = gpu_input(c, shape2(first ? 4 : seq.n_tokens, H), -1, 1);
+    node *kv = gpu_input(c, shape2(seq.n_tokens, 2 * H), -1, 1);
+    return op_attention(&c->t, q, kv, heads[v], &seq, first ? 0 : 0.2, &c->r);
+}
+
+TEST(attention_is_near_that_of_the_cpu)
+{
+    gpu_check_in("attention", attention, 12, NEAR, "bf16");
+}
