@@ -29,7 +29,7 @@ import sys
 import tempfile
 import time
 
-from train_vs_torch import MODELS, load_file, torch  # exits with 77 without PyTorch
+from train_vs_torch import MODELS, Batch, load_file, torch  # exits with 77 without PyTorch
 
 try:
     import OpenAttack
@@ -88,7 +88,7 @@ class Victim(OpenAttack.Classifier):
     def get_prob(self, texts):
         self.queries += len(texts)
         ids = [torch.tensor([self.id.get(w, self.unknown) for w in t.split()[: self.max_len]]) for t in texts]
-        parts = [self.model(ids[i : i + self.batch]) for i in range(0, len(ids), self.batch)]
+        parts = [self.model(Batch(ids[i : i + self.batch])) for i in range(0, len(ids), self.batch)]
         return torch.softmax(torch.cat(parts), 1).numpy()
 
     def get_pred(self, texts):
