@@ -21,6 +21,13 @@ typedef struct batch_sets {
     const uint32_t *lo_row, *hi_row; /* (T) by token */
 } batch_sets;
 
+/* gbm_convs: the growth bounds of n convolutions and what follows them. node.saved is the sum of all
+ * entries of M, a number in the store. */
+typedef struct gbm_convs_args {
+    size_t n;  /* operands that are filters; one more is omega (features) */
+    double by; /* the result is this times the sum of omega M */
+} gbm_convs_args;
+
 /* bilstm_ranges, bilstm_states_ranges, s4_encoder_ranges */
 typedef struct set_ranges_args {
     const batch_sets *s;

@@ -36,12 +36,8 @@ BOUND_OPS(BOUND_OP_DECLARE)
 
 extern const op_desc *const bound_ops[]; /* NULL at the end */
 
-/* A descriptor's column of kernels in cuda/: .forward = {[DEV_CPU] = fwd, CUDA_KERNEL(cuda_x_fwd)}.
- * Nothing in a build without CUDA. */
-#ifdef STET_HAVE_CUDA
-#define CUDA_KERNEL(kernel) [DEV_CUDA] = (kernel)
-#else
-#define CUDA_KERNEL(kernel)
-#endif
+/* Several of them as one, for devices that have it: see tensor/joined.h. */
+extern const op_desc gbm_convs_op;
+op_kernel cuda_gbm_convs_fwd, cuda_gbm_convs_bwd;
 
 #endif

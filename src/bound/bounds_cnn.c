@@ -6,7 +6,9 @@
 #include "bound/bounds.h"
 #include "bound/conv_joint.h"
 #include "bound/gbm_cnn.h"
+#include "bound/bound_args.h"
 #include "model/cnn.h"
+#include "tensor/joined.h"
 
 /* ---- growth bounds: M (F, D), compact ----------------------------------------------------- */
 
@@ -45,12 +47,45 @@ const op_desc gbm_conv_op = {
     .backward = {[DEV_CPU] = conv_bwd, CUDA_KERNEL(cuda_gbm_conv_bwd)},
 };
 
+static stet_status convs_infer(const node *n, shape *out)
+{
+    (void)n;
+    *out = (shape){.rank = 0};
+    return STET_OK;
+}
+
+const op_desc gbm_convs_op = {
+    .name = "gbm_convs",
+    .n_in = -1,
+    .fills = true,
+    .infer = convs_infer,
+    .forward = {[DEV_CPU] = NULL, CUDA_KERNEL(cuda_gbm_convs_fwd)},
+    .backward = {[DEV_CPU] = NULL, CUDA_KERNEL(cuda_gbm_convs_bwd)},
+};
+
+/* The same as `term`, as one op. */
+static node *term_at_once(tape *t, node *const *params, size_t n, node *omega, double by,
+                          gbm_report *report)
+{
+    node *in[CNN_MAX_KERNELS + 1];
+    for (size_t i = 0; i < n; i++)
+        in[i] = params[2 * i];
+    in[n] = omega;
+    const gbm_convs_args args = {n, by};
+    node *sum = tape_push(t, &gbm_convs_op, in, (int)n + (omega != NULL), &args, sizeof args);
+    if (sum)
+        report->part[GBM_V] = tape_constant(t, sum->shape, sum->saved);
+    return sum;
+}
+
 static node *term(const model *m, tape *t, node *const *params, const gbm_term_args *a,
                   gbm_report *report)
 {
     size_t k[CNN_MAX_KERNELS];
     const size_t n = cnn_kernels(m, k), F = (size_t)((const cnn_cfg *)m->cfg)->filters;
     node *omega = a->of == GBM_OF_LOGITS ? gbm_head(m, t, params) : NULL, *sum = NULL;
+    if (tape_runs(t, &gbm_convs_op))
+        return term_at_once(t, params, n, omega, a->k[GBM_V], report);
     for (size_t i = 0; i < n; i++) {
         node *M = tape_push(t, &gbm_conv_op, &params[2 * i], 1, NULL, 0);
         gbm_report_add(t, report, GBM_V, op_sum(t, M));

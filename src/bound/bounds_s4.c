@@ -125,7 +125,7 @@ static node *term(const model *m, tape *t, node *const *params, const gbm_term_a
     }
     if (a->of == GBM_OF_LOGITS)
         v_part = op_sum(t, op_matmul(t, w, false, op_abs(t, params[S4_ENC_W]), false));
-    return op_add(t, op_scale(t, v_part, a->k[GBM_V]), op_scale(t, h_part, a->k[GBM_H]));
+    return op_mix(t, v_part, a->k[GBM_V], h_part, a->k[GBM_H]);
 }
 
 static double entries(const model *m, bool logits)

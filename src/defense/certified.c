@@ -153,7 +153,7 @@ static node *loss(void *state, const step_view *v, node *base)
     s->loss = v->target_in_worst ? step_cross_entropy(v, s->x, s->worst)
                                  : op_cross_entropy(t, s->worst, s->x->label);
     s->share = worst_share(t, s->worst, s->x->label);
-    return op_add(t, op_scale(t, base, 1 - s->kappa), op_scale(t, s->loss, s->kappa));
+    return op_mix(t, base, 1 - s->kappa, s->loss, s->kappa);
 }
 
 static void metrics(void *state, step_metrics *out)

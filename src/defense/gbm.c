@@ -350,7 +350,7 @@ static node *loss(void *state, const step_view *v, node *base)
         tape_fail(t, st);
         return NULL;
     }
-    return op_add(t, op_scale(t, base, 1 - s->cfg.beta), op_scale(t, s->term, s->cfg.beta / by));
+    return op_mix(t, base, 1 - s->cfg.beta, s->term, s->cfg.beta / by);
 }
 
 static void metrics(void *state, step_metrics *out)

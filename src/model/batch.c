@@ -89,10 +89,10 @@ stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const u
         n_tokens += text_rows(m, c, pick[i]);
     const size_t count = 3 * n + 1 + 2 * n_tokens;
     uint32_t *block = arena_new(a, uint32_t, count), *order = block, *start = order + n,
-             *row = start + n + 1, *word = row + n_tokens;
+             *row = start + 2 * n + 1, *word = row + n_tokens;
     if (!block)
         return STET_ENOMEM;
-    int32_t *label = (int32_t *)(word + n_tokens);
+    int32_t *label = (int32_t *)(start + n + 1);
     TRY(sort_by_length(m, c, pick, n, a, order));
 
     n_tokens = 0;
@@ -130,6 +130,6 @@ stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const u
                    .word = word,
                    .label = label,
                    .block = block,
-                   .block_bytes = count * sizeof *block};
+                   .block_bytes = (size_t)(word + n_rows - block) * sizeof *block};
     return STET_OK;
 }

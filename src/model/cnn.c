@@ -75,10 +75,12 @@ static node *features(const model *m, pass *p)
 {
     size_t k[CNN_MAX_KERNELS];
     const size_t n = cnn_kernels(m, k);
-    node *pooled[CNN_MAX_KERNELS];
-    for (size_t i = 0; i < n; i++)
-        pooled[i] = op_conv_pool(p->t, p->rows, p->param[2 * i], p->param[2 * i + 1], p->seq);
-    return op_concat(p->t, pooled, (int)n);
+    node *w[CNN_MAX_KERNELS], *b[CNN_MAX_KERNELS];
+    for (size_t i = 0; i < n; i++) {
+        w[i] = p->param[2 * i];
+        b[i] = p->param[2 * i + 1];
+    }
+    return op_conv_pools(p->t, p->rows, w, b, n, p->seq);
 }
 
 static const char *const robust[] = {

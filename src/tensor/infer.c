@@ -1,6 +1,6 @@
 /* tensor/infer.c - the shape of each op's result, and the one place where operands are checked.
  * Most ops see a tensor as a matrix (product of all dimensions but the last, last). */
-#include "tensor/op_args.h"
+#include "tensor/joined.h"
 #include "tensor/tape.h"
 
 typedef struct text {
@@ -138,6 +138,7 @@ stet_status op_linear_infer(const node *n, shape *out)
         return two_alike(n, out);                                                                  \
     }
 TWO_ALIKE(add)
+TWO_ALIKE(mix)
 TWO_ALIKE(sub)
 TWO_ALIKE(mul)
 SAME_SHAPE(scale)
@@ -285,17 +286,26 @@ stet_status op_kl_infer(const node *n, shape *out)
 
 /* fused sequence ops ------------------------------------------------------------------------- */
 
-stet_status op_conv_pool_infer(const node *n, shape *out)
+/* Filters and bias of one kernel size, from operand i on, over the rows of operand 0. */
+static stet_status expect_filters(const node *n, int i)
 {
-    const seq_index *seq = ((const seq_args *)n->args)->seq;
-    const node *x = n->in[0], *w = n->in[1];
-    TRY(expect_sequence(n, seq));
-    TRY(op_expect_shape(n, 0, shape2(seq->n_rows, cols(x)), "the input"));
+    const node *x = n->in[0], *w = n->in[i];
     if (w->shape.rank != 3 || w->shape.dim[1] != cols(x) || w->shape.dim[2] == 0)
         return error_set(STET_EUSAGE, "%s: weights have shape %s, expected (F, %zu, k)", NAME(n),
                          SHAPE(w), cols(x));
-    TRY(op_expect_count(n, 2, w->shape.dim[0], "the bias"));
-    *out = shape2(seq->n_texts, w->shape.dim[0]);
+    return op_expect_count(n, i + 1, w->shape.dim[0], "the bias");
+}
+
+stet_status op_conv_pool_infer(const node *n, shape *out)
+{
+    const seq_index *seq = ((const seq_args *)n->args)->seq;
+    TRY(expect_sequence(n, seq));
+    TRY(op_expect_shape(n, 0, shape2(seq->n_rows, cols(n->in[0])), "the input"));
+    *out = shape2(seq->n_texts, 0);
+    for (int i = 1; i < n->n_in; i += 2) {
+        TRY(expect_filters(n, i));
+        out->dim[1] += n->in[i]->shape.dim[0];
+    }
     return STET_OK;
 }
 

@@ -13,6 +13,9 @@ typedef struct matmul_args {
 typedef struct scale_args {
     double by;
 } scale_args;
+typedef struct mix_args {
+    double p, q;
+} mix_args;
 typedef struct clamp_args {
     double lo, hi;
 } clamp_args;

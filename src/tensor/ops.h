@@ -15,6 +15,7 @@ node *op_add(tape *t, node *a, node *b);
 node *op_sub(tape *t, node *a, node *b);
 node *op_mul(tape *t, node *a, node *b);
 node *op_scale(tape *t, node *x, double by);
+node *op_mix(tape *t, node *a, double p, node *b, double q); /* p a + q b */
 node *op_relu(tape *t, node *x);
 node *op_tanh(tape *t, node *x);
 node *op_sigmoid(tape *t, node *x);
@@ -57,6 +58,9 @@ node *op_kl(tape *t, node *log_p, node *log_q); /* mean over rows of sum p (log 
  * ReLU, max over time. rows (V, D), w (F, D, k) and b (F) as nn.Conv1d; result (B, F). Texts
  * shorter than k are continued with zero vectors. Backward touches only the winning windows. */
 node *op_conv_pool(tape *t, node *rows, node *w, node *b, const seq_index *seq);
+/* Some kernel sizes one after the other: op_concat of conv_pool of each. */
+node *op_conv_pools(tape *t, node *rows, node *const *w, node *const *b, size_t n,
+                    const seq_index *seq);
 
 /* Both directions of one LSTM layer, started from zero states, over the true length of each text;
  * result (B, 2H): the last state of the forward direction, then of the backward direction. Weights

@@ -120,6 +120,14 @@ typedef enum op_id {
 extern const op_desc op_table[OP_COUNT];
 bool op_support(const op_desc *op, device dev); /* can it run there, forwards and backwards? */
 
+/* A descriptor's column of kernels in cuda/: .forward = {[DEV_CPU] = fwd, CUDA_KERNEL(cuda_x_fwd)}.
+ * Nothing in a build without CUDA. */
+#ifdef STET_HAVE_CUDA
+#define CUDA_KERNEL(kernel) [DEV_CUDA] = (kernel)
+#else
+#define CUDA_KERNEL(kernel)
+#endif
+
 /* Operands of the right number for the descriptor, for infer functions of any layer: STET_EUSAGE
  * with the op's name where operand i has another shape or count. */
 stet_status op_expect_shape(const node *n, int i, shape expected, const char *what);

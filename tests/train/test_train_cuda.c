@@ -1,6 +1,6 @@
 /* Training on the GPU: the CPU's losses, the same bytes every time, and runs that change the device on
- * their way. Skips where there is no GPU. */
-#include "tensor/store.h"
+ * their way, or lose it. Skips where there is no GPU. */
+#include "tensor/optim.h"
 #include "ways.h"
 
 static void need_gpu(void)
@@ -87,4 +87,70 @@ TEST(a_run_begun_on_one_device_ends_on_the_other)
             }
         }
     CHECK_EQ(wrong, 0);
+}
+
+/* ---- failures ----------------------------------------------------------------------------- */
+
+/* A run that was interrupted after some steps. */
+static stet_train_args begun(const char *name)
+{
+    stet_train_result r;
+    stet_train_args a = run_of(&ways[3], strdup(at(name)));
+    a.device = "cuda";
+    a.save_every = 2;
+    int left = 7;
+    stet_set_progress(interrupt_after, &left);
+    CHECK_FAILS(stet_train(&a, &r), STET_EINTR, "--resume");
+    stet_interrupt_clear();
+    stet_set_progress(NULL, NULL);
+    a.resume = true;
+    return a;
+}
+
+TEST(out_of_memory_leaves_the_checkpoint)
+{
+    need_gpu();
+    stet_train_result r;
+    stet_train_args untouched = begun("untouched"), a = begun("parts");
+    setenv("STET_CUDA_LIMIT", "1000000", 1);
+    CHECK_FAILS(stet_train(&a, &r), STET_ENOMEM, "GPU 0 is out of memory: ");
+    unsetenv("STET_CUDA_LIMIT");
+    CHECK_OK(stet_train(&a, &r));
+    CHECK_OK(stet_train(&untouched, &r));
+    same_files(untouched.out, a.out);
+}
+
+/* Writes where there is no memory: the device is lost to this process. */
+static void lose_device(void)
+{
+    store *s;
+    optim o;
+    CHECK_OK(store_open("cuda", &s));
+    CHECK_OK(optim_init(&o, &(optim_options)OPTIM_DEFAULTS, s, 4));
+    real *bad = (real *)(uintptr_t)4096;
+    CHECK_OK(optim_step(&o, &(param_group){0, 4, 0.1, 0}, 1, bad, bad));
+}
+
+static void lose_after(void *user, const char *what, uint64_t done, uint64_t total,
+                       const char *note)
+{
+    (void)done, (void)total, (void)note;
+    int *left = user;
+    if (strncmp(what, "epoch", 5) == 0 && --*left == 0)
+        lose_device();
+}
+
+TEST(a_lost_device_leaves_the_checkpoint)
+{
+    need_gpu();
+    stet_train_result r;
+    stet_train_args a = begun("parts");
+    int left = 3;
+    stet_set_progress(lose_after, &left);
+    CHECK_FAILS(stet_train(&a, &r), STET_EDEVICE, "GPU 0: ");
+    CHECK_LE(left, 0);
+    stet_set_progress(NULL, NULL);
+    CHECK_FAILS(stet_train(&a, &r), STET_EDEVICE, "GPU 0: "); /* it does not come back */
+    a.device = NULL;
+    CHECK_OK(stet_train(&a, &r));
 }

@@ -31,6 +31,7 @@ struct cuda_device {
     size_t part_used;                    /* bytes of it */
     uint32_t *numbers;                   /* (n_numbers) 0, 1, 2, ...: scatter.cu */
     size_t n_numbers;
+    size_t taken, limit; /* bytes that were ever allocated; most of them, 0: what there is */
     store_arena scratch; /* of kernels; reuse is safe, since the stream keeps the order */
     stet_status status;  /* the first failure, until a call that returns a status reports it */
     char message[256];

@@ -2,6 +2,10 @@
  * a and b are the operands, y the result, p and q the parameters. */
 #include "tensor/cuda/device.cuh"
 
+extern "C" {
+#include "tensor/joined.h"
+}
+
 #define VALUE(op, expression)                                                                      \
     struct op##_value {                                                                            \
         static __device__ float at(float a, float b, float p, float q)                             \
@@ -135,6 +139,41 @@ VALUE(scale, p *a)
 SLOPE(scale, , p)
 FORWARD(scale, SCALE_BY, 0)
 BACKWARD(scale, SCALE_BY, 0)
+
+/* p a + q b; see joined.h. */
+struct mix_slopes {
+    const float *dy;
+    float *da, *db, p, q; /* da, db NULL: not wanted */
+    bool a_fresh, b_fresh;
+    __device__ void operator()(size_t i) const
+    {
+        const float d = dy[i];
+        if (da)
+            da[i] = (a_fresh ? 0 : da[i]) + p * d;
+        if (db)
+            db[i] = (b_fresh ? 0 : db[i]) + q * d;
+    }
+};
+
+VALUE(mix, p *a + q * b)
+#define MIX_P ((const mix_args *)n->args)->p
+#define MIX_Q ((const mix_args *)n->args)->q
+FORWARD(mix, MIX_P, MIX_Q)
+
+extern "C" stet_status cuda_mix_bwd(tape *, node *n)
+{
+    node *a = n->in[0], *b = n->in[1];
+    mix_slopes f = {n->grad, NULL, NULL, (float)MIX_P, (float)MIX_Q, false, false};
+    if (a->needs_grad) {
+        f.da = a->grad;
+        f.a_fresh = grad_is_fresh(a);
+    }
+    if (b->needs_grad) {
+        f.db = b->grad;
+        f.b_fresh = grad_is_fresh(b);
+    }
+    return each(cuda_now(), "mix", shape_count(n->shape), f);
+}
 
 /* kinks; comparisons are written so that a NaN stays one ------------------------------------- */
 

@@ -167,9 +167,106 @@ extern "C" stet_status cuda_add_bias_bwd(tape *, node *n)
     return n->in[0]->needs_grad ? grad_hand_over(cuda_now(), n->in[0], n) : STET_OK;
 }
 
+/* linear ------------------------------------------------------------------------------------- */
+
+/* The last layer of a classifier has few outputs and a row a text: too little for a library's
+ * product, which cuts it into several launches. */
+enum { FEW_OUTPUTS = 8, FEW_ROWS = 256 };
+
+static bool is_small(const node *n)
+{
+    return shape_cols(n->shape) <= FEW_OUTPUTS && shape_rows(n->shape) <= FEW_ROWS;
+}
+
+struct small_linear {
+    const float *x, *w, *b; /* (rows, c), (K, c), (K) */
+    size_t rows, c, K;
+};
+
+static small_linear small_of(const node *n)
+{
+    return small_linear{n->in[0]->value,      n->in[1]->value,
+                        n->in[2]->value,      shape_rows(n->shape),
+                        shape_cols(n->in[0]->shape), shape_cols(n->shape)};
+}
+
+/* A warp an entry of the result. */
+static __global__ void small_kernel(small_linear s, float *y)
+{
+    const size_t i = (size_t)blockIdx.x * COLUMN_ROWS + threadIdx.y;
+    if (i >= s.rows * s.K)
+        return;
+    const float *x = s.x + i / s.K * s.c, *w = s.w + i % s.K * s.c;
+    float sum = 0;
+#pragma unroll 4
+    for (size_t j = threadIdx.x; j < s.c; j += WARP)
+        sum += x[j] * w[j];
+    sum = warp_sum(sum);
+    if (threadIdx.x == 0)
+        y[i] = sum + s.b[i % s.K];
+}
+
+/* All gradients: entries of x, then of w, then of b. A sum over rows goes in their order. */
+struct small_slopes {
+    small_linear s;
+    const float *dy;
+    float *dx, *dw, *db; /* NULL: not wanted */
+    bool x_fresh, w_fresh, b_fresh;
+    __device__ void operator()(size_t i) const
+    {
+        const size_t in_x = dx ? s.rows * s.c : 0, in_w = dw ? s.K * s.c : 0;
+        float sum = 0;
+        if (i < in_x) {
+            const size_t row = i / s.c, j = i % s.c;
+            for (size_t k = 0; k < s.K; k++)
+                sum += dy[row * s.K + k] * s.w[k * s.c + j];
+            dx[i] = (x_fresh ? 0 : dx[i]) + sum;
+        } else if (i < in_x + in_w) {
+            const size_t at = i - in_x, k = at / s.c, j = at % s.c;
+#pragma unroll 8
+            for (size_t row = 0; row < s.rows; row++)
+                sum += dy[row * s.K + k] * s.x[row * s.c + j];
+            dw[at] = (w_fresh ? 0 : dw[at]) + sum;
+        } else {
+            const size_t k = i - in_x - in_w;
+#pragma unroll 8
+            for (size_t row = 0; row < s.rows; row++)
+                sum += dy[row * s.K + k];
+            db[k] = (b_fresh ? 0 : db[k]) + sum;
+        }
+    }
+};
+
+/* Where the block of x's gradient goes, if it is wanted. */
+static float *wanted(node *x, bool *fresh)
+{
+    *fresh = x->needs_grad && grad_is_fresh(x);
+    return x->needs_grad ? x->grad : NULL;
+}
+
+static stet_status small_bwd(const node *n)
+{
+    small_slopes f = {};
+    f.s = small_of(n);
+    f.dy = n->grad;
+    f.dx = wanted(n->in[0], &f.x_fresh);
+    f.dw = wanted(n->in[1], &f.w_fresh);
+    f.db = wanted(n->in[2], &f.b_fresh);
+    return each(cuda_now(), "linear",
+                (f.dx ? f.s.rows * f.s.c : 0) + (f.dw ? f.s.K * f.s.c : 0) + (f.db ? f.s.K : 0), f);
+}
+
 /* x w^T + b: the product is added to rows that hold the bias already. */
 static stet_status linear_fwd(node *n)
 {
+    if (is_small(n)) {
+        const small_linear s = small_of(n);
+        if (s.rows * s.K == 0)
+            return STET_OK;
+        small_kernel<<<blocks_for(s.rows * s.K, COLUMN_ROWS), dim3(WARP, COLUMN_ROWS), 0,
+                       cuda_now()->stream>>>(s, n->value);
+        return cuda_launched(cuda_now(), "linear");
+    }
     TRY(run_bias(NULL, n->in[2], n));
     return product_to(n->value, n->shape, value_of(n->in[0], false), value_of(n->in[1], true),
                       shape_cols(n->in[0]->shape), 1);
@@ -177,6 +274,8 @@ static stet_status linear_fwd(node *n)
 
 static stet_status linear_bwd(node *n)
 {
+    if (is_small(n))
+        return small_bwd(n);
     TRY(product_bwd(n, n->in[0], false, n->in[1], true));
     return bias_bwd(n->in[2], n);
 }

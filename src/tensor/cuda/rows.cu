@@ -114,22 +114,28 @@ extern "C" stet_status cuda_slice_bwd(tape *, node *n)
 
 /* gather ------------------------------------------------------------------------------------- */
 
-struct gather_entry {
-    const float *from;
-    const uint32_t *at;
-    size_t c;
-    float *to;
-    __device__ void operator()(size_t i) const
-    {
-        to[i] = from[(size_t)at[i / c] * c + i % c];
+/* A warp a row. */
+static __global__ void gather_kernel(const float *from, const uint32_t *at, size_t n, size_t c,
+                                     float *to)
+{
+    for (size_t i = (size_t)blockIdx.x * COLUMN_ROWS + threadIdx.y; i < n;
+         i += (size_t)gridDim.x * COLUMN_ROWS) {
+        const float *row = from + (size_t)at[i] * c;
+#pragma unroll 4
+        for (size_t j = threadIdx.x; j < c; j += WARP)
+            to[i * c + j] = row[j];
     }
-};
+}
 
 extern "C" stet_status cuda_gather_fwd(tape *, node *n)
 {
     const gather_args *args = (const gather_args *)n->args;
-    const gather_entry f = {n->in[0]->value, args->at, shape_cols(n->shape), n->value};
-    return each(cuda_now(), "gather", shape_count(n->shape), f);
+    if (args->n == 0)
+        return STET_OK;
+    gather_kernel<<<blocks_for(args->n, COLUMN_ROWS), dim3(WARP, COLUMN_ROWS), 0,
+                    cuda_now()->stream>>>(n->in[0]->value, args->at, args->n,
+                                          shape_cols(n->shape), n->value);
+    return cuda_launched(cuda_now(), "gather");
 }
 
 /* Rows that meet are added in the order of the index, a long row of them in pieces. */

@@ -2,6 +2,7 @@
 #include "tensor/cuda/device.cuh"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 extern "C" {
@@ -108,6 +109,8 @@ static stet_status cuda_open(store *s)
     cuda_device *d = static_cast<cuda_device *>(mem_zalloc(1, sizeof *d));
     if (!d)
         return STET_ENOMEM;
+    const char *limit = std::getenv("STET_CUDA_LIMIT"); /* for tests: see README.md */
+    d->limit = limit ? std::strtoull(limit, NULL, 10) : 0;
     d->scratch.store = s;
     s->own = d;
     const stet_status st = open_parts(d);
@@ -123,17 +126,21 @@ static stet_status cuda_open(store *s)
 static void *cuda_alloc(store *s, size_t bytes)
 {
     void *p = NULL;
-    const cudaError_t e = cudaMalloc(&p, bytes ? bytes : 1);
-    if (e == cudaSuccess)
+    cuda_device *d = of(s);
+    const bool allowed = !d->limit || bytes <= d->limit - d->taken;
+    const cudaError_t e = allowed ? cudaMalloc(&p, bytes ? bytes : 1) : cudaErrorMemoryAllocation;
+    if (e == cudaSuccess) {
+        d->taken += bytes;
         return p;
+    }
     if (e == cudaErrorMemoryAllocation) {
         size_t left = 0, all = 0;
         cudaGetLastError(); /* this one is over: the device goes on */
         cudaMemGetInfo(&left, &all);
         error_set(STET_ENOMEM, "GPU %d is out of memory: %zu bytes wanted, %zu of %zu free",
-                  of(s)->id, bytes, left, all);
+                  d->id, bytes, left, all);
     } else {
-        check(of(s), "taking memory", e);
+        check(d, "taking memory", e);
     }
     return NULL;
 }
@@ -163,11 +170,35 @@ static char *ring_take(cuda_device *d, size_t bytes)
     return at;
 }
 
+/* A few bytes travel as the argument of a kernel: no copy engine, no page-locked memory. */
+enum { FEW_BYTES = 256 };
+struct few_words {
+    uint32_t word[FEW_BYTES / sizeof(uint32_t)];
+    uint32_t *to;
+    __device__ void operator()(size_t i) const
+    {
+        to[i] = word[i];
+    }
+};
+
+static void upload_few(cuda_device *d, void *to, const void *from, size_t bytes)
+{
+    few_words f = {};
+    std::memcpy(f.word, from, bytes);
+    f.to = static_cast<uint32_t *>(to);
+    each(d, "a copy to the GPU", bytes / sizeof(uint32_t), f); /* a failure is kept */
+}
+
 /* `from` is read before the call returns. From page-locked memory the GPU copies by itself; a copy
  * from ordinary memory would wait for the work before it. */
 static void cuda_upload(store *s, void *to, const void *from, size_t bytes)
 {
     cuda_device *d = of(s);
+    if (bytes <= FEW_BYTES && bytes % sizeof(uint32_t) == 0 &&
+        (uintptr_t)to % sizeof(uint32_t) == 0) {
+        upload_few(d, to, from, bytes);
+        return;
+    }
     if (bytes <= UPLOAD_PART)
         from = std::memcpy(ring_take(d, bytes), from, bytes);
     check(d, "a copy to the GPU",
