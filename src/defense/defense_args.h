@@ -40,6 +40,13 @@ typedef struct hull_args {
     int64_t k;
 } hull_args;
 
+/* hull_climb */
+typedef struct climb_args {
+    hulls at; /* in the store, `word` the host's */
+    double step, scale;
+} climb_args;
+
+op_kernel cuda_hull_climb_fwd;
 op_kernel cuda_adv_move_fwd, cuda_tavat_move_fwd, cuda_hull_points_fwd, cuda_hull_points_bwd, cuda_hull_step_fwd;
 
 #endif

@@ -96,11 +96,6 @@ stet_status two_steps(const word_sets *s, size_t most, word_sets *out, uint32_t 
 enum { MOST_SLOTS = 1001 }; /* dne-most */
 enum { STATE, ROWS, SLOPE };
 
-typedef struct climb_args {
-    hulls at; /* in the store */
-    double step, scale;
-} climb_args;
-
 static void climb_rows(void *ctx, size_t piece, size_t begin, size_t end)
 {
     (void)piece;
@@ -161,7 +156,7 @@ static const op_desc climb_op = {
     .n_in = SLOPE + 1,
     .constant = true,
     .infer = climb_infer,
-    .forward = {[DEV_CPU] = climb_fwd},
+    .forward = {[DEV_CPU] = climb_fwd, CUDA_KERNEL(cuda_hull_climb_fwd)},
 };
 
 node *hull_climb(tape *t, double step, double scale, const hulls *h, node *state, node *rows,

@@ -1,5 +1,5 @@
 /* Ops of the defences: the GPU against the CPU. Skips where there is no GPU. */
-#include "defense/ascc.h"
+#include "defense/dne.h"
 #include "defense/embedding_adv.h"
 #include "defense/tavat.h"
 #include "tensor/gpu_case.h"
@@ -94,6 +94,14 @@ static node *step(gpu_case *c, int variant)
                      1 + variant);
 }
 
+static node *climbed(gpu_case *c, int variant)
+{
+    const hulls *h = slots(c);
+    node *state = state_of(c, h), *rows = gpu_input(c, shape2(h->n_rows, DIM), -1, 1);
+    return hull_climb(&c->t, variant ? 10 : 0.5, variant ? 1 : 0.3, h, state, rows,
+                      gpu_input(c, shape2(TOKENS, DIM), -1, 1));
+}
+
 TEST(mixtures_of_substitutes_are_the_cpus)
 {
     gpu_check("hull_points", points, 2, 1e-5);
@@ -102,4 +110,5 @@ TEST(mixtures_of_substitutes_are_the_cpus)
 TEST(steps_of_the_search_for_mixtures_are_the_cpus)
 {
     gpu_check("hull_step", step, 3, 1e-5);
+    gpu_check("hull_climb", climbed, 2, 1e-5);
 }

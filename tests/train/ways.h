@@ -60,6 +60,7 @@ static const way ways[] = {
     {"cnn", "atfl", {"atfl-rounds=4", NULL}},
     {"bilstm", "atfl,gbm", {"atfl-rounds=2", "atfl-at-once=2", "atfl-cap=0.5", NULL}},
     {"cnn", "ranmask,gbm", {"ranmask-votes=3", NULL}},
+    {"cnn", "dne", {"dne-rounds=2", "dne-most=4", "dne-draws=3", NULL}},
     {"cnn", "safer", {"safer-votes=3", "safer-most=3", NULL}},
     {"bert", "standard", {NULL}},
     {"bert", "freelb", {"freelb-steps=2", NULL}},

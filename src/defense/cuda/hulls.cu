@@ -36,9 +36,8 @@ struct number_slots {
     }
 };
 
-static stet_status find_slots(scratch *mem, const node *n, slots *out)
+static stet_status find_slots(scratch *mem, const node *n, const hulls *h, slots *out)
 {
-    const hulls *h = &((const hull_args *)n->args)->at;
     slots s = {h->seq->row, h->first, h->row, h->start};
     s.T = h->seq->n_tokens;
     s.D = shape_cols(n->in[ROWS]->shape);
@@ -69,12 +68,17 @@ struct mix_rows {
     }
 };
 
+static const hulls *hulls_of(const node *n)
+{
+    return &((const hull_args *)n->args)->at;
+}
+
 extern "C" stet_status cuda_hull_points_fwd(tape *, node *n)
 {
     cuda_device *d = cuda_now();
     scratch mem(d);
     slots s;
-    TRY(find_slots(&mem, n, &s));
+    TRY(find_slots(&mem, n, hulls_of(n), &s));
     return each(d, n->op->name, s.T * s.D, mix_rows{s, n->value});
 }
 
@@ -96,7 +100,7 @@ extern "C" stet_status cuda_hull_points_bwd(tape *, node *n)
     sorted_keys sorted;
     if (!rows->needs_grad)
         return STET_OK;
-    TRY(find_slots(&mem, n, &s));
+    TRY(find_slots(&mem, n, hulls_of(n), &s));
     if (s.n == 0)
         return STET_OK;
     TRY(cuda_sort(&mem, s.of, s.n, shape_rows(rows->shape), &sorted));
@@ -104,7 +108,7 @@ extern "C" stet_status cuda_hull_points_bwd(tape *, node *n)
                        slot_entry{s, n->grad}, rows->grad);
 }
 
-/* ---- a step of the search ----------------------------------------------------------------- */
+/* ---- steps of searches -------------------------------------------------------------------- */
 
 /* along (n): the slope of the points times each slot's vector; a warp has a slot. */
 static __global__ void along_kernel(slots s, const float *g, double *along)
@@ -119,6 +123,18 @@ static __global__ void along_kernel(slots s, const float *g, double *along)
         if (threadIdx.x == 0)
             along[k] = sum;
     }
+}
+
+static stet_status find_slopes(scratch *mem, const node *n, const slots *s, double **along)
+{
+    *along = mem->take<double>(s->n + 1);
+    if (!*along)
+        return STET_ENOMEM;
+    if (s->n == 0)
+        return STET_OK;
+    along_kernel<<<blocks_for(s->n, COLUMN_ROWS), dim3(WARP, COLUMN_ROWS), 0, mem->d->stream>>>(
+        *s, n->in[SLOPE]->value, *along);
+    return cuda_launched(mem->d, n->op->name);
 }
 
 /* Adam as PyTorch has it, the decay part of the gradient; a position's slots by one thread. */
@@ -158,17 +174,51 @@ extern "C" stet_status cuda_hull_step_fwd(tape *, node *n)
     const hull_args *a = (const hull_args *)n->args;
     scratch mem(d);
     slots s;
-    TRY(find_slots(&mem, n, &s));
-    double *along = mem.take<double>(s.n + 1);
-    if (!along)
-        return STET_ENOMEM;
-    if (s.n == 0)
-        return STET_OK;
-    along_kernel<<<blocks_for(s.n, COLUMN_ROWS), dim3(WARP, COLUMN_ROWS), 0, d->stream>>>(
-        s, n->in[SLOPE]->value, along);
-    TRY(cuda_launched(d, n->op->name));
+    TRY(find_slots(&mem, n, hulls_of(n), &s));
+    double *along;
+    TRY(find_slopes(&mem, n, &s, &along));
     const double k = (double)a->k;
     const step_slots f = {
         s, along, a->rate, a->alpha / (double)s.T, 1 - pow(0.9, k), 1 - pow(0.999, k), n->value};
     return each(d, n->op->name, s.T, f);
+}
+
+/* A move of one length up the loss (../dne.c); a position's slots by one thread. */
+struct climb_slots {
+    slots s;
+    double *along, step, scale;
+    float *out;
+    __device__ void operator()(size_t i) const
+    {
+        const uint32_t begin = s.start[i], end = s.start[i + 1];
+        double mean = 0, size = 0, most = -INFINITY;
+        for (uint32_t at = begin; at < end; at++)
+            mean += s.p[at] * along[at];
+        for (uint32_t at = begin; at < end; at++) {
+            along[at] = scale * s.p[at] * (along[at] - mean);
+            size += along[at] * along[at];
+        }
+        const double by = step / (sqrt(size) + 1e-6);
+        for (uint32_t at = begin; at < end; at++)
+            most = fmax(most, (double)s.state[at * HULL_STATE + HULL_W] + by * along[at]);
+        for (uint32_t at = begin; at < end; at++) {
+            const float *from = s.state + at * HULL_STATE;
+            float *to = out + at * HULL_STATE;
+            to[HULL_W] = (float)((double)from[HULL_W] + by * along[at] - most);
+            to[HULL_M] = from[HULL_M];
+            to[HULL_V] = from[HULL_V];
+            to[HULL_GRAD] = (float)along[at];
+        }
+    }
+};
+
+extern "C" stet_status cuda_hull_climb_fwd(tape *, node *n)
+{
+    const climb_args *a = (const climb_args *)n->args;
+    scratch mem(cuda_now());
+    slots s;
+    double *along;
+    TRY(find_slots(&mem, n, &a->at, &s));
+    TRY(find_slopes(&mem, n, &s, &along));
+    return each(mem.d, n->op->name, s.T, climb_slots{s, along, a->step, a->scale, n->value});
 }
