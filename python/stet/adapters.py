@@ -1,6 +1,7 @@
 """A stet model in the hands of other frameworks.
 
 >>> stet.adapters.textattack(model)      # a ModelWrapper
+>>> stet.adapters.textattack_results(model, model.attack(...))   # as its AttackResult, for its loggers and metrics
 >>> stet.adapters.openattack(model)      # a Classifier, OpenAttack's victim
 >>> stet.adapters.Classifier(...)        # a scikit-learn estimator: fit, predict, predict_proba
 
@@ -9,12 +10,13 @@ None of these frameworks is needed to import this module.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, Iterable, List, Optional, Sequence
 
 import numpy as np
 
 from ._data import SynonymsLike
 from ._model import Model
+from ._results import Attacked
 from ._run import attack, certify
 from ._train import train
 
@@ -33,6 +35,32 @@ def textattack(model: Model) -> Any:
             return prob / prob.sum(axis=1, keepdims=True)
 
     return StetModelWrapper(model)
+
+
+def textattack_results(model: Model, results: Iterable[Attacked]) -> List[Any]:
+    """What stet.attack() found, as textattack's AttackResult: for its loggers and metrics."""
+    from textattack.attack_results import (FailedAttackResult, SkippedAttackResult,  # type: ignore[import-not-found]
+                                           SuccessfulAttackResult)
+    from textattack.goal_function_results import ClassificationGoalFunctionResult, GoalFunctionResultStatus as Status
+    from textattack.shared import AttackedText
+
+    results = list(results)
+    found = [r.adversarial or r.text for r in results]
+    kinds = {"success": (SuccessfulAttackResult, Status.SUCCEEDED), "wrong": (SkippedAttackResult, Status.SKIPPED)}
+    if not results:
+        return []
+
+    def state(r: Attacked, text: str, prob: np.ndarray, status: int, queries: int) -> Any:
+        label = model.classes.index(r.label)
+        return ClassificationGoalFunctionResult(AttackedText(text), prob, int(prob.argmax()), status,
+                                                float(1 - prob[label]), queries, label)
+
+    out = []
+    for r, text, p, q in zip(results, found, model.predict_proba([r.text for r in results]), model.predict_proba(found)):
+        kind, status = kinds.get(r.outcome, (FailedAttackResult, Status.SEARCHING))
+        first = state(r, r.text, p, Status.SKIPPED if r.outcome == "wrong" else Status.SEARCHING, 1)
+        out.append(kind(first) if kind is SkippedAttackResult else kind(first, state(r, text, q, status, r.queries)))
+    return out
 
 
 def openattack(model: Model) -> Any:
