@@ -81,6 +81,9 @@ class Certifies(unittest.TestCase):
         for text, r in zip(test.texts[:10], many):
             one = model().certify(text, synonyms=SETS)
             self.assertEqual((one.verdict, one.label, one.answer), (r.verdict, r.label, r.answer))
+            self.assertAlmostEqual(one.probability, r.probability, 5)
+            self.assertAlmostEqual(model().predict_proba([text]).max(), r.probability, 5)
+            self.assertEqual(r.data["text"], text)
         broken = next(r for r in many if r.verdict == "broken")
         flipped = broken.text
         for s in reversed(broken.swaps):
