@@ -167,6 +167,10 @@ class Synonyms:
             raise TypeError("these sets are of texts, not of words")
         lib.stet_subst_save(self._sets.words, _c.path(path))
 
+    def __reduce__(self) -> Any:
+        """For pickle and copy: sets of words as they are, sets of texts by their file."""
+        return (Synonyms, ({w: self[w] for w in self} if self._sets.words else self.path,))
+
     def __repr__(self) -> str:
         pairs = lib.stet_subst_pairs(self._sets.words) if self._sets.words else 0
         return f"<stet.Synonyms: {len(self)} words, {pairs} pairs>"

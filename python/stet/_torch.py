@@ -297,7 +297,7 @@ def from_torch(module: Any, vocab: Union[Mapping[str, int], Sequence[str]], vect
                     model.save(out)
                     model.path = os.fspath(out)
                 return model
-        raise _unsupported(f"a {parts.kind} of stet with these weights answers otherwise (logits differ by up to "
+        raise _unsupported(f"stet's {parts.kind} with these weights answers otherwise (logits differ by up to "
                            f"{nearest:.2g}): the module does something else between its layers")
     finally:
         module.train(was_training)

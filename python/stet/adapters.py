@@ -104,12 +104,19 @@ class Classifier(ClassifierMixin, BaseEstimator):
         self.model, self.synonyms, self.recipe = model, synonyms, recipe
         self.vectors, self.seed, self.settings = vectors, seed, settings
 
-    def fit(self, X: Sequence[str], y: Any) -> "Classifier":
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.string, tags.input_tags.two_d_array = True, False
+        return tags
+
+    def fit(self, X: Sequence[str], y: Any = None) -> "Classifier":
         """Train on texts and their labels, numbers or names."""
-        texts = _texts(X)
-        self.classes_, numbers = np.unique(np.asarray(y), return_inverse=True)
+        texts, labels = _texts(X), _labels(y)
+        self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("the labels have only one class")
+        if len(texts) != len(labels):
+            raise ValueError(f"there are {len(texts)} texts and {len(labels)} labels")
         # Numbers that sort as they count: the library's classes are then in the order of classes_.
         self.model_ = train(texts, numbers.tolist(), model=self.model, synonyms=self.synonyms, recipe=self.recipe,
                             vectors=self.vectors, seed=self.seed, **(self.settings or {}))
@@ -148,6 +155,18 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def attack(self, X: Sequence[str], y: Any = None, *, synonyms: Optional[SynonymsLike] = None, **how: Any) -> Any:
         """stet.attack() with the substitution sets of the training, or others."""
         return attack(self._fitted(), _texts(X), self._numbers(y), synonyms=self._sets(synonyms), **how)
+
+
+def _labels(y: Any) -> np.ndarray:
+    if y is None:
+        raise ValueError("Classifier requires y to be passed, but the target y is None: it learns from labelled texts")
+    try:
+        from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
+        from sklearn.utils.validation import column_or_1d  # type: ignore[import-untyped]
+    except ImportError:
+        return np.asarray(y)
+    check_classification_targets(y)
+    return column_or_1d(y, warn=True)
 
 
 def _texts(X: Any) -> List[str]:
