@@ -25,9 +25,11 @@ typedef double stet_similarity_fn(void *user, const stet_words *w, const uint32_
                                   const uint32_t *b, size_t n);
 
 /* Any classifier as the victim: the class probabilities (n, n_classes) of n texts, row by row, each row
- * summing to 1. Called with as many texts at once as the attack has questions, from any thread, one
- * call at a time. A text whose call fails has no answer (outcome "error", with the message of
- * stet_set_error()) and the run goes on with the next one; STET_EINTR ends the run. */
+ * summing to 1. Called with the questions of all texts under attack at once, which are as many as the
+ * job has threads (stet_job_set_threads: more than cores, so that calls are large), from any thread, one
+ * call at a time. A text whose call fails even when it asks by itself has no answer (outcome "error",
+ * with the message of stet_set_error()) and the run goes on with the next one; STET_EINTR ends the
+ * run. */
 typedef stet_status stet_victim_fn(void *user, const char *const *texts, size_t n, size_t n_classes,
                                    double *prob);
 
@@ -85,6 +87,7 @@ typedef struct stet_attack_args {
      * (stet_certify_prover of stet/certify.h; STET_ENOTSUP: there are no proofs). Only attacks that
      * say so in their settings ask (greedy-proofs). NULL: every text is searched to the end. */
     stet_status (*prover)(const stet_model *m, stet_prover **out);
+    size_t victim_batch; /* texts in one call of `victim` at most; 0: any number */
 } stet_attack_args;
 #ifdef __cplusplus
 #define STET_ATTACK_DEFAULTS STET_DEFAULTS_CXX(stet_attack_args)

@@ -77,6 +77,7 @@ typedef struct stet_certificate {
     size_t branches; /* parts that `complete` bounded */
     double seconds;
     char *reason; /* why the text could not be bounded at all and is undecided; NULL: it could */
+    double probability; /* of the answer; not a number where there is none */
 } stet_certificate;
 STET_API void stet_certificate_deinit(stet_certificate *c);
 

@@ -37,6 +37,7 @@
 #include "stet/measured.h"
 #include "stet/paper.h"
 #include "stet/sandwich.h"
+#include "stet/sweep.h"
 #include "stet/plot.h"
 #endif
 

@@ -12,6 +12,7 @@ docs/python.md has a page about it.
 from . import adapters
 from ._c import (DeviceError, Error, FileError, FormatError, Interrupted, NotSupported, OutOfMemory,
                  UsageError, lib as _lib)
+from ._choice import block, frontier
 from ._data import Data, Synonyms, demo_data, read, tokenize
 from ._model import Model, Prediction, load
 from ._results import Attacked, AttackSummary, Certified, CertifySummary, Explained, Results, Swap

@@ -185,6 +185,7 @@ _CALLS = {  # that return a status
     "stet_attack_run": [POINTER(AttackArgs), POINTER(AttackResult)],
     "stet_certify_run": [POINTER(CertifyArgs), POINTER(CertifyResult)],
     "stet_verify_file": [_s, _s, POINTER(VerifyOptions), POINTER(VerifyResult)],
+    "stet_block_cut": [_p, _n, c_double, _out, _out],
     "stet_report": [POINTER(ReportArgs), POINTER(c_void_p)],
     "stet_report_write": [POINTER(ReportArgs), _s],
 }
@@ -215,6 +216,7 @@ _OTHERS = {  # that return something else
     "stet_wordnet_free": (None, [_p]), "stet_tagger_free": (None, [_p]),
     "stet_corpus_deinit": (None, [POINTER(Corpus)]),
     "stet_certify_result_deinit": (None, [POINTER(CertifyResult)]),
+    "stet_frontier": (_n, [_p, _p, _n, _p]),
     "stet_attacks": (_n, []), "stet_attack_name": (_s, [_n]),
     "stet_defenses": (_n, []), "stet_defense_name": (_s, [_n]),
 }

@@ -24,8 +24,8 @@ class Data(NamedTuple):
     classes: List[str]
 
 
-def _take(handle: _c.Handle) -> Data:
-    d = handle.p
+def take(d: Any) -> Data:
+    """All that a data set of the library holds."""
     n = lib.stet_dataset_size(d)
     strs = (lib.stet_dataset_text(d, i) for i in range(n))
     return Data([s.data.decode("utf-8") for s in strs],
@@ -45,12 +45,12 @@ def read(path: PathLike, *, label: Optional[str] = None, text: Optional[str] = N
     how.label = None if label is None else _c.encode(label)
     how.text = None if text is None else _c.encode(text)
     how.skip_bad, how.unlabelled = skip_bad, unlabelled
-    return _take(_c.Handle(lib.stet_dataset_free, lib.stet_dataset_load, _c.path(path), byref(how)))
+    return take(_c.Handle(lib.stet_dataset_free, lib.stet_dataset_load, _c.path(path), byref(how)))
 
 
 def demo_data(n: int = 1000, seed: int = 1) -> Data:
     """Film reviews from a grammar, to try things on; their substitution sets are "builtin"."""
-    return _take(_c.Handle(lib.stet_dataset_free, lib.stet_builtin_corpus, n, seed))
+    return take(_c.Handle(lib.stet_dataset_free, lib.stet_builtin_corpus, n, seed))
 
 
 def label_numbers(labels: Any, classes: Sequence[str]) -> np.ndarray:
@@ -166,6 +166,10 @@ class Synonyms:
         if not self._sets.words:
             raise TypeError("these sets are of texts, not of words")
         lib.stet_subst_save(self._sets.words, _c.path(path))
+
+    def __reduce__(self) -> Any:
+        """For pickle and copy: sets of words as they are, sets of texts by their file."""
+        return (Synonyms, ({w: self[w] for w in self} if self._sets.words else self.path,))
 
     def __repr__(self) -> str:
         pairs = lib.stet_subst_pairs(self._sets.words) if self._sets.words else 0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from ctypes import POINTER, byref, c_char_p, c_void_p, cast
-from typing import Any, List, NamedTuple, Optional, Sequence, Union, overload
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union, overload
 
 import numpy as np
 
@@ -32,12 +34,31 @@ class Model:
 
     def __init__(self, path: PathLike) -> None:
         self.path: Optional[str] = os.fspath(path)
+        self._open(path)
+
+    def _open(self, path: PathLike) -> None:
         self._handle = _c.Handle(lib.stet_model_free, lib.stet_model_load, _c.path(path))
         p = self._handle.p
         self.kind: str = lib.stet_model_kind(p).decode()
         self.classes: List[str] = [lib.stet_model_class_name(p, c).decode()
                                    for c in range(lib.stet_model_classes(p))]
         self.max_len: int = lib.stet_model_max_len(p)
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """For pickle, copy and joblib: the files of the model's folder."""
+        with tempfile.TemporaryDirectory(prefix="stet-") as tmp:
+            self.save(tmp)
+            return {"path": self.path, "training": self.training,
+                    "files": {str(f.relative_to(tmp)): f.read_bytes() for f in Path(tmp).rglob("*") if f.is_file()}}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        with tempfile.TemporaryDirectory(prefix="stet-") as tmp:
+            for name, data in state["files"].items():
+                file = Path(tmp) / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(data)
+            self._open(tmp)
+        self.path, self.training = state["path"], state["training"]
 
     def __repr__(self) -> str:
         return f"<stet.Model {self.kind}, classes {', '.join(self.classes)}>"

@@ -158,6 +158,12 @@ class Certified(_Record):
         return self._classes[n] if n >= 0 else None
 
     @property
+    def probability(self) -> float:
+        """Of the answer; nan where there is none."""
+        p = self.data["probability"]
+        return float("nan") if p is None else p
+
+    @property
     def verdict(self) -> str:
         """"certified", "broken", "undecided", "wrong" or "likely"."""
         return self.data["verdict"]

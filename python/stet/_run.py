@@ -13,6 +13,7 @@ from ._model import Model
 from ._results import Attacked, AttackSummary, Certified, CertifySummary, Results, summary_of
 from ._victim import Victim
 
+_TEXTS_AT_ONCE = 32
 Progress = Callable[[str, int, int, str], None]
 
 
@@ -68,7 +69,7 @@ def _victim_data(victim: Victim, texts: Sequence[str], labels: Optional[Labels],
 def _attack_plan(victim: Any, texts: Sequence[str], labels: Optional[Labels], synonyms: SynonymsLike,
                  attack: str, profile: str, seed: int, stop: Optional[PathLike], tagger: Optional[PathLike],
                  time_limit: float, log: Optional[PathLike], tokenizer: str, classes: Optional[Sequence[str]],
-                 encode: Optional[Callable], name: Optional[str], progress: Optional[Progress],
+                 encode: Optional[Callable], batch: int, name: Optional[str], progress: Optional[Progress],
                  settings: Dict[str, Any]) -> _Plan:
     a = _c.args_of(_c.AttackArgs)
     sets = synonyms_of(synonyms)
@@ -83,6 +84,9 @@ def _attack_plan(victim: Any, texts: Sequence[str], labels: Optional[Labels], sy
         data = _victim_data(other, texts, labels, classes)
         a.victim_name = _c.encode(name or other.name)
         a.tokenizer = tokenizer_number(tokenizer)
+        if batch < 1:
+            raise _c.UsageError(f"batch {batch}: expected at least one text")
+        a.victim_batch = batch
     tags = None
     if tagger is not None:
         tags = (_c.Handle(lib.stet_tagger_free, lib.stet_tagger_builtin) if tagger == "builtin" else
@@ -103,8 +107,8 @@ def _attack_plan(victim: Any, texts: Sequence[str], labels: Optional[Labels], sy
         assert keep
         return summary_of(AttackSummary, out)
 
-    # A victim of Python is asked by one thread: the library's work beside it is small.
-    return _Plan(start, lambda line, i: Attacked(line, texts[i]), progress, 0 if other is None else 1)
+    # Many texts at once ask a victim of Python together; the library's work beside it is small.
+    return _Plan(start, lambda line, i: Attacked(line, texts[i]), progress, 0 if other is None else _TEXTS_AT_ONCE)
 
 
 @overload
@@ -128,6 +132,7 @@ def attack(victim: Any, texts: Any, labels: Any = None, *, synonyms: SynonymsLik
     "builtin"), tagger ("builtin" or a file), time_limit (seconds for a text), log (a journal: what
     is in it is not attacked again), progress (called as progress(what, done, total, note)). For
     victims that are not stet models: encode (makes of a list of texts what a PyTorch module takes),
+    batch (texts in one call at most; the questions of many texts under attack are asked together),
     classes (names), tokenizer ("word", "keras"), name (in the log). Everything else is a setting of
     the attack, such as max_change=0.1.
 
@@ -150,11 +155,11 @@ def _plan_of_attack(victim: Any, texts: Sequence[str], labels: Optional[Labels],
                     attack: str = "pwws", profile: str = "openattack", seed: int = 1,
                     stop: Optional[PathLike] = None, tagger: Optional[PathLike] = None, time_limit: float = 0,
                     log: Optional[PathLike] = None, tokenizer: str = "word",
-                    classes: Optional[Sequence[str]] = None, encode: Optional[Callable] = None,
+                    classes: Optional[Sequence[str]] = None, encode: Optional[Callable] = None, batch: int = 64,
                     name: Optional[str] = None, progress: Optional[Progress] = None,
                     **settings: Any) -> _Plan:
     return _attack_plan(victim, list(texts), labels, synonyms, attack, profile, seed, stop, tagger, time_limit,
-                        log, tokenizer, classes, encode, name, progress, settings)
+                        log, tokenizer, classes, encode, batch, name, progress, settings)
 
 
 # ---- certify ----------------------------------------------------------------------------------

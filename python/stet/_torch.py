@@ -56,20 +56,92 @@ def _head(linear: Any) -> Tuple[np.ndarray, np.ndarray]:
     return w, b
 
 
+def _state_spaces(module: Any) -> List[Any]:
+    """Submodules that hold a diagonal state matrix and a step, as S4 and S4D have them."""
+    return [m for m in module.modules() if {"log_dt", "log_a_real", "a_imag", "c"} <= {
+        name.lower() for name, _ in m.named_parameters(recurse=False)}]
+
+
+def _complex(t: Any) -> np.ndarray:
+    """(channels, pairs), of a complex tensor or of one with real and imaginary parts; one leading 1 is dropped."""
+    x = t.detach().cpu()
+    x = (x if x.is_complex() else x[..., 0] + 1j * x[..., 1]).numpy().astype(np.complex128)
+    return x[0] if x.ndim == 3 and len(x) == 1 else x
+
+
+def _state_space(module: Any, space: Any) -> Dict[str, np.ndarray]:
+    """stet's parameters: Lambda = -exp(log_a_real) - i a_imag, low-rank p, b, c, discretised by the bilinear rule.
+
+    Without p and b the module is an S4D: its Lambda is -exp(log_A_real) + i A_imag, discretised by zero-order hold. A bilinear
+    step with another Lambda and B gives the very same discrete system.
+    """
+    own = {name.lower(): p for name, p in space.named_parameters(recurse=False)}
+    if "d" not in own:  # beside the kernel
+        parent = next(m for m in module.modules() if any(c is space for c in m.children()))
+        own.update({n.lower(): p for n, p in parent.named_parameters(recurse=False) if n.lower() == "d"})
+    if "d" not in own or ("p" in own) != ("b" in own):
+        raise _unsupported("expected a state space with log_dt, log_a_real, a_imag, c and d, with or without p and b")
+    real, imag, step = (own[n].detach().cpu().numpy().astype(np.float64) for n in ("log_a_real", "a_imag", "log_dt"))
+    c = _complex(own["c"])
+    if "p" in own:
+        p, b = _complex(own["p"]), _complex(own["b"])
+    else:
+        lam, dt = -np.exp(real) + 1j * imag, np.exp(step)[:, None]
+        bar = np.exp(lam * dt)
+        moved = 2 / dt * (bar - 1) / (bar + 1)
+        b, p = (bar - 1) / lam * (1 - dt / 2 * moved) / dt, np.zeros_like(c)
+        real, imag = np.log(-moved.real), -moved.imag
+    pair = {name: np.stack([x.real, x.imag], axis=-1) for name, x in (("p", p), ("b", b), ("c", c))}
+    return {"log_a_real": real, "a_imag": imag, "log_dt": step, "d": _array(own["d"]).ravel(), **pair}
+
+
+def _s4(module: Any, spaces: List[Any], linears: List[Any], norms: List[Any]) -> Tuple[List[Dict[str, Any]], Dict[str, np.ndarray]]:
+    """The layers of an S4 classifier, all linear maps but the last in the order in which the module has them."""
+    layers, (h, n) = len(spaces), _complex(next(p for k, p in spaces[0].named_parameters() if k.lower() == "c")).shape
+    weights = [_array(m.weight).reshape(len(m.weight), -1) for m in linears]
+    if len(linears) not in (layers, layers + 1) or len(norms) not in (0, layers):
+        raise _unsupported(f"expected an S4 with a linear map after each of its {layers} layers, at most one before them, and as "
+                           f"many layer norms or none; the module has {len(linears)} linear maps and {len(norms)} layer norms")
+    biases = [np.zeros(len(w), np.float32) if m.bias is None else _array(m.bias) for m, w in zip(linears, weights)]
+    if len(linears) == layers:
+        weights.insert(0, np.eye(h, dtype=np.float32))
+        biases.insert(0, np.zeros(h, np.float32))
+    if any(w.shape != ((2 if norms else 1) * h, h) for w in weights[1:]):
+        raise _unsupported("expected a gated linear map with a layer norm, or a square one without, after every state space")
+    tensors = {"encoder.weight": weights[0], "encoder.bias": biases[0]}
+    for i, space in enumerate(spaces):
+        at = f"layers.{i}."
+        tensors.update({f"{at}s4.{name}": x.astype(np.float32) for name, x in _state_space(module, space).items()})
+        tensors.update({f"{at}mix.weight": weights[i + 1], f"{at}mix.bias": biases[i + 1]})
+        if norms:
+            tensors.update({f"{at}norm.weight": _array(norms[i].weight), f"{at}norm.bias": _array(norms[i].bias)})
+    shape = {"channels": h, "state": 2 * n, "layers": layers, **({} if norms else {"s4-block": "relu"})}
+    return [{**shape, **pool} for pool in ({}, {"s4-pool": "max"})], tensors
+
+
 def _parts(module: Any) -> _Parts:
     from torch import nn
 
-    found: Dict[type, List[Any]] = {nn.Embedding: [], nn.LSTM: [], nn.Linear: [], nn.Conv1d: [], nn.Conv2d: []}
+    found: Dict[type, List[Any]] = {kind: [] for kind in (nn.Embedding, nn.LSTM, nn.Linear, nn.Conv1d, nn.Conv2d,
+                                                          nn.LayerNorm)}
     for m in module.modules():
         for kind, of_kind in found.items():
             if isinstance(m, kind):
                 of_kind.append(m)
-    convs, lstms = found[nn.Conv1d] + found[nn.Conv2d], found[nn.LSTM]
-    if len(found[nn.Linear]) != 1 or len(found[nn.Embedding]) > 1 or bool(convs) == (len(lstms) == 1):
-        raise _unsupported("expected one embedding, convolutions side by side or one LSTM, and one linear layer; "
-                           f"the module has {len(found[nn.Embedding])}, {len(convs)}, {len(lstms)} and "
+    convs, lstms, spaces = found[nn.Conv1d] + found[nn.Conv2d], found[nn.LSTM], _state_spaces(module)
+    tables = [_array(e.weight) for e in found[nn.Embedding]]
+    if spaces and len(tables) < 2 and found[nn.Linear]:
+        head = found[nn.Linear][-1]
+        maps = [m for m in module.modules() if m is not head and (
+            isinstance(m, nn.Linear) or (isinstance(m, nn.Conv1d) and m.kernel_size == (1,)))]
+        settings, tensors = _s4(module, spaces, maps, found[nn.LayerNorm])
+        tensors["fc.weight"], tensors["fc.bias"] = _head(head)
+        return _Parts("s4", settings, tensors, tables[0] if tables else None, len(tensors["fc.bias"]))
+    if len(found[nn.Linear]) != 1 or len(tables) > 1 or bool(convs) == (len(lstms) == 1):
+        raise _unsupported("expected one embedding, convolutions side by side, one LSTM or an S4, and one linear layer; "
+                           f"the module has {len(tables)}, {len(convs)}, {len(lstms)}, {len(spaces)} and "
                            f"{len(found[nn.Linear])}")
-    tensors: Dict[str, np.ndarray] = {}
+    tensors = {}
     if convs:
         weights = [_conv(c) for c in convs]
         filters = {len(w) for w in weights}
@@ -86,8 +158,7 @@ def _parts(module: Any) -> _Parts:
         tensors = {"lstm." + name: _array(p) for name, p in lstm.named_parameters()}
         settings = [{"hidden": lstm.hidden_size, **pool} for pool in ({}, {"pool": "max"}, {"pool": "mean"})]
     tensors["fc.weight"], tensors["fc.bias"] = _head(found[nn.Linear][0])
-    table = _array(found[nn.Embedding][0].weight) if found[nn.Embedding] else None
-    return _Parts("cnn" if convs else "bilstm", settings, tensors, table, len(tensors["fc.bias"]))
+    return _Parts("cnn" if convs else "bilstm", settings, tensors, tables[0] if tables else None, len(tensors["fc.bias"]))
 
 
 # ---- the model folder -------------------------------------------------------------------------
@@ -183,8 +254,9 @@ def from_torch(module: Any, vocab: Union[Mapping[str, int], Sequence[str]], vect
                out: Optional[PathLike] = None) -> Model:
     """A trained PyTorch classifier as a stet model, to attack and to certify.
 
-    module: a TextCNN (embedding, convolutions side by side, ReLU, max over time, linear) or a BiLSTM
-        (embedding, one bidirectional layer, last states or max or mean over the words, linear).
+    module: a TextCNN (embedding, convolutions side by side, ReLU, max over time, linear), a BiLSTM
+        (embedding, one bidirectional layer, last states or max or mean over the words, linear), or an
+        S4 or S4D (docs/pytorch.md).
     vocab: the words: a dictionary of numbers, or a list. `unk` is the word that stands for unknown
         ones; None: the usual one. Without one they are read as a zero vector.
     vectors: word vectors (words, dim), where the module has no embedding of its own.
@@ -225,7 +297,7 @@ def from_torch(module: Any, vocab: Union[Mapping[str, int], Sequence[str]], vect
                     model.save(out)
                     model.path = os.fspath(out)
                 return model
-        raise _unsupported(f"a {parts.kind} of stet with these weights answers otherwise (logits differ by up to "
+        raise _unsupported(f"stet's {parts.kind} with these weights answers otherwise (logits differ by up to "
                            f"{nearest:.2g}): the module does something else between its layers")
     finally:
         module.train(was_training)

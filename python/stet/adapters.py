@@ -1,6 +1,7 @@
 """A stet model in the hands of other frameworks.
 
 >>> stet.adapters.textattack(model)      # a ModelWrapper
+>>> stet.adapters.textattack_results(model, model.attack(...))   # as its AttackResult, for its loggers and metrics
 >>> stet.adapters.openattack(model)      # a Classifier, OpenAttack's victim
 >>> stet.adapters.Classifier(...)        # a scikit-learn estimator: fit, predict, predict_proba
 
@@ -9,12 +10,13 @@ None of these frameworks is needed to import this module.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, Iterable, List, Optional, Sequence
 
 import numpy as np
 
 from ._data import SynonymsLike
 from ._model import Model
+from ._results import Attacked
 from ._run import attack, certify
 from ._train import train
 
@@ -33,6 +35,32 @@ def textattack(model: Model) -> Any:
             return prob / prob.sum(axis=1, keepdims=True)
 
     return StetModelWrapper(model)
+
+
+def textattack_results(model: Model, results: Iterable[Attacked]) -> List[Any]:
+    """What stet.attack() found, as textattack's AttackResult: for its loggers and metrics."""
+    from textattack.attack_results import (FailedAttackResult, SkippedAttackResult,  # type: ignore[import-not-found]
+                                           SuccessfulAttackResult)
+    from textattack.goal_function_results import ClassificationGoalFunctionResult, GoalFunctionResultStatus as Status
+    from textattack.shared import AttackedText
+
+    results = list(results)
+    found = [r.adversarial or r.text for r in results]
+    kinds = {"success": (SuccessfulAttackResult, Status.SUCCEEDED), "wrong": (SkippedAttackResult, Status.SKIPPED)}
+    if not results:
+        return []
+
+    def state(r: Attacked, text: str, prob: np.ndarray, status: int, queries: int) -> Any:
+        label = model.classes.index(r.label)
+        return ClassificationGoalFunctionResult(AttackedText(text), prob, int(prob.argmax()), status,
+                                                float(1 - prob[label]), queries, label)
+
+    out = []
+    for r, text, p, q in zip(results, found, model.predict_proba([r.text for r in results]), model.predict_proba(found)):
+        kind, status = kinds.get(r.outcome, (FailedAttackResult, Status.SEARCHING))
+        first = state(r, r.text, p, Status.SKIPPED if r.outcome == "wrong" else Status.SEARCHING, 1)
+        out.append(kind(first) if kind is SkippedAttackResult else kind(first, state(r, text, q, status, r.queries)))
+    return out
 
 
 def openattack(model: Model) -> Any:
@@ -76,12 +104,19 @@ class Classifier(ClassifierMixin, BaseEstimator):
         self.model, self.synonyms, self.recipe = model, synonyms, recipe
         self.vectors, self.seed, self.settings = vectors, seed, settings
 
-    def fit(self, X: Sequence[str], y: Any) -> "Classifier":
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.string, tags.input_tags.two_d_array = True, False
+        return tags
+
+    def fit(self, X: Sequence[str], y: Any = None) -> "Classifier":
         """Train on texts and their labels, numbers or names."""
-        texts = _texts(X)
-        self.classes_, numbers = np.unique(np.asarray(y), return_inverse=True)
+        texts, labels = _texts(X), _labels(y)
+        self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("the labels have only one class")
+        if len(texts) != len(labels):
+            raise ValueError(f"there are {len(texts)} texts and {len(labels)} labels")
         # Numbers that sort as they count: the library's classes are then in the order of classes_.
         self.model_ = train(texts, numbers.tolist(), model=self.model, synonyms=self.synonyms, recipe=self.recipe,
                             vectors=self.vectors, seed=self.seed, **(self.settings or {}))
@@ -120,6 +155,18 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def attack(self, X: Sequence[str], y: Any = None, *, synonyms: Optional[SynonymsLike] = None, **how: Any) -> Any:
         """stet.attack() with the substitution sets of the training, or others."""
         return attack(self._fitted(), _texts(X), self._numbers(y), synonyms=self._sets(synonyms), **how)
+
+
+def _labels(y: Any) -> np.ndarray:
+    if y is None:
+        raise ValueError("Classifier requires y to be passed, but the target y is None: it learns from labelled texts")
+    try:
+        from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
+        from sklearn.utils.validation import column_or_1d  # type: ignore[import-untyped]
+    except ImportError:
+        return np.asarray(y)
+    check_classification_targets(y)
+    return column_or_1d(y, warn=True)
 
 
 def _texts(X: Any) -> List[str]:

@@ -1,5 +1,7 @@
 """Other frameworks; those that are not installed are stood in for, or skipped."""
 
+import copy
+import pickle
 import sys
 import types
 import unittest
@@ -11,11 +13,33 @@ import stet
 from common import SETS, model, test
 
 try:
-    import sklearn
+    import sklearn.base
+    import sklearn.utils.validation
 except ImportError:
     sklearn = None
 
 SMALL = {"epochs": 12, "patience": 0, "filters": 8, "embed": {"dim": 8, "epochs": 2}, "tune_vectors": 0.01, "lr": 0.01}
+
+if sklearn:
+    def words(X):
+        return [" ".join(f"w{i}x{int(4 * v)}" for i, v in enumerate(row)) for row in X]
+
+    class OfNumbers(stet.adapters.Classifier):
+        def __sklearn_tags__(self):
+            tags = super().__sklearn_tags__()
+            tags.input_tags.string, tags.input_tags.two_d_array = False, True
+            return tags
+
+        def fit(self, X, y=None):
+            return super().fit(words(sklearn.utils.validation.validate_data(self, X)), y)
+
+        def predict(self, X):
+            self._fitted()
+            return super().predict(words(sklearn.utils.validation.validate_data(self, X, reset=False)))
+
+        def predict_proba(self, X):
+            self._fitted()
+            return super().predict_proba(words(sklearn.utils.validation.validate_data(self, X, reset=False)))
 
 
 def module(name, **names):
@@ -79,6 +103,27 @@ class Estimator(unittest.TestCase):
         for a in r:
             if a.flipped:
                 self.assertEqual(str(pipe.predict([a.adversarial])[0]), a.answer)
+
+    @unittest.skipUnless(sklearn and hasattr(sklearn.base.BaseEstimator, "__sklearn_tags__"), "needs scikit-learn 1.6")
+    def test_estimator_checks(self):
+        """scikit-learn's checks feed tables of numbers. With every row written as a text, all but these apply."""
+        from sklearn.utils.estimator_checks import check_estimator
+
+        not_for_texts = {"check_fit2d_1feature": "no vectors can be trained on texts of one word"}
+        done = check_estimator(OfNumbers(settings={**SMALL, "epochs": 3}), on_skip=None, on_fail=None,
+                               expected_failed_checks=not_for_texts)
+        failed = [(d["check_name"], str(d["exception"])) for d in done if d["status"] == "failed"]
+        self.assertEqual(failed, [])
+        self.assertGreater(sum(d["status"] == "passed" for d in done), 45)
+        with self.assertWarnsRegex(Warning, "Can't test estimator"):  # which is about texts, and says so
+            check_estimator(stet.adapters.Classifier(settings=SMALL))
+
+    def test_copies(self):
+        for c in (pickle.loads(pickle.dumps(model())), copy.deepcopy(model())):
+            np.testing.assert_array_equal(c.predict_proba(test.texts), model().predict_proba(test.texts))
+            self.assertEqual((c.path, c.classes), (model().path, model().classes))
+        sets = pickle.loads(pickle.dumps(stet.Synonyms(SETS)))
+        self.assertEqual({w: sets[w] for w in sets}, {w: stet.Synonyms(SETS)[w] for w in stet.Synonyms(SETS)})
 
 
 if __name__ == "__main__":

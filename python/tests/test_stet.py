@@ -81,6 +81,9 @@ class Certifies(unittest.TestCase):
         for text, r in zip(test.texts[:10], many):
             one = model().certify(text, synonyms=SETS)
             self.assertEqual((one.verdict, one.label, one.answer), (r.verdict, r.label, r.answer))
+            self.assertAlmostEqual(one.probability, r.probability, 5)
+            self.assertAlmostEqual(model().predict_proba([text]).max(), r.probability, 5)
+            self.assertEqual(r.data["text"], text)
         broken = next(r for r in many if r.verdict == "broken")
         flipped = broken.text
         for s in reversed(broken.swaps):
@@ -329,6 +332,26 @@ class Shows(unittest.TestCase):
         c = model().certify("a <b>fine</b> film", synonyms=SETS)
         self.assertIn("&lt;b&gt;", c._repr_html_())
         self.assertIn("background", model().explain("a fine film", synonyms=SETS)._repr_html_())
+
+
+class Choice(unittest.TestCase):
+    def test_blocks(self):
+        data = stet.demo_data(100, 3)
+        parts = [stet.block(data, k, 0.25) for k in (1, 2, 3, 4)]
+        self.assertEqual(sorted(t for held_out, _ in parts for t in held_out.texts), sorted(data.texts))
+        for held_out, rest in parts:
+            self.assertEqual(sorted(held_out.texts + rest.texts), sorted(data.texts))
+            self.assertAlmostEqual(held_out.labels.mean(), rest.labels.mean(), 1)
+        with self.assertRaisesRegex(stet.UsageError, "4 blocks"):
+            stet.block(data, 5, 0.25)
+        with self.assertRaisesRegex(stet.UsageError, "from 1"):
+            stet.block(data, 0)
+
+    def test_frontier(self):
+        self.assertEqual(stet.frontier([0.9, 0.8, 0.85, 0.9], [0.5, 0.7, 0.5, 0.5]), [1, 0])
+        self.assertEqual(stet.frontier([], []), [])
+        with self.assertRaisesRegex(stet.UsageError, "as many"):
+            stet.frontier([1], [1, 2])
 
 
 if __name__ == "__main__":

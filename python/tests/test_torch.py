@@ -57,6 +57,70 @@ if torch:
             return self.out(x)
 
 
+    class StateSpace(nn.Module):
+        """A kernel of 2 Re(C Abar^l Bbar): S4D by zero-order hold; with p and b, the S4 of stet by the bilinear rule."""
+
+        def __init__(self, h, n, low_rank):
+            super().__init__()
+            names = ("log_a_real", "a_imag", "c") if low_rank else ("log_A_real", "A_imag", "C")
+            for name, value in zip(names, (torch.full((h, n), -0.7), 3.1 * torch.arange(n).repeat(h, 1), torch.randn(h, n, 2))):
+                setattr(self, name, nn.Parameter(value * torch.empty_like(value).uniform_(0.9, 1.1)))
+            self.log_dt, self.low_rank = nn.Parameter(torch.empty(h).uniform_(-5, -2)), low_rank
+            if low_rank:
+                self.p, self.b = nn.Parameter(0.3 * torch.randn(h, n, 2)), nn.Parameter(torch.randn(h, n, 2))
+
+        def forward(self, length):
+            dt = torch.exp(self.log_dt.double())[:, None]
+            if not self.low_rank:
+                lam, c = -torch.exp(self.log_A_real.double()) + 1j * self.A_imag.double(), torch.view_as_complex(self.C.double())
+                powers = torch.exp(lam[..., None] * dt[..., None] * torch.arange(length))
+                return 2 * torch.einsum("hn,hnl->hl", c * (torch.exp(lam * dt) - 1) / lam, powers).real.float()
+            lam = -torch.exp(self.log_a_real.double()) - 1j * self.a_imag.double()
+            p, b, c = (torch.view_as_complex(x.double()) for x in (self.p, self.b, self.c))
+            both = lambda z: torch.cat([z, z.conj()], 1)
+            a = torch.diag_embed(both(lam)) - both(p)[:, :, None] * both(p).conj()[:, None, :]
+            eye = torch.eye(a.shape[1], dtype=a.dtype)
+            left = torch.linalg.inv(eye - dt[..., None] / 2 * a)
+            step, z, out = left @ (eye + dt[..., None] / 2 * a), left @ (dt[..., None] * both(b)[:, :, None]), []
+            for _ in range(length):
+                out.append(2 * (c[:, None] @ z[:, : c.shape[1]]).real[:, 0, 0])
+                z = step @ z
+            return torch.stack(out, 1).float()
+
+    class S4(nn.Module):
+        def __init__(self, low_rank=False, layers=2, width=8, block="glu", pool="mean", pre_norm=False):
+            super().__init__()
+            self.embedding, self.block, self.pool, self.pre_norm = nn.Embedding(len(words), 12), block, pool, pre_norm
+            self.encoder = nn.Linear(12, width) if width != 12 else nn.Identity()
+            self.kernels = nn.ModuleList([StateSpace(width, 4, low_rank) for _ in range(layers)])
+            for k in self.kernels:
+                k.D = nn.Parameter(torch.randn(width))
+            if block == "glu":
+                self.mixes = nn.ModuleList([nn.Linear(width, 2 * width) if low_rank else nn.Conv1d(width, 2 * width, 1)
+                                            for _ in range(layers)])
+                self.norms = nn.ModuleList([nn.LayerNorm(width) for _ in range(layers)])
+            else:
+                self.mixes = nn.ModuleList([nn.Linear(width, width) for _ in range(layers)])
+            self.decoder = nn.Linear(width, 2)
+
+        def forward(self, ids):
+            u = self.encoder(self.embedding(ids))
+            n = u.shape[1]
+            for i, kernel in enumerate(self.kernels):
+                v = self.norms[i](u) if self.pre_norm else u
+                k = torch.fft.rfft(kernel(n), 2 * n)
+                y = torch.fft.irfft(torch.fft.rfft(v.transpose(1, 2), 2 * n) * k, 2 * n)[..., :n].transpose(1, 2) + v * kernel.D
+                mix = self.mixes[i]
+                if self.block != "glu":
+                    u = mix(torch.relu(y))
+                    continue
+                z = nn.functional.gelu(y)
+                z = mix(z.transpose(1, 2)).transpose(1, 2) if isinstance(mix, nn.Conv1d) else mix(z)
+                u = u + nn.functional.glu(z, dim=2)
+                u = u if self.pre_norm else self.norms[i](u)
+            return self.decoder(u.amax(1) if self.pool == "max" else u.mean(1))
+
+
 @unittest.skipUnless(torch, "needs torch")
 class FromTorch(unittest.TestCase):
     def setUp(self):
@@ -88,6 +152,22 @@ class FromTorch(unittest.TestCase):
     def test_bilstm(self):
         for pool in ("last", "max", "mean"):
             self.assertEqual(self.same(BiLSTM(pool)).kind, "bilstm")
+
+    def test_s4(self):
+        for how in ({}, {"low_rank": True}, {"width": 12, "layers": 1}, {"block": "relu", "pool": "max"},
+                    {"low_rank": True, "pool": "max", "layers": 1}):
+            with self.subTest(**how):
+                self.assertEqual(self.same(S4(**how)).kind, "s4")
+        with self.assertRaisesRegex(stet.NotSupported, "answers otherwise"):
+            stet.from_torch(S4(pre_norm=True), words)
+        module = S4()
+        del module.kernels[1].D
+        with self.assertRaisesRegex(stet.NotSupported, "state space with"):
+            stet.from_torch(module, words)
+        module = S4()
+        module.norms[1] = nn.Identity()
+        with self.assertRaisesRegex(stet.NotSupported, "layer norm"):
+            stet.from_torch(module, words)
 
     def test_saved(self):
         module = TextCNN()

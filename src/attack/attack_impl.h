@@ -4,8 +4,6 @@
 #ifndef ATTACK_ATTACK_IMPL_H
 #define ATTACK_ATTACK_IMPL_H
 
-#include <pthread.h>
-
 #include "base/arena.h"
 #include "stet/attack.h"
 #include "stet/choices.h"
@@ -38,8 +36,15 @@ typedef struct victim {
 
 /* Edits speak words of `w`, borrowed; of a model, NULL means ids of its vocabulary. */
 stet_status victim_of_model(const stet_model *m, const stet_words *w, victim **out); /* compiled */
-stet_status victim_of_function(const stet_attack_args *a, const stet_words *w, size_t n_classes,
-                               pthread_mutex_t *turn, victim **out);
+
+/* Where the texts under attack meet before they ask a function: `workers` of them at a time, `texts`
+ * in all, each of which is told of when it is done. */
+typedef struct victim_desk victim_desk;
+stet_status victim_desk_new(const stet_attack_args *a, size_t workers, size_t texts,
+                            victim_desk **out); /* to be freed after a failure, too */
+void victim_desk_text_done(victim_desk *d);
+void victim_desk_free(victim_desk *d); /* NULL is fine */
+stet_status victim_of_function(victim_desk *desk, const stet_words *w, victim **out);
 /* The text with edits made, as a new string for stet_free(). */
 stet_status attack_text_edited(const attack_text *t, const stet_words *w, const stet_edit *edits,
                                size_t n, char **out);

@@ -70,6 +70,7 @@ static void tear_down(attack_job *j)
         subject_worker_free(&j->worker[w]);
     mem_free(j->record);
     mem_free(j->worker);
+    victim_desk_free(j->desk);
     if (j->prover)
         j->prover->free(j->prover);
     strmap_deinit(&j->stop);
@@ -117,9 +118,11 @@ static stet_status make_header(const attack_job *j, char **out)
 static stet_status attack_one(void *ctx, size_t k, size_t worker, buf *line)
 {
     attack_job *j = ctx;
-    TRY(subject_attack(j, &j->worker[worker], &j->record[k], line));
-    j->record[k].done = true;
-    return STET_OK;
+    const stet_status st = subject_attack(j, &j->worker[worker], &j->record[k], line);
+    j->record[k].done = st == STET_OK;
+    if (j->desk)
+        victim_desk_text_done(j->desk);
+    return st;
 }
 
 /* A program that fails on the very first text would fail on all of them. */
@@ -238,7 +241,7 @@ stet_status stet_attack_run(const stet_attack_args *given, stet_attack_result *o
     *out = (stet_attack_result){0};
     TRY(ARGS_TAKE(a, given));
     TRY(check_args(a));
-    attack_job j = {.a = a, .d = attack_find(a->attack), .turn = PTHREAD_MUTEX_INITIALIZER};
+    attack_job j = {.a = a, .d = attack_find(a->attack)};
     if (!j.d)
         return STET_EUSAGE;
     const double start = seconds_now();
@@ -254,6 +257,8 @@ stet_status stet_attack_run(const stet_attack_args *given, stet_attack_result *o
         st = make_header(&j, &header);
     if (st == STET_OK && a->log)
         st = attack_log_open(&f, a->log, a->attack, header, j.record, &out->resumed);
+    if (st == STET_OK && a->victim)
+        st = victim_desk_new(a, j.n_workers, j.n - out->resumed, &j.desk);
     if (st == STET_OK)
         st = frame_run(&f);
     if (j.record)

@@ -16,7 +16,7 @@ typedef struct attack_job {
     stet_words *words; /* of the run: a model's vocabulary, then those of the sets */
     stet_bound *bound;
     strmap stop;
-    pthread_mutex_t turn;         /* of a function that is the victim */
+    victim_desk *desk;            /* of a function that is the victim */
     stet_prover *prover;          /* or NULL */
     struct attack_worker *worker; /* (n_workers) */
     size_t n_workers;

@@ -222,7 +222,9 @@ static void put_edits(buf *b, const stet_certifier *c, const stet_tokens *tokens
 /* What the summary of a run needs beside the claims; nobody checks it. */
 static void put_note(buf *b, const stet_certificate *r)
 {
-    buf_str(b, ",\"note\":{\"margin\":");
+    buf_str(b, ",\"note\":{\"probability\":");
+    put_real(b, r->probability);
+    buf_str(b, ",\"margin\":");
     put_real(b, r->margin);
     buf_str(b, ",\"slack\":");
     put_real(b, r->slack);

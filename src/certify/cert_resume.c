@@ -63,6 +63,7 @@ static stet_status read_line(const cert_family *f, const json_t *o, size_t index
         .label = (int)label,
         .answer = json_is_integer(answer) ? (int)json_integer_value(answer) : -1,
         .clean = real_or(json_object_get(o, "clean"), -INFINITY),
+        .probability = real_or(json_object_get(note, "probability"), NAN),
         .margin = real_or(json_object_get(note, "margin"), -INFINITY),
         .slack = real_or(json_object_get(note, "slack"), 0),
         .method = own_name(f, method),

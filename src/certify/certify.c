@@ -309,11 +309,24 @@ static stet_status undecided(stet_status st, stet_certificate *out)
     *out = (stet_certificate){.verdict = STET_UNDECIDED,
                               .label = was.label,
                               .answer = was.answer,
+                              .probability = was.probability,
                               .clean = was.clean,
                               .margin = -INFINITY,
                               .method = "none",
                               .reason = reason};
     return reason ? STET_OK : STET_ENOMEM;
+}
+
+static stet_status take_answer(stet_certifier *c, const float *logits, stet_certificate *out)
+{
+    const size_t K = c->shared->m->n_classes;
+    float *prob = arena_new(&c->mem, float, K);
+    if (!prob)
+        return STET_ENOMEM;
+    stet_softmax(logits, K, prob);
+    out->answer = stet_argmax(logits, K);
+    out->probability = (double)prob[out->answer];
+    return STET_OK;
 }
 
 /* The rule's certificate where words have several rows: it is given words. */
@@ -330,7 +343,7 @@ static stet_status judge_words(stet_certifier *c, const uint32_t *ids, const ste
                          m->n_classes);
     TRY(model_logits_of(m, rows, words_rows(choices->words, ids, choices->n, rows), logits));
     TRY(model_check_logits(m, logits));
-    out->answer = stet_argmax(logits, m->n_classes);
+    TRY(take_answer(c, logits, out));
     out->clean = INFINITY;
     for (size_t k = 0; k < m->n_classes; k++)
         if ((int)k != out->label)
@@ -355,7 +368,7 @@ static stet_status certify(stet_certifier *c, const uint32_t *ids, const stet_ch
     stet_status st = cert_margin_at(c, choice, &out->clean);
     if (st != STET_OK)
         return undecided(st, out);
-    out->answer = stet_argmax(stet_view_logits(c->view), c->shared->m->n_classes);
+    TRY(take_answer(c, stet_view_logits(c->view), out));
     if (out->answer != label)
         return STET_OK;
     st = cert_by_rule(c->shared->m) ? judge_by_rule(c, choices, out) : judge(c, choice, out);
@@ -368,6 +381,7 @@ stet_status certifier_text(stet_certifier *c, const uint32_t *ids, const stet_ch
     *out = (stet_certificate){.verdict = STET_WRONG,
                               .label = label,
                               .answer = -1,
+                              .probability = NAN,
                               .clean = -INFINITY,
                               .margin = -INFINITY,
                               .method = "none"};

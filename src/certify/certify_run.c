@@ -128,7 +128,11 @@ static stet_status write_json(const run_job *j, run_record *r, const stet_certif
     buf *b = &r->json;
     buf_printf(b, "{\"index\":%zu,\"label\":", r->index);
     buf_json_string(b, label, strlen(label));
-    buf_printf(b, ",\"class\":%d,\"answer\":%d,", r->r.label, r->r.answer);
+    buf_printf(b, ",\"class\":%d,\"answer\":%d,\"probability\":", r->r.label, r->r.answer);
+    buf_real(b, r->r.probability);
+    buf_str(b, ",\"text\":");
+    buf_json_string(b, t->reading->text.data, t->reading->text.len);
+    buf_char(b, ',');
     cert_json(b, t, &r->r);
     buf_char(b, '}');
     return buf_status(b);

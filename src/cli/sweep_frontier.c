@@ -7,37 +7,22 @@
 #include <string.h>
 
 #include "stet/plot.h"
+#include "stet/sweep.h"
 
 /* ---- choosing ----------------------------------------------------------------------------- */
 
-static bool beats(const sweep_cell *a, const sweep_cell *b, bool first)
-{
-    const double clean = a->mean[SWEEP_SAMPLE] - b->mean[SWEEP_SAMPLE],
-                 proved = a->mean[SWEEP_CERTIFIED] - b->mean[SWEEP_CERTIFIED];
-    return clean >= 0 && proved >= 0 && (clean > 0 || proved > 0 || first);
-}
-
 size_t sweep_frontier(const sweep_grid *g, size_t *chosen)
 {
-    size_t n = 0;
+    double *clean = malloc(2 * g->cells * sizeof *clean + 1), *certified = clean + g->cells;
+    if (!clean)
+        cli_no_memory();
     for (size_t i = 0; i < g->cells; i++) {
         const sweep_cell c = sweep_cell_at(g, i);
-        bool stays = isfinite(c.mean[SWEEP_SAMPLE]) && isfinite(c.mean[SWEEP_CERTIFIED]);
-        for (size_t k = 0; stays && k < g->cells; k++) {
-            const sweep_cell other = sweep_cell_at(g, k);
-            stays = k == i || !beats(&other, &c, k < i);
-        }
-        if (!stays)
-            continue;
-        size_t at = n++; /* clean accuracy rises along the list */
-        for (; at > 0; at--) {
-            const sweep_cell before = sweep_cell_at(g, chosen[at - 1]);
-            if (before.mean[SWEEP_SAMPLE] <= c.mean[SWEEP_SAMPLE])
-                break;
-            chosen[at] = chosen[at - 1];
-        }
-        chosen[at] = i;
+        clean[i] = c.mean[SWEEP_SAMPLE];
+        certified[i] = c.mean[SWEEP_CERTIFIED];
     }
+    const size_t n = stet_frontier(clean, certified, g->cells, chosen);
+    free(clean);
     return n;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "stet/sweep.h"
 
 /* ---- the grid ----------------------------------------------------------------------------- */
 
@@ -207,13 +208,10 @@ sweep_cell sweep_cell_of(const sweep_point *p, size_t seeds, size_t blocks)
         if (all_done(p + k * blocks, blocks))
             done[c.seeds++] = p + k * blocks;
     for (sweep_measure m = 0; m < SWEEP_MEASURES; m++) {
-        double sum = 0, squares = 0;
+        double value[SWEEP_MOST];
         for (size_t k = 0; k < c.seeds; k++)
-            sum += value_of_seed(done[k], blocks, m);
-        c.mean[m] = c.seeds ? sum / (double)c.seeds : NAN;
-        for (size_t k = 0; k < c.seeds; k++)
-            squares += pow(value_of_seed(done[k], blocks, m) - c.mean[m], 2);
-        c.spread[m] = c.seeds > 1 ? sqrt(squares / (double)(c.seeds - 1)) : 0;
+            value[k] = value_of_seed(done[k], blocks, m);
+        stet_mean_spread(value, c.seeds, &c.mean[m], &c.spread[m]);
     }
     return c;
 }

@@ -240,17 +240,20 @@ TEST(no_call_survives_without_memory_or_leaks)
 
 typedef struct host {
     const stet_model *m;
-    size_t calls, texts, fail_at;
+    size_t calls, texts, most, fail_at;
     stet_status with;
-    bool always; /* from there on */
+    const char *bad; /* a call with this text fails */
 } host;
 
 static stet_status ask_model(void *user, const char *const *texts, size_t n, size_t k, double *prob)
 {
     host *h = user;
-    h->calls++;
+    bool fails = ++h->calls == h->fail_at;
     h->texts += n;
-    if (h->calls == h->fail_at || (h->always && h->calls > h->fail_at)) {
+    h->most = n > h->most ? n : h->most;
+    for (size_t i = 0; i < n; i++)
+        fails |= h->bad && strcmp(texts[i], h->bad) == 0;
+    if (fails) {
         stet_set_error("the host had enough");
         return h->with;
     }
@@ -261,6 +264,14 @@ static stet_status ask_model(void *user, const char *const *texts, size_t n, siz
             prob[i * k + c] = (double)p[c];
     }
     return STET_OK;
+}
+
+static char *copy_of(stet_str s)
+{
+    char *out = calloc(s.len + 1, 1);
+    CHECK(out != NULL);
+    memcpy(out, s.data, s.len);
+    return out;
 }
 
 static stet_attack_args args_of(const world *w, host *h)
@@ -289,11 +300,39 @@ TEST(a_function_is_attacked_as_the_model_behind_it)
     unmake(&w);
 }
 
+TEST(texts_under_attack_ask_a_function_together)
+{
+    world w;
+    make(&w, 0, 12, 2);
+    host one = {.m = w.m}, many = one, small = one;
+    stet_attack_args a = args_of(&w, &one);
+    stet_attack_result alone, together, limited;
+    stet_set_threads(1);
+    CHECK_OK(stet_attack_run(&a, &alone));
+    stet_set_threads(16);
+    a.victim_user = &many;
+    CHECK_OK(stet_attack_run(&a, &together));
+    a.victim_user = &small, a.victim_batch = 10;
+    CHECK_OK(stet_attack_run(&a, &limited));
+    stet_set_threads(0);
+    CHECK_EQ(one.texts, many.texts);
+    CHECK_EQ(one.texts, small.texts);
+    CHECK(8 * many.calls < one.calls);
+    CHECK(many.most > 4 * one.most);
+    CHECK_EQ(small.most, 10);
+    CHECK_EQ(alone.succeeded, together.succeeded);
+    CHECK_EQ(alone.succeeded, limited.succeeded);
+    CHECK_NEAR(alone.queries_mean, together.queries_mean, 0);
+    unmake(&w);
+}
+
 TEST(a_function_that_fails_costs_one_text_unless_it_ends_the_run)
 {
     world w;
     make(&w, 0, 12, 2);
-    host h = {.m = w.m, .fail_at = 30, .with = STET_EIO};
+    char *fifth = copy_of(stet_dataset_text(w.data, 5)),
+         *first = copy_of(stet_dataset_text(w.data, 0));
+    host h = {.m = w.m, .bad = fifth, .with = STET_EIO};
     stet_attack_args a = args_of(&w, &h);
     stet_attack_result r;
     CHECK_OK(stet_attack_run(&a, &r));
@@ -301,8 +340,10 @@ TEST(a_function_that_fails_costs_one_text_unless_it_ends_the_run)
     CHECK_EQ(r.n, TEXTS - 1);
     h = (host){.m = w.m, .fail_at = 30, .with = STET_EINTR};
     CHECK_FAILS(stet_attack_run(&a, &r), STET_EINTR, "the host had enough");
-    h = (host){.m = w.m, .fail_at = 1, .with = STET_EIO, .always = true};
+    h = (host){.m = w.m, .bad = first, .with = STET_EIO};
     CHECK_FAILS(stet_attack_run(&a, &r), STET_EIO, "the host had enough");
+    free(fifth);
+    free(first);
     a.model = w.m;
     CHECK_FAILS(stet_attack_run(&a, &r), STET_EUSAGE, "one of a model, a command and a function");
     unmake(&w);
