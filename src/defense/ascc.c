@@ -294,9 +294,10 @@ node *hull_step(tape *t, const ascc_cfg *c, const hulls *h, node *state, node *r
 /* ---- a step of training ------------------------------------------------------------------- */
 
 /* Minus the divergence of all texts together; ctx is the clean logits. */
-static node *minus_kl(void *ctx, tape *t, node *logits)
+static node *minus_kl(void *ctx, const pass *q, node *logits)
 {
     const node *clean = ctx;
+    tape *t = q->t;
     node *was = op_log_softmax(t, tape_constant(t, clean->shape, clean->value));
     return op_scale(t, op_kl(t, was, op_log_softmax(t, logits)), -(double)clean->shape.dim[0]);
 }
