@@ -32,9 +32,7 @@ static const stet_opt opts[] = {
 stet_status mixing_sets(const char *defense, const model *m, const stet_subst *s, word_sets *out)
 {
     if (m->reader.rows)
-        return error_set(STET_ENOTSUP,
-                         "defence '%s' needs a model that reads one vector per word, not a %s",
-                         defense, m->desc->name);
+        return piece_sets_make(s, m, out);
     if (m->scores >= 0)
         return error_set(STET_EUSAGE,
                          "defence '%s' cannot be combined with word scores: it looks "
