@@ -43,6 +43,53 @@ stet_status word_sets_make(const stet_subst *s, const stet_vocab *v, word_sets *
     return st;
 }
 
+/* The row of a word that is one known piece; UINT32_MAX: it is not. `rows` has room for any word. */
+static uint32_t only_row(const word_reader *r, const char *word, uint32_t *rows)
+{
+    char text[256];
+    const size_t n = reader_rows(r, word, strlen(word), rows);
+    return n == 1 && r->spell(r, rows, 1, text, sizeof text) ? rows[0] : UINT32_MAX;
+}
+
+/* (n_words of the model): the word of the sets that is a row, or UINT32_MAX; `row` (words of the sets) is
+ * the other way round. */
+static void pair_rows(const stet_subst *s, const word_reader *r, size_t n_rows, uint32_t *word,
+                      uint32_t *row, uint32_t *rows)
+{
+    for (size_t i = 0; i < n_rows; i++)
+        word[i] = UINT32_MAX;
+    for (uint32_t w = 0; w < stet_subst_words(s); w++) {
+        row[w] = only_row(r, stet_subst_word(s, w), rows);
+        if (row[w] != UINT32_MAX && word[row[w]] == UINT32_MAX)
+            word[row[w]] = w;
+    }
+}
+
+stet_status piece_sets_make(const stet_subst *s, const model *m, word_sets *out)
+{
+    const size_t n = stet_subst_words(s);
+    *out = (word_sets){.n_words = m->n_words};
+    out->start = mem_zalloc(out->n_words + 1, sizeof *out->start);
+    uint32_t *word = mem_alloc(m->n_words + n + m->reader.most_rows, sizeof *word),
+             *row = word ? word + m->n_words : NULL;
+    stet_status st = out->start && word ? STET_OK : STET_ENOMEM;
+    size_t cap = 0;
+    if (st == STET_OK)
+        pair_rows(s, &m->reader, m->n_words, word, row, row + n);
+    for (uint32_t r = 0; st == STET_OK && r < out->n_words; r++) {
+        size_t count = 0;
+        const uint32_t *alt = word[r] == UINT32_MAX ? NULL : stet_subst_of(s, word[r], &count);
+        out->start[r + 1] = out->start[r];
+        for (size_t k = 0; st == STET_OK && k < count; k++)
+            if (row[alt[k]] != UINT32_MAX)
+                st = add(out, &cap, r, row[alt[k]]);
+    }
+    mem_free(word);
+    if (st != STET_OK)
+        word_sets_deinit(out);
+    return st;
+}
+
 void word_sets_deinit(word_sets *s)
 {
     mem_free(s->start);

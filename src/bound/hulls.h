@@ -16,6 +16,9 @@ typedef struct word_sets {
 } word_sets;
 
 stet_status word_sets_make(const stet_subst *s, const stet_vocab *v, word_sets *out);
+/* The same for the rows of a model that reads words in pieces: words of one piece and their substitutes of
+ * one piece. A piece that begins a longer word has the sets of the word that it is alone. */
+stet_status piece_sets_make(const stet_subst *s, const model *m, word_sets *out);
 void word_sets_deinit(word_sets *s);
 
 /* lo, hi (D): every vector that a text can hold. */

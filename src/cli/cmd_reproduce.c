@@ -13,7 +13,7 @@ static char rows_help[640];
 
 __attribute__((constructor)) static void fill_help(void)
 {
-    char names[256];
+    char names[320];
     repro_row_names(names, sizeof names);
     snprintf(rows_help, sizeof rows_help,
              "rows, of: %s; all: every one of them (docs/reproduce.md has their settings)", names);
@@ -74,6 +74,23 @@ static const stet_opt opts[] = {
     STET_OPT_END,
 };
 
+/* ---- lists ------------------------------------------------------------------------------- */
+
+static stet_status split(const char *name, const char *text, repro_list *out)
+{
+    if (strlen(text) >= sizeof out->text)
+        return cli_usage("--%s: the list is too long", name);
+    strcpy(out->text, text);
+    out->n = 0;
+    for (char *save, *item = strtok_r(out->text, ",", &save); item;
+         item = strtok_r(NULL, ",", &save)) {
+        if (out->n == REPRO_MOST)
+            return cli_usage("--%s: at most %d values", name, REPRO_MOST);
+        out->v[out->n++] = item;
+    }
+    return out->n ? STET_OK : cli_usage("--%s: expected something between the commas", name);
+}
+
 /* ---- what there is to reproduce ----------------------------------------------------------- */
 
 static const repro_list s4_rows = {.v = {"standard", "gbm"}, .n = 2};
@@ -105,6 +122,34 @@ static void plan_s4(reproduction *r)
 static void show_s4(reproduction *r)
 {
     show_accuracy(r, "s4", "s4", &s4_rows);
+}
+
+/* Those of --defenses, or of the paper's table of BERT. Only votes have certificates there. */
+static void bert_rows(const reproduction *r, repro_list *out)
+{
+    *out = r->defenses;
+    if (strcmp(r->cfg->defenses, repro_paper_rows) == 0)
+        split("defenses", repro_bert_rows, out);
+}
+
+static void plan_bert(reproduction *r)
+{
+    repro_list rows;
+    bert_rows(r, &rows);
+    for (size_t k = 0; k < r->seeds.n; k++)
+        for (size_t i = 0; i < rows.n; i++) {
+            const char *row = rows.v[i];
+            const bool votes = strcmp(row, "safer") == 0 || strcmp(row, "ranmask") == 0;
+            if (repro_row_is_for(row, "bert"))
+                repro_measure(r, repro_run(r, "bert", row, NULL, r->seeds.v[k]), &r->attacks,
+                              r->cfg->certify && votes);
+        }
+}
+static void show_bert(reproduction *r)
+{
+    repro_list rows;
+    bert_rows(r, &rows);
+    show_accuracy(r, "bert", "bert", &rows);
 }
 
 static void plan_beta(reproduction *r)
@@ -144,33 +189,20 @@ static void plan_examples(reproduction *r)
 static const struct {
     const char *name;
     void (*plan)(reproduction *r), (*show)(reproduction *r);
+    bool alone; /* not among `all` */
 } parts[] = {
-    {"table1", plan_table1, show_table1},
-    {"s4", plan_s4, show_s4},
-    {"beta", plan_beta, show_beta},
-    {"time", plan_time, show_time},
-    {"heatmap", plan_bounds, show_growth},
-    {"distribution", plan_bounds, show_entries},
-    {"examples", plan_examples, show_examples},
+    {"table1", plan_table1, show_table1, false},
+    {"s4", plan_s4, show_s4, false},
+    {"bert", plan_bert, show_bert, true},
+    {"beta", plan_beta, show_beta, false},
+    {"time", plan_time, show_time, false},
+    {"heatmap", plan_bounds, show_growth, false},
+    {"distribution", plan_bounds, show_entries, false},
+    {"examples", plan_examples, show_examples, false},
 };
 enum { N_PARTS = sizeof parts / sizeof *parts };
 
 /* ---- options ------------------------------------------------------------------------------ */
-
-static stet_status split(const char *name, const char *text, repro_list *out)
-{
-    if (strlen(text) >= sizeof out->text)
-        return cli_usage("--%s: the list is too long", name);
-    strcpy(out->text, text);
-    out->n = 0;
-    for (char *save, *item = strtok_r(out->text, ",", &save); item;
-         item = strtok_r(NULL, ",", &save)) {
-        if (out->n == REPRO_MOST)
-            return cli_usage("--%s: at most %d values", name, REPRO_MOST);
-        out->v[out->n++] = item;
-    }
-    return out->n ? STET_OK : cli_usage("--%s: expected something between the commas", name);
-}
 
 static stet_status check_numbers(const char *name, const repro_list *l)
 {
@@ -185,7 +217,7 @@ static stet_status check_numbers(const char *name, const repro_list *l)
 
 static stet_status check_rows(const reproduction *r)
 {
-    char names[256];
+    char names[320];
     repro_row_names(names, sizeof names);
     for (size_t i = 0; i < r->defenses.n; i++)
         if (!repro_row_find(r->defenses.v[i]))
@@ -207,7 +239,7 @@ static stet_status check_rows(const reproduction *r)
 static stet_status read_lists(reproduction *r)
 {
     const reproduce_cfg *cfg = r->cfg;
-    char every[256];
+    char every[320];
     repro_row_names(every, sizeof every);
     stet_status st = split("models", cfg->models, &r->models);
     if (st == STET_OK)
@@ -231,18 +263,19 @@ static stet_status read_parts(const stet_rest *rest, bool wanted[N_PARTS], repro
 {
     size_t n = 0;
     for (; n < rest->n && rest->v[n][0] != '-'; n++) {
-        bool known = strcmp(rest->v[n], "all") == 0;
+        const bool all = strcmp(rest->v[n], "all") == 0;
+        bool known = all;
         for (size_t i = 0; i < N_PARTS; i++)
-            if (strcmp(rest->v[n], "all") == 0 || strcmp(rest->v[n], parts[i].name) == 0)
+            if ((all && !parts[i].alone) || strcmp(rest->v[n], parts[i].name) == 0)
                 known = wanted[i] = true;
         if (!known)
-            return cli_usage("'%s': expected table1, s4, beta, time, heatmap, distribution, "
-                             "examples or all",
+            return cli_usage("'%s': expected table1, s4, bert, beta, time, heatmap, "
+                             "distribution, examples or all",
                              rest->v[n]);
     }
     if (n == 0)
-        return cli_usage("expected what to reproduce: table1, s4, beta, time, heatmap, "
-                         "distribution, examples or all");
+        return cli_usage("expected what to reproduce: table1, s4, bert, beta, time, "
+                         "heatmap, distribution, examples or all");
     r->train_args = rest->v + n;
     r->n_train_args = rest->n - n;
     return STET_OK;
@@ -471,7 +504,8 @@ const cli_command cmd_reproduce = {
     .args = "WHAT... [-- TRAIN OPTIONS]",
     .summary = "repeat the tables of the growth bound paper, beside its printed figures",
     .details =
-        "WHAT is table1 (defences, models and attacks), s4 (the S4 model), beta (accuracy against "
+        "WHAT is table1 (defences, models and attacks), s4 (the S4 model), bert (BERT with the "
+        "defences of its table; not among all, weights by `-- --init FOLDER`), beta (accuracy against "
         "the weight of the growth bound), time (an epoch of training with each defence), heatmap "
         "and distribution (the growth bound matrix, standard and trained with the bound), examples "
         "(flipped texts), or all. Every row and seed is a run folder inside the output folder; "

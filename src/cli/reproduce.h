@@ -35,12 +35,14 @@ typedef struct repro_row {
     struct {
         const char *model, *args; /* more of them, for one kind of model */
     } also[4];
+    const char *bert; /* of a BERT, instead of args; NULL: the same. Rates and epochs are BERT's own */
     const char *only; /* the one kind of model that it is for; NULL: any */
     bool no_proof;    /* its models have no certificates */
     bool augmented;   /* it trains on adversarial texts of a standard model */
 } repro_row;
 
 extern const char repro_paper_rows[]; /* names of the paper's rows */
+extern const char repro_bert_rows[];  /* of its table of BERT */
 const repro_row *repro_row_find(const char *name);
 bool repro_row_is_for(const char *name, const char *model);
 void repro_row_names(char *out, size_t size); /* with commas between */

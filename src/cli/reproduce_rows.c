@@ -8,6 +8,8 @@
 #include "stet/train.h"
 
 const char repro_paper_rows[] = "standard,ibp,atfl,sem,ascc,gbm";
+const char repro_bert_rows[] =
+    "standard,mixada,pgd,freelb,ta-vat,infobert,dne,ascc,safer,ranmask,freelb++";
 
 static const repro_row rows[] = {
     {.name = "standard", .label = "Standard", .args = ""},
@@ -21,7 +23,8 @@ static const repro_row rows[] = {
     {.name = "ascc",
      .label = "ASCC",
      .args = "--defense ascc --lr 1e-3 --weight-decay 2e-4 --dropout 0.2 --tune-vectors 1e-3 "
-             "--epochs 20"},
+             "--epochs 20",
+     .bert = "--defense ascc"},
     {.name = "gbm",
      .label = "GBM",
      .args = "--defense gbm",
@@ -29,9 +32,15 @@ static const repro_row rows[] = {
     {.name = "pgd", .label = "PGD-K", .args = "--defense pgd"},
     {.name = "freelb", .label = "FreeLB", .args = "--defense freelb"},
     {.name = "freelb++", .label = "FreeLB++", .args = "--defense freelb++"},
+    {.name = "ta-vat", .label = "TA-VAT", .args = "--defense ta-vat"},
+    {.name = "infobert", .label = "InfoBERT", .args = "--defense infobert"},
     {.name = "ranmask", .label = "RanMASK", .args = "--defense ranmask"},
     {.name = "safer", .label = "SAFER", .args = "--defense safer"},
-    {.name = "dne", .label = "DNE", .args = "--defense dne --lr 1e-3", .no_proof = true},
+    {.name = "dne",
+     .label = "DNE",
+     .args = "--defense dne --lr 1e-3",
+     .bert = "--defense dne",
+     .no_proof = true},
     {.name = "augment",
      .label = "Augmentation",
      .args = "--defense augment --lr 1e-3",
@@ -39,6 +48,7 @@ static const repro_row rows[] = {
     {.name = "mixada",
      .label = "MixADA",
      .args = "--defense augment,mixada --lr 1e-3",
+     .bert = "--defense augment,mixada",
      .augmented = true},
     {.name = "smooth",
      .label = "stet: smoothed vectors, logit bound",
@@ -91,7 +101,7 @@ static void add_words(cli_stage *out, const char *args)
 
 void repro_row_args(const repro_row *row, const char *model, cli_stage *out)
 {
-    add_words(out, row->args);
+    add_words(out, row->bert && strcmp(model, "bert") == 0 ? row->bert : row->args);
     for (size_t k = 0; k < sizeof row->also / sizeof *row->also && row->also[k].model; k++)
         if (strcmp(row->also[k].model, model) == 0)
             add_words(out, row->also[k].args);

@@ -32,9 +32,7 @@ static const stet_opt opts[] = {
 stet_status mixing_sets(const char *defense, const model *m, const stet_subst *s, word_sets *out)
 {
     if (m->reader.rows)
-        return error_set(STET_ENOTSUP,
-                         "defence '%s' needs a model that reads one vector per word, not a %s",
-                         defense, m->desc->name);
+        return piece_sets_make(s, m, out);
     if (m->scores >= 0)
         return error_set(STET_EUSAGE,
                          "defence '%s' cannot be combined with word scores: it looks "
@@ -294,9 +292,10 @@ node *hull_step(tape *t, const ascc_cfg *c, const hulls *h, node *state, node *r
 /* ---- a step of training ------------------------------------------------------------------- */
 
 /* Minus the divergence of all texts together; ctx is the clean logits. */
-static node *minus_kl(void *ctx, tape *t, node *logits)
+static node *minus_kl(void *ctx, const pass *q, node *logits)
 {
     const node *clean = ctx;
+    tape *t = q->t;
     node *was = op_log_softmax(t, tape_constant(t, clean->shape, clean->value));
     return op_scale(t, op_kl(t, was, op_log_softmax(t, logits)), -(double)clean->shape.dim[0]);
 }

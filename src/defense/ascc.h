@@ -15,8 +15,8 @@ typedef struct ascc_cfg {
     double rate, alpha, kl, adv;
 } ascc_cfg;
 
-/* The sets by the model's ids, for a defence that reads vectors of several words at a position; an error
- * by its name for models where that cannot be: without one row a word, or with word scores. */
+/* The sets by the model's rows, for a defence that reads vectors of several words at a position; an error
+ * by its name for models where that cannot be: with word scores. */
 stet_status mixing_sets(const char *defense, const model *m, const stet_subst *s, word_sets *out);
 
 /* In memory of the step. `slot` (vocabulary) is scratch that comes and goes zeroed. At most `most`

@@ -257,6 +257,10 @@ static stet_status start(const void *cfg, const model *m, const stet_subst *subs
     if (!s)
         return STET_ENOMEM;
     s->cfg = *(const atfl_cfg *)cfg;
+    if (m->reader.rows)
+        return error_set(STET_ENOTSUP,
+                         "defence 'atfl' needs a model that reads one vector per word, not a %s",
+                         m->desc->name);
     TRY(mixing_sets("atfl", m, subst, &s->sets));
     s->slot = mem_zalloc(m->n_words, sizeof *s->slot);
     return s->slot ? STET_OK : STET_ENOMEM;

@@ -131,8 +131,12 @@ stet_status batch_spread(const batch *x, arena *mem, batch *out);
 typedef struct probe {
     const batch *x;
     node *rows; /* (n_rows, D) to read instead of the words' vectors; NULL: those */
-    /* The loss from the logits (B, K); NULL: the mean cross-entropy. */
-    node *(*loss)(void *ctx, tape *t, node *logits);
+    /* The loss from the logits (B, K) of the pass; NULL: the mean cross-entropy. */
+    node *(*loss)(void *ctx, const pass *q, node *logits);
+    /* One more loss of the same pass, when the gradient of the first is known (`drows`). It trains too and
+     * counts in `value_all` and `drows_all`. NULL, or a NULL from it on a tape without failure: none. Only
+     * with a weight. */
+    node *(*second)(void *ctx, const pass *q);
     void *ctx;
     /* > 0: this times the loss's gradient is added to the step's, as if it were part of the step's
      * loss; 0: the parameters are left out of it. */
@@ -143,6 +147,7 @@ typedef struct probe {
     node *value;  /* () the loss */
     node *drows;  /* (n_rows, D) its gradient */
     node *logits; /* (B, K) */
+    node *value_all, *drows_all; /* with the second loss */
 } probe;
 stet_status probe_run(const step_view *v, probe *p);
 

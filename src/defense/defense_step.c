@@ -128,6 +128,19 @@ stet_status batch_spread(const batch *x, arena *mem, batch *out)
 
 /* ---- passes ------------------------------------------------------------------------------- */
 
+static stet_status second_loss(tape *step, const pass *q, node *all, probe *p)
+{
+    TRY(tape_status(step));
+    node *y = p->second(p->ctx, q);
+    TRY(tape_status(q->t));
+    if (!y)
+        return STET_OK;
+    TRY(tape_backward(q->t, op_scale(q->t, y, p->weight)));
+    p->value_all = op_add(step, p->value, tape_constant(step, y->shape, y->value));
+    p->drows_all = op_scale(step, all, 1 / p->weight);
+    return tape_status(step);
+}
+
 stet_status probe_run(const step_view *v, probe *p)
 {
     const model *m = v->m;
@@ -147,16 +160,21 @@ stet_status probe_run(const step_view *v, probe *p)
         q.stream = &drops;
     }
     node *z = model_forward(m, &q);
-    node *y = p->loss ? p->loss(p->ctx, &t, z) : op_cross_entropy(&t, z, p->x->label);
+    node *y = p->loss ? p->loss(p->ctx, &q, z) : op_cross_entropy(&t, z, p->x->label);
     if (p->weight > 0)
         y = op_scale(&t, y, p->weight);
     TRY(tape_backward(&t, y));
     p->logits = tape_constant(step, z->shape, z->value);
     p->value = tape_constant(step, y->shape, y->value);
+    node *all = p->drows; /* later losses add to it */
     if (p->weight > 0) {
         p->value = op_scale(step, p->value, 1 / p->weight);
         p->drows = op_scale(step, p->drows, 1 / p->weight);
     }
+    p->value_all = p->value;
+    p->drows_all = p->drows;
+    if (p->second)
+        TRY(second_loss(step, &q, all, p));
     return tape_status(step);
 }
 

@@ -16,6 +16,7 @@
     X(freelb)                                                                                      \
     X(freelb_more)                                                                                 \
     X(tavat)                                                                                       \
+    X(infobert)                                                                                    \
     X(ascc)                                                                                        \
     X(atfl)                                                                                        \
     X(ranmask)                                                                                     \

@@ -317,6 +317,10 @@ static stet_status make(const void *cfg, const model *m, const stet_subst *subst
     word_sets given = {0};
     if (!s)
         return STET_ENOMEM;
+    if (m->reader.rows) {
+        TRY(kept_sets_copy(subst, s));
+        return kept_sets_bind_rows(s, m);
+    }
     TRY(mixing_sets("dne", m, subst, &given));
     const stet_status st = kept_sets_make(m->vocab, known_of, &given, s);
     word_sets_deinit(&given);
@@ -327,7 +331,12 @@ static stet_status load(const void *cfg, const model *m, const char *dir, void *
 {
     (void)cfg;
     *state = mem_zalloc(1, sizeof(kept_sets));
-    return *state ? kept_sets_load(m->vocab, dir, file_name, *state) : STET_ENOMEM;
+    if (!*state)
+        return STET_ENOMEM;
+    if (!m->reader.rows)
+        return kept_sets_load(m->vocab, dir, file_name, *state);
+    TRY(kept_sets_load(NULL, dir, file_name, *state));
+    return kept_sets_bind_rows(*state, m);
 }
 
 static stet_status save(const void *state, const char *dir)

@@ -40,6 +40,39 @@ stet_status kept_sets_make(const stet_vocab *v, kept_list *list, const void *ctx
     return st == STET_OK ? kept_sets_bind(out, v) : st;
 }
 
+static stet_status copy_list(stet_subst_builder *b, const stet_subst *from, uint32_t w)
+{
+    size_t n = 0;
+    const uint32_t *list = stet_subst_of(from, w, &n);
+    const char **words = mem_alloc(n + 1, sizeof *words);
+    if (!words)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        words[i] = stet_subst_word(from, list[i]);
+    const stet_status st = n ? stet_subst_add_list(b, stet_subst_word(from, w), words, n) : STET_OK;
+    mem_free(words);
+    return st;
+}
+
+stet_status kept_sets_copy(const stet_subst *from, kept_sets *out)
+{
+    stet_subst_builder *b;
+    TRY(stet_subst_builder_new(&b));
+    stet_status st = STET_OK;
+    for (uint32_t w = 0; st == STET_OK && w < stet_subst_words(from); w++)
+        st = copy_list(b, from, w);
+    if (st == STET_OK)
+        st = stet_subst_build(b, &out->subst);
+    stet_subst_builder_free(b);
+    return st;
+}
+
+stet_status kept_sets_bind_rows(kept_sets *s, const model *m)
+{
+    word_sets_deinit(&s->words);
+    return piece_sets_make(s->subst, m, &s->words);
+}
+
 stet_status kept_sets_load(const stet_vocab *v, const char *dir, const char *file, kept_sets *out)
 {
     char *path = path_join(dir, file);

@@ -419,7 +419,7 @@ node *model_forward(const model *m, pass *p)
 {
     if (!m->desc->features)
         return model_add_scores(m, p, NULL);
-    node *x = m->desc->features(m, p);
+    node *x = p->features = m->desc->features(m, p);
     if (p->dropout > 0)
         x = op_dropout(p->t, x, p->dropout, p->stream);
     return model_add_scores(

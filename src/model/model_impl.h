@@ -92,6 +92,7 @@ typedef struct pass {
     const seq_index *seq;
     double dropout; /* 0 outside training */
     rng *stream;
+    node *features; /* after model_forward: what the last layer saw, before dropout; NULL: none */
 } pass;
 
 /* Settings of `stet train` under one name, as its arguments, NULL at the end: "robust" is what was

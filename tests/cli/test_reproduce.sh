@@ -74,6 +74,12 @@ done
 "$STET" reproduce table1 $some --models bilstm --defenses eibc --no-run >out 2>err || fail "a row for another kind: $(cat err)"
 grep -q "^EIBC" out && fail "EIBC is for the CNN alone"
 
+# BERT, from random numbers: the rows that are asked for, the paper's figures beside.
+"$STET" reproduce bert --quick --texts 200 --epochs 1 --defenses standard,ta-vat --attacks greedy --limit 2 -o b >out 2>err ||
+    fail "bert: $(cat err)"
+grep -q "^TA-VAT .*full .*±.*±" out || fail "no figures of TA-VAT: $(cat out)"
+grep -q "paper prints  *93.0" out || fail "the paper's TA-VAT: $(cat out)"
+
 # A CSV of one's own, in several columns and of several classes.
 python3 -c '
 words = [["film", "movie"], ["goal", "match"], ["bank", "money"]]

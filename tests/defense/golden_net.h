@@ -111,9 +111,14 @@ typedef struct net_step {
     step_view v;
 } net_step;
 
-static inline void net_step_begin(net_step *s, const json_t *file)
+/* With the tensors that a defence adds. */
+static inline void net_step_begin_with(net_step *s, const json_t *file, const defense_desc *d,
+                                       const void *cfg)
 {
     *s = (net_step){.m = golden_net(file)};
+    rng r = rng_stream(1, STREAM_TEST, 0);
+    if (d)
+        CHECK_OK(d->parameters(cfg, s->m, &r));
     golden_texts(at_key(file, "batch"), &s->texts);
     CHECK_OK(batcher_init(&s->batches, s->m));
     s->w = (model_weights){&host_store, s->m->value, s->m->table, &s->learned};
@@ -133,6 +138,11 @@ static inline void net_step_begin(net_step *s, const json_t *file)
                        .p = &s->p,
                        .x = &s->x,
                        .n_own = s->texts.c.n_texts};
+}
+
+static inline void net_step_begin(net_step *s, const json_t *file)
+{
+    net_step_begin_with(s, file, NULL, NULL);
 }
 
 static inline void net_step_end(net_step *s)

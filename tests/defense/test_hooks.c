@@ -154,9 +154,9 @@ TEST(a_probe_gives_the_gradient_of_every_position)
     }
 }
 
-static node *twice(void *ctx, tape *t, node *logits)
+static node *twice(void *ctx, const pass *q, node *logits)
 {
-    return op_scale(t, op_cross_entropy(t, logits, ctx), 2);
+    return op_scale(q->t, op_cross_entropy(q->t, logits, ctx), 2);
 }
 
 TEST(a_probe_with_a_weight_is_part_of_the_steps_gradient)

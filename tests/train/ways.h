@@ -64,6 +64,10 @@ static const way ways[] = {
     {"cnn", "safer", {"safer-votes=3", "safer-most=3", NULL}},
     {"bert", "standard", {NULL}},
     {"bert", "freelb", {"freelb-steps=2", NULL}},
+    {"bert", "ta-vat", {NULL}},
+    {"cnn", "ta-vat,gbm", {"ta-vat-steps=3", NULL}},
+    {"bert", "infobert", {"infobert-hidden=5", NULL}},
+    {"bert", "ascc", {"ascc-steps=2", NULL}},
     {"cnn", "smooth,sem,certified,gbm", {"sem-keep=2", "sem-neighbours=1", NULL}},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
