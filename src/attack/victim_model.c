@@ -4,10 +4,12 @@
 
 #include "attack/attack_impl.h"
 #include "base/mem.h"
+#include "model/answers.h"
 
 typedef struct model_victim {
     victim v;
     const stet_model *m;
+    answers *on; /* or NULL */
     const stet_words *words;
     stet_view *view;  /* of the text with `base` */
     stet_view *other; /* for variants with words taken out */
@@ -36,7 +38,8 @@ static void softmax(const float *logits, size_t k, double *prob)
 
 static stet_status reopen(model_victim *mv, stet_view **view, const uint32_t *ids, size_t n)
 {
-    return *view ? stet_view_reopen(*view, ids, n) : stet_view_open(mv->m, mv->words, ids, n, view);
+    return *view ? stet_view_reopen(*view, ids, n)
+                 : view_open_on(mv->m, mv->on, mv->words, ids, n, view);
 }
 
 static stet_status open_text(victim *v, const attack_text *t)
@@ -149,17 +152,18 @@ static void free_victim(victim *v)
     mem_free(mv);
 }
 
-stet_status victim_of_model(const stet_model *m, const stet_words *w, victim **out)
+stet_status victim_of_model(const stet_model *m, answers *on, const stet_words *w, victim **out)
 {
     model_victim *mv = mem_zalloc(1, sizeof *mv);
     if (!mv)
         return STET_ENOMEM;
     mv->m = m;
+    mv->on = on;
     mv->words = w;
     mv->v = (victim){.n_classes = stet_model_classes(m),
                      .open = open_text,
                      .ask = ask,
-                     .near = near_variant,
+                     .near = on ? NULL : near_variant, /* a device is asked once a round */
                      .free = free_victim};
     *out = &mv->v;
     return STET_OK;

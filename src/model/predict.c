@@ -166,6 +166,12 @@ stet_status model_network_logits(const model *m, const stet_corpus *c, float *lo
     return network_logits(m, NULL, NULL, c, logits, false);
 }
 
+stet_status model_network_logits_in(const model *m, const model_weights *w, store_arena *values,
+                                    const stet_corpus *c, float *logits)
+{
+    return network_logits(m, w, values, c, logits, false);
+}
+
 /* A rule asks the model's own weights, on the host. */
 static stet_status logits_by_rule(const model *m, const stet_corpus *c, float *logits)
 {

@@ -4,7 +4,13 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/answers.h"
 #include "model/word_scores.h"
+
+static bool on_device(const stet_view *v)
+{
+    return v->on && answers_edits_there(v->on);
+}
 
 /* A rule sees whole texts. */
 static bool in_full(const model *m)
@@ -15,12 +21,19 @@ static bool in_full(const model *m)
 stet_status stet_view_open(const stet_model *m, const stet_words *w, const uint32_t *ids, size_t n,
                            stet_view **out)
 {
+    return view_open_on(m, NULL, w, ids, n, out);
+}
+
+stet_status view_open_on(const model *m, answers *a, const stet_words *w, const uint32_t *ids,
+                         size_t n, stet_view **out)
+{
     *out = NULL;
     TRY(stet_model_compile(m));
-    stet_view *v = in_full(m) ? full_view_new() : m->desc->view_new();
+    stet_view *v = a || in_full(m) ? full_view_new() : m->desc->view_new();
     if (!v)
         return STET_ENOMEM;
     v->m = m;
+    v->on = a;
     v->words = w;
     v->logits = mem_zalloc(m->n_classes, sizeof *v->logits);
     v->scores = mem_zalloc(m->n_classes, sizeof *v->scores);
@@ -96,12 +109,16 @@ stet_status stet_view_reopen(stet_view *v, const uint32_t *ids, size_t n)
         words_rows(v->words, ids, n, v->ids);
     else if (n)
         memcpy(v->ids, ids, n * sizeof *ids);
-    if (in_full(v->m)) {
+    if (on_device(v)) {
+        const size_t none[2] = {0, 0};
+        TRY(answers_edits(v->on, v->ids, v->n, NULL, none, 1, v->logits));
+    } else if (v->on || in_full(v->m)) {
         TRY(full_view_open(v));
+        return model_check_logits(v->m, v->logits);
     } else {
         TRY(v->m->desc->view_open(v));
-        add_scores(v);
     }
+    add_scores(v);
     return model_check_logits(v->m, v->logits);
 }
 
@@ -142,10 +159,11 @@ stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *
         TRY(as_rows(v, edits, start[n]));
         edits = v->mapped;
     }
-    if (in_full(m)) {
+    if (!on_device(v) && (v->on || in_full(m))) {
         TRY(full_view_edits(v, edits, start, n, logits));
     } else {
-        TRY(m->desc->view_edits(v, edits, start, n, logits));
+        TRY(on_device(v) ? answers_edits(v->on, v->ids, v->n, edits, start, n, logits)
+                         : m->desc->view_edits(v, edits, start, n, logits));
         add_edited_scores(v, edits, start, n, logits);
     }
     for (size_t i = 0; i < n; i++)
