@@ -25,31 +25,61 @@ struct kept {
     float *sum, *upto, *from; /* (n_words, features) each; window t of a text is at its word t */
 };
 
-/* A block has THREADS filters of one kernel of one text. */
-static __global__ void open_kernel(cnn_on m, edit_batch b, kept to)
+/* The text that word `at` of the batch belongs to. */
+static __device__ inline size_t text_of(const edit_batch &b, size_t at)
 {
-    const size_t text = blockIdx.x, kernel = blockIdx.y;
-    const size_t f = (size_t)blockIdx.z * THREADS + threadIdx.x;
-    if (f >= m.filters)
-        return;
-    const size_t n = text_length(b.first, text), k = m.k[kernel], windows = windows_of(n, k);
-    const uint32_t *ids = b.word + b.first[text];
-    const float *taps = m.word + m.first[kernel] + f;
-    const size_t at = b.first[text] * m.features + kernel * m.filters + f;
-    float top = -FLT_MAX;
-    for (size_t t = 0; t < windows; t++) {
-        float sum = 0;
-        for (size_t l = 0; l < k && t + l < n; l++)
-            sum += taps[ids[t + l] * m.width + l * m.filters];
-        top = sum > top ? sum : top;
-        to.sum[at + t * m.features] = sum;
-        to.upto[at + t * m.features] = top;
+    size_t from = 0, to = b.n_texts; /* first[from] <= at < first[to] */
+    while (to - from > 1) {
+        const size_t half = (from + to) / 2;
+        *(b.first[half] <= at ? &from : &to) = half;
     }
-    top = -FLT_MAX;
-    for (size_t t = windows; t-- > 0;) {
-        const float sum = to.sum[at + t * m.features];
-        top = sum > top ? sum : top;
-        to.from[at + t * m.features] = top;
+    return from;
+}
+
+/* A block has the windows that begin at one word. */
+static __global__ void sums_kernel(cnn_on m, edit_batch b, float *sum)
+{
+    for (size_t at = blockIdx.x; at < b.n_words; at += gridDim.x) {
+        const size_t text = text_of(b, at), n = text_length(b.first, text), t = at - b.first[text];
+        for (size_t f = threadIdx.x; f < m.features; f += THREADS) {
+            const size_t kernel = f / m.filters, k = m.k[kernel];
+            if (t >= windows_of(n, k))
+                continue;
+            const float *taps = m.word + m.first[kernel] + f % m.filters;
+            float x = 0;
+            for (size_t l = 0; l < k && t + l < n; l++)
+                x += taps[b.word[at + l] * m.width + l * m.filters];
+            sum[at * m.features + f] = x;
+        }
+    }
+}
+
+enum { AHEAD = 8 };
+
+/* Running maxima of one filter over one text, AHEAD windows loaded together. */
+static __global__ void scan_kernel(cnn_on m, edit_batch b, kept to)
+{
+    const size_t text = blockIdx.x, f = (size_t)blockIdx.y * THREADS + threadIdx.x;
+    if (f >= m.features)
+        return;
+    const size_t windows = windows_of(text_length(b.first, text), m.k[f / m.filters]);
+    const size_t base = b.first[text] * m.features + f;
+    for (int back = 0; back < 2; back++) {
+        float *out = (back ? to.from : to.upto) + base, top = -FLT_MAX;
+        const float *in = to.sum + base;
+        for (size_t t = 0; t < windows; t += AHEAD) {
+            float x[AHEAD];
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++)
+                if (t + i < windows)
+                    x[i] = in[(back ? windows - 1 - t - i : t + i) * m.features];
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++)
+                if (t + i < windows) {
+                    top = x[i] > top ? x[i] : top;
+                    out[(back ? windows - 1 - t - i : t + i) * m.features] = top;
+                }
+        }
     }
 }
 
@@ -144,8 +174,8 @@ extern "C" stet_status cuda_cnn_edits(const cnn_on *m, const edit_batch *b, floa
         return error_set(STET_ENOTSUP, "a CNN of %zu filters in all: on the GPU there is room for "
                                        "12288",
                          m->features);
-    open_kernel<<<dim3((unsigned)b->n_texts, (unsigned)m->n_kernels,
-                       (unsigned)((m->filters + THREADS - 1) / THREADS)),
+    sums_kernel<<<blocks_for(b->n_words, 1), THREADS, 0, d->stream>>>(*m, *b, to.sum);
+    scan_kernel<<<dim3((unsigned)b->n_texts, (unsigned)((m->features + THREADS - 1) / THREADS)),
                   THREADS, 0, d->stream>>>(*m, *b, to);
     edits_kernel<<<blocks_for(b->n_variants, 1), THREADS, bytes, d->stream>>>(*m, *b, to);
     return cuda_launched(d, "variants of texts");
@@ -153,47 +183,67 @@ extern "C" stet_status cuda_cnn_edits(const cnn_on *m, const edit_batch *b, floa
 
 /* ---- ranges ------------------------------------------------------------------------------- */
 
-/* The largest window of a filter over all choices of words, from below and from above: the numbers, the
- * order and the roundings of certify/cert_cnn_windows.c, so that the certificates are the same. */
+enum { RANGE_ROWS = 8 };
+
+/* A filter's window over all choices of words, from below and from above: the numbers, the order and
+ * the roundings of certify/cert_cnn_windows.c, so that the certificates are the same. */
+static __device__ inline void window_range(const cnn_on &m, const range_batch &b, const float *taps,
+                                           const uint32_t *at, size_t k, float bias, float pad,
+                                           float *lo, float *hi)
+{
+    *lo = *hi = bias;
+    for (size_t l = 0; l < k; l++) {
+        const float *tap = taps + l * m.filters;
+        const uint32_t begin = at[l], end = at[l + 1];
+        float least = tap[b.word[begin] * m.width], most = least;
+        for (uint32_t s = begin + 1; s < end; s++) {
+            const float x = tap[b.word[s] * m.width];
+            least = x < least ? x : least;
+            most = x > most ? x : most;
+        }
+        *lo = __fadd_rn(*lo, least);
+        *hi = __fadd_rn(*hi, most);
+    }
+    *lo = __fsub_rn(*lo, pad);
+    *hi = __fadd_rn(*hi, pad);
+}
+
+/* A block has WARP filters of one kernel of one text; its rows share the windows. */
 static __global__ void ranges_kernel(cnn_on m, range_batch b)
 {
-    const size_t text = blockIdx.x, kernel = blockIdx.y;
-    const size_t f = (size_t)blockIdx.z * THREADS + threadIdx.x;
-    if (f >= m.filters)
-        return;
+    __shared__ float part[RANGE_ROWS][2][WARP];
+    const size_t text = blockIdx.x, kernel = blockIdx.y, lane = threadIdx.x % WARP;
+    const size_t row = threadIdx.x / WARP, f = (size_t)blockIdx.z * WARP + lane;
     const size_t n = text_length(b.first, text), k = m.k[kernel], windows = windows_of(n, k);
-    const uint32_t *at = b.at + b.first[text];
-    const float *taps = m.word + m.first[kernel] + f;
     const size_t feature = kernel * m.filters + f;
-    const float bias = m.bias[feature], pad = b.pad[text * m.features + feature];
     float top_lo = 0, top_hi = 0; /* from 0: the ReLU */
-    for (size_t t = 0; t < windows; t++) {
-        float lo = bias, hi = bias;
-        for (size_t l = 0; l < k && t + l < n; l++) {
-            const float *tap = taps + l * m.filters;
-            float least = tap[b.word[at[t + l]] * m.width], most = least;
-            for (uint32_t s = at[t + l] + 1; s < at[t + l + 1]; s++) {
-                const float x = tap[b.word[s] * m.width];
-                least = x < least ? x : least;
-                most = x > most ? x : most;
-            }
-            lo = __fadd_rn(lo, least);
-            hi = __fadd_rn(hi, most);
+    if (f < m.filters) {
+        const float *taps = m.word + m.first[kernel] + f;
+        const float bias = m.bias[feature], pad = b.pad[text * m.features + feature];
+        for (size_t t = row; t < windows; t += RANGE_ROWS) {
+            float lo, hi;
+            window_range(m, b, taps, b.at + b.first[text] + t, n - t < k ? n - t : k, bias, pad, &lo,
+                         &hi);
+            top_lo = lo > top_lo ? lo : top_lo;
+            top_hi = hi > top_hi ? hi : top_hi;
         }
-        lo = __fsub_rn(lo, pad);
-        hi = __fadd_rn(hi, pad);
-        top_lo = lo > top_lo ? lo : top_lo;
-        top_hi = hi > top_hi ? hi : top_hi;
     }
-    b.top[2 * text * m.features + feature] = top_lo;
-    b.top[(2 * text + 1) * m.features + feature] = top_hi;
+    part[row][0][lane] = top_lo;
+    part[row][1][lane] = top_hi;
+    __syncthreads();
+    if (row > 1 || f >= m.filters) /* row 0 ends below, row 1 above */
+        return;
+    float top = 0;
+    for (int r = 0; r < RANGE_ROWS; r++)
+        top = part[r][row][lane] > top ? part[r][row][lane] : top;
+    b.top[(2 * text + row) * m.features + feature] = top;
 }
 
 extern "C" stet_status cuda_cnn_ranges(const cnn_on *m, const range_batch *b)
 {
     cuda_device *d = cuda_now();
     ranges_kernel<<<dim3((unsigned)b->n_texts, (unsigned)m->n_kernels,
-                         (unsigned)((m->filters + THREADS - 1) / THREADS)),
-                    THREADS, 0, d->stream>>>(*m, *b);
+                         (unsigned)((m->filters + WARP - 1) / WARP)),
+                    RANGE_ROWS * WARP, 0, d->stream>>>(*m, *b);
     return cuda_launched(d, "ranges of windows");
 }
