@@ -338,36 +338,53 @@ static void answer(answers *a, question *list)
     }
 }
 
-static stet_status ask(answers *a, question *q)
+/* Under the lock, with the device: a batch, and the device for the next in line. */
+static void lead(answers *a)
 {
-    pthread_cond_init(&q->wake, NULL);
+    a->busy = true;
+    question *list = take(a);
+    pthread_mutex_unlock(&a->lock);
+    answer(a, list);
+    pthread_mutex_lock(&a->lock);
+    for (question *next; list; list = next) {
+        next = list->next; /* gone once its thread goes on */
+        list->done = true;
+        pthread_cond_signal(&list->wake);
+    }
+    a->busy = a->first != NULL;
+    if (a->first) {
+        a->first->leads = true;
+        pthread_cond_signal(&a->first->wake);
+    }
+}
+
+/* Questions q[0..n) of one thread. The first of them that is not answered is before the others in the
+ * queue, so that this is the one to wait for. */
+static stet_status ask(answers *a, question *q, size_t n)
+{
+    stet_status st = STET_OK;
     pthread_mutex_lock(&a->lock);
     question **end = &a->first;
     while (*end)
         end = &(*end)->next;
-    *end = q;
-    while (a->busy && !q->done && !q->leads)
-        pthread_cond_wait(&q->wake, &a->lock);
-    if (!q->done) {
-        a->busy = true;
-        question *list = take(a);
-        pthread_mutex_unlock(&a->lock);
-        answer(a, list);
-        pthread_mutex_lock(&a->lock);
-        for (question *next; list; list = next) {
-            next = list->next; /* gone once its thread goes on */
-            list->done = true;
-            pthread_cond_signal(&list->wake);
-        }
-        a->busy = a->first != NULL;
-        if (a->first) {
-            a->first->leads = true;
-            pthread_cond_signal(&a->first->wake);
-        }
+    for (size_t i = 0; i < n; i++) {
+        pthread_cond_init(&q[i].wake, NULL);
+        *end = &q[i];
+        end = &q[i].next;
+    }
+    for (size_t i = 0; i < n; i++) {
+        while (a->busy && !q[i].done && !q[i].leads)
+            pthread_cond_wait(&q[i].wake, &a->lock);
+        if (!q[i].done)
+            lead(a);
     }
     pthread_mutex_unlock(&a->lock);
-    pthread_cond_destroy(&q->wake);
-    return q->status == STET_OK ? STET_OK : error_set(q->status, "%s", q->message);
+    for (size_t i = 0; i < n; i++) {
+        if (st == STET_OK && q[i].status != STET_OK)
+            st = error_set(q[i].status, "%s", q[i].message);
+        pthread_cond_destroy(&q[i].wake);
+    }
+    return st;
 }
 
 stet_status answers_edits(answers *a, const uint32_t *ids, size_t n, const stet_edit *edits,
@@ -380,7 +397,26 @@ stet_status answers_edits(answers *a, const uint32_t *ids, size_t n, const stet_
                   .start = start,
                   .n_variants = n_variants,
                   .logits = logits};
-    return n_variants ? ask(a, &q) : STET_OK;
+    return n_variants ? ask(a, &q, 1) : STET_OK;
+}
+
+stet_status answers_texts(answers *a, const uint32_t *ids, const size_t *start, size_t n,
+                          float *logits)
+{
+    static const size_t none[2] = {0, 0};
+    question *q = mem_zalloc(n + 1, sizeof *q);
+    if (!q)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        q[i] = (question){.what = EDITS,
+                          .ids = ids + start[i],
+                          .n = start[i + 1] - start[i],
+                          .start = none,
+                          .n_variants = 1,
+                          .logits = logits + i * a->m->n_classes};
+    const stet_status st = ask(a, q, n);
+    mem_free(q);
+    return st;
 }
 
 stet_status answers_ranges(answers *a, size_t n, const uint32_t *start, const uint32_t *word,
@@ -394,7 +430,7 @@ stet_status answers_ranges(answers *a, size_t n, const uint32_t *start, const ui
                   .pad = pad,
                   .lo = lo,
                   .hi = hi};
-    return ask(a, &q);
+    return ask(a, &q, 1);
 }
 
 stet_status answers_whole(answers *a, const stet_corpus *c, float *logits)

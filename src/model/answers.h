@@ -49,6 +49,9 @@ bool answers_edits_there(const answers *a);
 /* As stet_view_edits, for rows ids[0..n), n > 0; word scores are not in it. */
 stet_status answers_edits(answers *a, const uint32_t *ids, size_t n, const stet_edit *edits,
                           const size_t *start, size_t n_variants, float *logits);
+/* The same of n texts as they are: rows ids[start[i] .. start[i + 1]), at least one. */
+stet_status answers_texts(answers *a, const uint32_t *ids, const size_t *start, size_t n,
+                          float *logits);
 /* Logits (n_texts, K) by the forward pass. */
 stet_status answers_whole(answers *a, const stet_corpus *c, float *logits);
 
@@ -61,5 +64,9 @@ stet_status answers_ranges(answers *a, size_t n, const uint32_t *start, const ui
 /* views.c: stet_view_open, with its answers from `a` unless that is NULL. */
 stet_status view_open_on(const model *m, answers *a, const stet_words *w, const uint32_t *ids,
                          size_t n, stet_view **out);
+/* Logits (n, K) of n other texts, words ids[start[i] .. start[i + 1]); of views that a device answers
+ * by answers_edits(). */
+stet_status view_texts(stet_view *v, const uint32_t *ids, const size_t *start, size_t n,
+                       float *logits);
 
 #endif

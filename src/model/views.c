@@ -57,19 +57,18 @@ static bool takes_rows(const stet_view *v)
     return v->m->reader.most_rows == 1;
 }
 
-/* The scores of the words of the opened text, kept by class and added to its logits. */
-static void add_scores(stet_view *v)
+/* The scores of the words of a text, by class, added to its logits. */
+static void add_scores(const model *m, const uint32_t *ids, size_t n, double *scores, float *logits)
 {
-    const model *m = v->m;
     const size_t K = m->n_classes;
     if (!has_word_scores(m))
         return;
-    memset(v->scores, 0, K * sizeof *v->scores);
-    for (size_t i = 0; i < v->n; i++)
+    memset(scores, 0, K * sizeof *scores);
+    for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < K; k++)
-            v->scores[k] += (double)m->score_table[v->ids[i] * K + k];
+            scores[k] += (double)m->score_table[ids[i] * K + k];
     for (size_t k = 0; k < K; k++)
-        v->logits[k] += (float)(v->scores[k] / sqrt((double)v->n));
+        logits[k] += (float)(scores[k] / sqrt((double)n));
 }
 
 /* The same for variants, whose logits have none yet. */
@@ -118,7 +117,7 @@ stet_status stet_view_reopen(stet_view *v, const uint32_t *ids, size_t n)
     } else {
         TRY(v->m->desc->view_open(v));
     }
-    add_scores(v);
+    add_scores(v->m, v->ids, v->n, v->scores, v->logits);
     return model_check_logits(v->m, v->logits);
 }
 
@@ -169,6 +168,34 @@ stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *
     for (size_t i = 0; i < n; i++)
         TRY(model_check_logits(m, logits + i * m->n_classes));
     return STET_OK;
+}
+
+stet_status view_texts(stet_view *v, const uint32_t *ids, const size_t *start, size_t n,
+                       float *logits)
+{
+    const model *m = v->m;
+    const size_t K = m->n_classes;
+    const arena_mark mark = arena_save(&v->mem);
+    uint32_t *row = arena_new(&v->mem, uint32_t, start[n] + n + 1);
+    size_t *at = arena_new(&v->mem, size_t, n + 1);
+    double *scores = arena_new(&v->mem, double, K);
+    if (!row || !at || !scores)
+        return STET_ENOMEM;
+    at[0] = 0;
+    for (size_t i = 0; i < n; i++) { /* an empty text is one unknown word */
+        size_t len = start[i + 1] - start[i];
+        len = len < m->max_len ? len : m->max_len;
+        row[at[i]] = STET_UNK;
+        words_rows(v->words, ids + start[i], len, row + at[i]);
+        at[i + 1] = at[i] + (len ? len : 1);
+    }
+    stet_status st = answers_texts(v->on, row, at, n, logits);
+    for (size_t i = 0; st == STET_OK && i < n; i++) {
+        add_scores(m, row + at[i], at[i + 1] - at[i], scores, logits + i * K);
+        st = model_check_logits(m, logits + i * K);
+    }
+    arena_restore(&v->mem, mark);
+    return st;
 }
 
 void stet_view_free(stet_view *v)
