@@ -39,6 +39,7 @@ typedef struct cnn_on {
 
 typedef struct lstm_on {
     size_t H, G; /* units; entries of a word's projection */
+    size_t span; /* words after which a walk starts anew; 0: never */
     int pool;    /* bilstm_pool */
     const float *word[2]; /* (n_words, G) */
     const float *bias[2]; /* (4H) */

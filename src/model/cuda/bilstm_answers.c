@@ -39,6 +39,7 @@ static stet_status fill(lstm_on *on, const model *m, store *s)
     on->H = c->H;
     on->G = c->G;
     on->pool = (int)c->pool;
+    on->span = c->span;
     for (int d = 0; d < 2; d++) {
         on->word[d] = copy_of(s, c->word[d], m->n_words * c->G);
         on->bias[d] = copy_of(s, c->cell[d].bias, 4 * c->H);

@@ -71,6 +71,13 @@ static __device__ inline float sigmoid(float x)
     return 1 / (1 + expf(-x));
 }
 
+/* Does the walk start anew with its t-th word? */
+static __device__ inline bool starts(const lstm_on &m, size_t n, size_t t, bool backward)
+{
+    const size_t pos = backward ? n - 1 - t : t;
+    return t == 0 || (m.span && (backward ? pos + 1 : pos) % m.span == 0);
+}
+
 /* acc[lane][gate] += what the units before say. */
 static __device__ inline void add_states(float acc[LANES][4], const float4 *u, size_t H,
                                          const float *h, size_t stride)
@@ -114,8 +121,6 @@ static __global__ void __launch_bounds__(MOST_THREADS)
     reader r = reader_of(b, text, from + (threadIdx.x < some ? threadIdx.x : 0), d == 1);
     if (threadIdx.x < tile)
         words[threadIdx.x] = r.word(0);
-    for (size_t i = threadIdx.x; i < H * stride; i += blockDim.x)
-        state[0][i] = 0;
     float cell[LANES], pooled[LANES], last[LANES], bias[4];
 #pragma unroll
     for (int i = 0; i < LANES; i++)
@@ -138,11 +143,14 @@ static __global__ void __launch_bounds__(MOST_THREADS)
                 for (int g = 0; g < 4; g++)
                     acc[i][g] = x[g * H] + bias[g];
             }
-            add_states(acc, weight, H, state[t & 1] + lane, stride);
+            const bool fresh = starts(m, n, t, d == 1);
+            if (!fresh)
+                add_states(acc, weight, H, state[t & 1] + lane, stride);
             float *next = state[(t + 1) & 1] + u * stride + lane;
 #pragma unroll
             for (int i = 0; i < LANES; i++) {
-                cell[i] = sigmoid(acc[i][1]) * cell[i] + sigmoid(acc[i][0]) * tanhf(acc[i][2]);
+                const float kept = fresh ? 0 : sigmoid(acc[i][1]) * cell[i];
+                cell[i] = kept + sigmoid(acc[i][0]) * tanhf(acc[i][2]);
                 last[i] = sigmoid(acc[i][3]) * tanhf(cell[i]);
                 next[i] = last[i];
                 if (m.pool == MEAN)
