@@ -34,7 +34,7 @@ typedef stet_status stet_victim_fn(void *user, const char *const *texts, size_t 
                                    double *prob);
 
 /* Knows of some texts that nothing can flip. Any number of threads ask, each with its number
- * `worker` < stet_threads(): `ids` and `choices` as stet_certify_text() takes them. *out: no
+ * `worker` < stet_threads(), or on a GPU < 512: `ids` and `choices` as stet_certify_text() takes them. *out: no
  * combination of the choices gives another class than `label`, by a sound proof. A proof that is
  * cheap is sought first, before the search; `hard` asks again for all that is worth trying, after
  * the first look did not flip the text. */
@@ -88,6 +88,9 @@ typedef struct stet_attack_args {
      * say so in their settings ask (greedy-proofs). NULL: every text is searched to the end. */
     stet_status (*prover)(const stet_model *m, stet_prover **out);
     size_t victim_batch; /* texts in one call of `victim` at most; 0: any number */
+    /* Where a model answers: "cpu", "cuda", or "auto", a GPU where there is one. NULL: "cpu". There are
+     * more texts in work on a GPU than threads. What flips a text is confirmed on the CPU. */
+    const char *device;
 } stet_attack_args;
 #ifdef __cplusplus
 #define STET_ATTACK_DEFAULTS STET_DEFAULTS_CXX(stet_attack_args)

@@ -124,6 +124,9 @@ typedef struct stet_certify_args {
     void (*line)(void *user, const char *line);
     void *line_user;
     size_t shard, shards; /* part `shard` (from 1) of `shards` of the texts; 0: all */
+    /* Where the model answers, and a CNN's `ibp` is computed: "cpu", "cuda", or "auto", a GPU where there
+     * is one. NULL: "cpu". Other bounds are the CPU's. */
+    const char *device;
 } stet_certify_args;
 #ifdef __cplusplus
 #define STET_CERTIFY_DEFAULTS STET_DEFAULTS_CXX(stet_certify_args)

@@ -100,6 +100,9 @@ STET_API stet_status stet_model_answer(const stet_model *m, const stet_words *w,
                                        const uint32_t *ids, size_t n, float *prob, int *label);
 /* Logits (n_texts, K) of a whole corpus, batched and on all threads. */
 STET_API stet_status stet_model_logits(const stet_model *m, const stet_corpus *c, float *logits);
+/* The same on a device: see stet_model_scores_on. */
+STET_API stet_status stet_model_logits_on(const stet_model *m, const char *device,
+                                          const stet_corpus *c, float *logits);
 STET_API void stet_softmax(const float *logits, size_t k, float *prob);
 STET_API int stet_argmax(const float *v, size_t k);
 

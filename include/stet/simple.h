@@ -54,6 +54,11 @@ STET_API stet_status stet_text_predict(const stet_model *m, const char *text, st
  */
 STET_API stet_status stet_texts_predict(const stet_model *m, const char *const *texts, size_t n,
                                         float *prob, int *label);
+/* The same on a device ("cpu", "cuda", "auto"; NULL: "cpu"), as results (n), each for
+ * stet_result_free(). On failure all of them are NULL. */
+STET_API stet_status stet_texts_predict_on(const stet_model *m, const char *device,
+                                           const char *const *texts, size_t n,
+                                           stet_predicted **out);
 
 /* ---- attack ------------------------------------------------------------------------------- */
 

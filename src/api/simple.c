@@ -11,42 +11,48 @@
 
 /* ---- predict ------------------------------------------------------------------------------ */
 
+/* What is known of a question once it is answered, as a result. */
+static stet_status predicted_of(const question *q, stet_predicted **out)
+{
+    result *r;
+    *out = NULL;
+    TRY(result_new(&r));
+    stet_predicted *p = &r->is.predicted;
+    const size_t K = stet_model_classes(q->m);
+    const char *name = stet_model_class_name(q->m, (size_t)q->answer);
+    float *prob = arena_new(&r->mem, float, K);
+    p->label = q->answer;
+    p->name = arena_strndup(&r->mem, name, strlen(name));
+    p->probability = (double)q->prob[q->answer];
+    p->n_classes = K;
+    p->prob = prob;
+    stet_status st = prob && p->name ? STET_OK : STET_ENOMEM;
+    if (st == STET_OK)
+        memcpy(prob, q->prob, K * sizeof *prob);
+    buf b = {0};
+    question_json(q, &b);
+    buf_char(&b, '}');
+    st = result_finish(r, st, &b, &p->json);
+    *out = st == STET_OK ? p : NULL;
+    return st;
+}
+
 stet_status stet_text_predict(const stet_model *m, const char *text, stet_predicted **out)
 {
     *out = NULL;
     question q;
     TRY(question_open(&q, m, text, -1));
-    result *r;
-    stet_status st = result_new(&r);
-    if (st == STET_OK) {
-        stet_predicted *p = &r->is.predicted;
-        const size_t K = stet_model_classes(m);
-        const char *name = stet_model_class_name(m, (size_t)q.answer);
-        float *prob = arena_new(&r->mem, float, K);
-        p->label = q.answer;
-        p->name = arena_strndup(&r->mem, name, strlen(name));
-        p->probability = (double)q.prob[q.answer];
-        p->n_classes = K;
-        p->prob = prob;
-        st = prob && p->name ? STET_OK : STET_ENOMEM;
-        if (st == STET_OK)
-            memcpy(prob, q.prob, K * sizeof *prob);
-        buf b = {0};
-        question_json(&q, &b);
-        buf_char(&b, '}');
-        st = result_finish(r, st, &b, &p->json);
-        *out = st == STET_OK ? p : NULL;
-    }
+    const stet_status st = predicted_of(&q, out);
     question_close(&q);
     return st;
 }
 
-static stet_status predict_corpus(const stet_model *m, const stet_corpus *c, float *prob,
-                                  int *label)
+static stet_status predict_corpus(const stet_model *m, const char *where, const stet_corpus *c,
+                                  float *prob, int *label)
 {
     const size_t K = stet_model_classes(m), n = c->n_texts;
     float *logits = mem_alloc(n * K, sizeof *logits);
-    stet_status st = logits ? stet_model_logits(m, c, logits) : STET_ENOMEM;
+    stet_status st = logits ? stet_model_logits_on(m, where, c, logits) : STET_ENOMEM;
     for (size_t i = 0; st == STET_OK && i < n; i++) {
         st = model_check_logits(m, logits + i * K);
         if (st == STET_OK && prob)
@@ -81,8 +87,8 @@ static stet_status data_of(const stet_model *m, const char *const *texts, size_t
     return st;
 }
 
-stet_status stet_texts_predict(const stet_model *m, const char *const *texts, size_t n, float *prob,
-                               int *label)
+static stet_status predict_texts(const stet_model *m, const char *where, const char *const *texts,
+                                 size_t n, float *prob, int *label)
 {
     stet_dataset *d = NULL;
     stet_corpus c = {0};
@@ -90,9 +96,40 @@ stet_status stet_texts_predict(const stet_model *m, const char *const *texts, si
     if (st == STET_OK)
         st = stet_model_encode(m, d, &c);
     if (st == STET_OK)
-        st = predict_corpus(m, &c, prob, label);
+        st = predict_corpus(m, where, &c, prob, label);
     stet_corpus_deinit(&c);
     stet_dataset_free(d);
+    return st;
+}
+
+stet_status stet_texts_predict(const stet_model *m, const char *const *texts, size_t n, float *prob,
+                               int *label)
+{
+    return predict_texts(m, NULL, texts, n, prob, label);
+}
+
+stet_status stet_texts_predict_on(const stet_model *m, const char *where, const char *const *texts,
+                                  size_t n, stet_predicted **out)
+{
+    const size_t K = stet_model_classes(m);
+    float *prob = mem_alloc(n * K + 1, sizeof *prob);
+    int *label = mem_alloc(n + 1, sizeof *label);
+    stet_status st = prob && label ? predict_texts(m, where, texts, n, prob, label) : STET_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        out[i] = NULL;
+    for (size_t i = 0; st == STET_OK && i < n; i++) {
+        const question q = {.m = m,
+                            .prob = prob + i * K,
+                            .answer = label[i],
+                            .reading = {.text = {texts[i], strlen(texts[i])}}};
+        st = predicted_of(&q, &out[i]);
+    }
+    for (size_t i = 0; st != STET_OK && i < n; i++) {
+        stet_result_free(out[i]);
+        out[i] = NULL;
+    }
+    mem_free(prob);
+    mem_free(label);
     return st;
 }
 

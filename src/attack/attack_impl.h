@@ -34,8 +34,11 @@ typedef struct victim {
     void (*free)(struct victim *v);
 } victim;
 
-/* Edits speak words of `w`, borrowed; of a model, NULL means ids of its vocabulary. */
-stet_status victim_of_model(const stet_model *m, const stet_words *w, victim **out); /* compiled */
+struct answers;
+/* Edits speak words of `w`, borrowed; of a model, NULL means ids of its vocabulary. `on`: who answers
+ * for the model (model/answers.h); NULL: its views. */
+stet_status victim_of_model(const stet_model *m, struct answers *on, const stet_words *w,
+                            victim **out);
 
 /* Where the texts under attack meet before they ask a function: `workers` of them at a time, `texts`
  * in all, each of which is told of when it is done. */

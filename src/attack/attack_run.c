@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "lexicon/function_words.h"
 #include "lexicon/sets.h"
+#include "model/answers.h"
 
 enum { MAX_ERRORS_IN_A_ROW = 8 };
 
@@ -44,6 +45,8 @@ static stet_status set_up(attack_job *j)
     const stet_attack_args *a = j->a;
     if (a->model)
         TRY(stet_model_compile(a->model));
+    if (a->model)
+        TRY(answers_open(a->model, a->device, &j->on));
     TRY(a->model ? stet_model_words(a->model, &j->words) : stet_words_new(a->tokenizer, &j->words));
     TRY(stet_sets_bind(a->sets, j->words, &j->bound));
     if (a->stop)
@@ -57,7 +60,7 @@ static stet_status set_up(attack_job *j)
         if (st != STET_OK && st != STET_ENOTSUP)
             return st;
     }
-    j->n_workers = (size_t)stet_threads();
+    j->n_workers = answers_at_once(j->on);
     j->worker = mem_zalloc(j->n_workers, sizeof *j->worker);
     return j->worker ? STET_OK : STET_ENOMEM;
 }
@@ -76,6 +79,7 @@ static void tear_down(attack_job *j)
     strmap_deinit(&j->stop);
     stet_bound_free(j->bound);
     stet_words_free(j->words);
+    answers_close(j->on);
     attack_settings_free(&j->set);
 }
 
@@ -253,6 +257,7 @@ stet_status stet_attack_run(const stet_attack_args *given, stet_attack_result *o
     if (st == STET_OK)
         st = frame_init(&f, &hooks, &j, j.n);
     f.what = j.d->name;
+    f.at_once = j.n_workers;
     if (st == STET_OK && a->log)
         st = make_header(&j, &header);
     if (st == STET_OK && a->log)

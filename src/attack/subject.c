@@ -40,7 +40,7 @@ static stet_status start_worker(attack_job *j, attack_worker *w)
     if (w->v)
         return STET_OK;
     const size_t K = stet_dataset_classes(a->data);
-    return a->model    ? victim_of_model(a->model, w->words, &w->v)
+    return a->model    ? victim_of_model(a->model, j->on, w->words, &w->v)
            : a->victim ? victim_of_function(j->desk, w->words, &w->v)
                        : victim_of_command(a->command, a->timeout, w->words, K, &w->v);
 }

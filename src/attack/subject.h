@@ -13,6 +13,7 @@ typedef struct attack_job {
     const stet_attack_args *a;
     const attack_desc *d;
     attack_settings set;
+    struct answers *on; /* who answers for the model; NULL: its views */
     stet_words *words; /* of the run: a model's vocabulary, then those of the sets */
     stet_bound *bound;
     strmap stop;

@@ -4,10 +4,12 @@
 
 #include "attack/attack_impl.h"
 #include "base/mem.h"
+#include "model/answers.h"
 
 typedef struct model_victim {
     victim v;
     const stet_model *m;
+    answers *on; /* or NULL */
     const stet_words *words;
     stet_view *view;  /* of the text with `base` */
     stet_view *other; /* for variants with words taken out */
@@ -19,8 +21,8 @@ typedef struct model_victim {
     size_t cap_variant;
     stet_edit *edits; /* against the view */
     size_t *start;
-    float *logits;
-    size_t cap_edits, cap_start, cap_logits;
+    float *logits, *shorter; /* of all variants; of those with words taken out */
+    size_t cap_edits, cap_start, cap_logits, cap_shorter;
 } model_victim;
 
 static void softmax(const float *logits, size_t k, double *prob)
@@ -36,7 +38,8 @@ static void softmax(const float *logits, size_t k, double *prob)
 
 static stet_status reopen(model_victim *mv, stet_view **view, const uint32_t *ids, size_t n)
 {
-    return *view ? stet_view_reopen(*view, ids, n) : stet_view_open(mv->m, mv->words, ids, n, view);
+    return *view ? stet_view_reopen(*view, ids, n)
+                 : view_open_on(mv->m, mv->on, mv->words, ids, n, view);
 }
 
 static stet_status open_text(victim *v, const attack_text *t)
@@ -105,6 +108,44 @@ static bool takes_out(const stet_edit *e, size_t n)
     return false;
 }
 
+/* Variants with words taken out: each a text of its own, on a device all at once. Their logits take the
+ * place of those of the text as it is. */
+static stet_status ask_shorter(model_victim *mv, const stet_edit *edits, const size_t *start,
+                               size_t n)
+{
+    const size_t K = mv->v.n_classes;
+    const bool together = mv->on && answers_edits_there(mv->on);
+    size_t shorter = 0;
+    for (size_t i = 0; i < n; i++)
+        shorter += takes_out(edits + start[i], start[i + 1] - start[i]);
+    if (shorter == 0)
+        return STET_OK;
+    TRY(mem_grow(&mv->variant, &mv->cap_variant, together ? shorter * mv->n : mv->n,
+                 sizeof *mv->variant));
+    TRY(mem_grow(&mv->shorter, &mv->cap_shorter, shorter * K, sizeof *mv->shorter));
+    size_t k = 0;
+    mv->start[0] = 0; /* the edits against the view are answered */
+    for (size_t i = 0; i < n; i++) {
+        const stet_edit *e = edits + start[i];
+        if (!takes_out(e, start[i + 1] - start[i]))
+            continue;
+        const size_t at = together ? mv->start[k] : 0,
+                     len = write_out(mv, e, start[i + 1] - start[i], mv->variant + at);
+        if (!together) {
+            TRY(reopen(mv, &mv->other, mv->variant, len));
+            memcpy(mv->shorter + k * K, stet_view_logits(mv->other), K * sizeof *mv->shorter);
+        }
+        mv->start[++k] = at + len;
+    }
+    if (together)
+        TRY(view_texts(mv->view, mv->variant, mv->start, shorter, mv->shorter));
+    k = 0;
+    for (size_t i = 0; i < n; i++)
+        if (takes_out(edits + start[i], start[i + 1] - start[i]))
+            memcpy(mv->logits + i * K, mv->shorter + k++ * K, K * sizeof *mv->logits);
+    return STET_OK;
+}
+
 static stet_status ask(victim *v, const stet_edit *edits, const size_t *start, size_t n,
                        double *prob)
 {
@@ -122,16 +163,9 @@ static stet_status ask(victim *v, const stet_edit *edits, const size_t *start, s
         mv->start[i + 1] = mv->start[i] + made;
     }
     TRY(stet_view_edits(mv->view, mv->edits, mv->start, n, mv->logits));
-    for (size_t i = 0; i < n; i++) {
-        const stet_edit *e = edits + start[i];
-        const float *logits = mv->logits + i * K;
-        if (takes_out(e, start[i + 1] - start[i])) {
-            const size_t len = write_out(mv, e, start[i + 1] - start[i], mv->variant);
-            TRY(reopen(mv, &mv->other, mv->variant, len));
-            logits = stet_view_logits(mv->other);
-        }
-        softmax(logits, K, prob + i * K);
-    }
+    TRY(ask_shorter(mv, edits, start, n));
+    for (size_t i = 0; i < n; i++)
+        softmax(mv->logits + i * K, K, prob + i * K);
     return STET_OK;
 }
 
@@ -146,20 +180,22 @@ static void free_victim(victim *v)
     mem_free(mv->edits);
     mem_free(mv->start);
     mem_free(mv->logits);
+    mem_free(mv->shorter);
     mem_free(mv);
 }
 
-stet_status victim_of_model(const stet_model *m, const stet_words *w, victim **out)
+stet_status victim_of_model(const stet_model *m, answers *on, const stet_words *w, victim **out)
 {
     model_victim *mv = mem_zalloc(1, sizeof *mv);
     if (!mv)
         return STET_ENOMEM;
     mv->m = m;
+    mv->on = on;
     mv->words = w;
     mv->v = (victim){.n_classes = stet_model_classes(m),
                      .open = open_text,
                      .ask = ask,
-                     .near = near_variant,
+                     .near = on ? NULL : near_variant, /* a device is asked once a round */
                      .free = free_victim};
     *out = &mv->v;
     return STET_OK;

@@ -286,6 +286,55 @@ void pool_run(size_t n, pool_fn *fn, void *ctx)
     working = outer;
 }
 
+/* ---- threads of one call ------------------------------------------------------------------ */
+
+typedef struct wide_run {
+    atomic_size_t piece;
+    atomic_int workers; /* numbers given out */
+    size_t n;
+    pool_fn *fn;
+    void *ctx;
+    stet_job *job;
+} wide_run;
+
+/* Within a piece there is no slot but the first: see pool_run. */
+static void *wide_main(void *arg)
+{
+    wide_run *w = arg;
+    const int id = worker_id, me = atomic_fetch_add(&w->workers, 1);
+    const thread_pool *const outer = working;
+    worker_id = 0;
+    working = NULL;
+    for (size_t i; (i = atomic_fetch_add(&w->piece, 1)) < w->n;)
+        w->fn(w->ctx, i, me);
+    worker_id = id;
+    working = outer;
+    return NULL;
+}
+
+static void *wide_thread(void *arg)
+{
+    job_take(((wide_run *)arg)->job);
+    return wide_main(arg);
+}
+
+void pool_run_wide(size_t n, int threads, pool_fn *fn, void *ctx)
+{
+    wide_run w = {.n = n, .fn = fn, .ctx = ctx, .job = job_current()};
+    pthread_t thread[POOL_MOST];
+    int started = 0;
+    sigset_t all_signals, before;
+    sigfillset(&all_signals);
+    pthread_sigmask(SIG_SETMASK, &all_signals, &before);
+    while (started + 1 < threads && (size_t)started + 1 < n && started + 1 < POOL_MOST &&
+           pthread_create(&thread[started], NULL, wide_thread, &w) == 0)
+        started++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    wide_main(&w);
+    while (started > 0)
+        pthread_join(thread[--started], NULL);
+}
+
 void pool_stop(thread_pool *p)
 {
     pthread_mutex_lock(&p->lock);

@@ -19,6 +19,9 @@ enum { POOL_MOST = 512 }; /* threads */
 
 typedef void pool_fn(void *ctx, size_t i, int worker);
 void pool_run(size_t n, pool_fn *fn, void *ctx); /* on the threads of the current job */
+/* The same on `threads` threads, at most POOL_MOST, that are started for this call: for pieces that
+ * mostly wait for something else than a core. `worker` is below `threads`. */
+void pool_run_wide(size_t n, int threads, pool_fn *fn, void *ctx);
 void pool_shutdown(
     void); /* of the current job: joins the workers; the next pool_run starts them again */
 int pool_cores(void); /* that this process may use */

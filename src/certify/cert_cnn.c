@@ -178,6 +178,11 @@ static stet_status work_new(const void *shared, void **out)
     return st;
 }
 
+static void use(void *p, answers *on)
+{
+    ((cnn_work *)p)->on = answers_ranges_there(on) ? on : NULL;
+}
+
 static void work_free(void *p)
 {
     cnn_work *w = p;
@@ -244,6 +249,24 @@ static stet_status measure_task(cnn_work *w)
     return STET_OK;
 }
 
+/* w->lo and w->hi from a device, which adds the same numbers in the same order. w->r waits until a bound
+ * wants it. */
+static stet_status ask_ranges(cnn_work *w)
+{
+    const size_t n = w->s->features;
+    const arena_mark scratch = arena_save(&w->mem);
+    real *lo = arena_new(&w->mem, real, n), *hi = arena_new(&w->mem, real, n);
+    if (!lo || !hi)
+        return STET_ENOMEM;
+    TRY(answers_ranges(w->on, w->t->n, w->t->start, w->t->word, n, w->pad, lo, hi));
+    for (size_t f = 0; f < n; f++) {
+        w->lo[f] = (double)lo[f];
+        w->hi[f] = (double)hi[f];
+    }
+    arena_restore(&w->mem, scratch);
+    return STET_OK;
+}
+
 static stet_status open_task(void *p, const cert_task *t)
 {
     cnn_work *w = p;
@@ -254,7 +277,7 @@ static stet_status open_task(void *p, const cert_task *t)
                              w->s->m->n_words);
     arena_restore(&w->mem, (arena_mark){0});
     w->t = t;
-    w->joint->open = w->tight = false;
+    w->joint->open = w->tight = w->windows = false;
     w->limited = is_limited(t);
     TRY(cert_scores_open(&w->scores, w->s->m, NULL, t, &w->mem));
     w->pad = arena_new(&w->mem, real, n);
@@ -264,7 +287,7 @@ static stet_status open_task(void *p, const cert_task *t)
     if (!w->pad || !w->err || !w->lo || !w->hi)
         return STET_ENOMEM;
     TRY(measure_task(w));
-    return cnn_windows(w);
+    return w->on && !w->limited ? ask_ranges(w) : cnn_windows(w);
 }
 
 /* ---- bounds ------------------------------------------------------------------------------- */
@@ -306,9 +329,12 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
 {
     cnn_work *w = p;
     cert_scores_against(&w->scores, other);
+    if (method != IBP)
+        TRY(cnn_windows(w));
     TRY(bound_by(w, method, other, refine, out));
     if (out->margin > 0 || !(out->margin + out->slack > 0) || w->tight)
         return STET_OK;
+    TRY(cnn_windows(w));
     TRY(cnn_tighten(w));
     return bound_by(w, method, other, refine, out);
 }
@@ -326,6 +352,7 @@ const cert_family cert_cnn = {
     .shared_free = shared_free,
     .work_new = work_new,
     .work_free = work_free,
+    .use = use,
     .open = open_task,
     .bound = bound,
     .witness = witness,

@@ -11,6 +11,7 @@
 #define CERTIFY_CERT_CNN_H
 
 #include "certify/cert_scores.h"
+#include "model/answers.h"
 #include "model/cnn.h"
 
 /* What all threads share. */
@@ -37,6 +38,8 @@ typedef struct cnn_work {
     const cert_task *t;
     bool limited; /* the budget is smaller than the number of positions that it concerns */
     bool tight;   /* err is that of cnn_tighten */
+    answers *on;  /* who computes the ranges of features; NULL: we do */
+    bool windows; /* r is there */
     cnn_ranges r[CNN_MAX_KERNELS];
     real *pad;        /* (features) */
     double *err;      /* (features) */
@@ -68,7 +71,7 @@ size_t cnn_roundings(size_t dim, size_t k);
 /* cert_cnn_tight.c: w->err from the task's own words, where the cheap one is too large. */
 stet_status cnn_tighten(cnn_work *w);
 
-/* cert_cnn_windows.c: w->r, w->lo, w->hi for the task. */
+/* cert_cnn_windows.c: w->r, w->lo, w->hi for the task; once is enough. */
 stet_status cnn_windows(cnn_work *w);
 /* With these words: the largest window sum of each feature, and the first window that has it. */
 stet_status cnn_winners(cnn_work *w, const uint32_t *ids, real *top, uint32_t *at);

@@ -174,6 +174,8 @@ stet_status cnn_windows(cnn_work *w)
 {
     const cnn_shared *s = w->s;
     ring g;
+    if (w->windows)
+        return STET_OK;
     TRY(make_room(w, &g));
     const arena_mark scratch = arena_save(&w->mem);
     real *top_lo = arena_znew(&w->mem, real, s->features);
@@ -191,6 +193,7 @@ stet_status cnn_windows(cnn_work *w)
         w->lo[f] = top_lo[f];
         w->hi[f] = top_hi[f];
     }
+    w->windows = true;
     arena_restore(&w->mem, scratch);
     return STET_OK;
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "certify/certifier.h"
+#include "model/answers.h"
 
 enum { SWEEPS = 24 };
 static const char *const attack_settings_of_search[] = {"greedy-restarts=2", "greedy-exact=0",
@@ -46,7 +47,8 @@ stet_status cert_margin_at(stet_certifier *c, const uint32_t *choice, double *ma
     if (!ids)
         return STET_ENOMEM;
     stet_status st = c->view ? stet_view_reopen(c->view, ids, c->text.n)
-                             : stet_view_open(c->shared->m, NULL, ids, c->text.n, &c->view);
+                             : view_open_on(c->shared->m, c->shared->on, NULL, ids, c->text.n,
+                                            &c->view);
     arena_restore(&c->mem, start);
     return st == STET_OK ? margin_of(c, stet_view_logits(c->view), margin) : st;
 }
@@ -236,7 +238,7 @@ static stet_status attack(stet_certifier *c, uint32_t *choice, bool *broken)
     if (!c->memory)
         TRY(search_memory_new(&c->memory));
     if (!c->victim)
-        TRY(victim_of_model(c->shared->m, NULL, &c->victim));
+        TRY(victim_of_model(c->shared->m, c->shared->on, NULL, &c->victim));
     stream_chance draws = {.c = {.next = next_number}, .r = rng_stream(1, STREAM_ATTACK, 0)};
     search s;
     TRY(as_search(c, &draws.c, &s));

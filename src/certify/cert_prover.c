@@ -60,7 +60,7 @@ stet_status stet_certify_prover(const stet_model *m, stet_prover **out)
     if (!p)
         return STET_ENOMEM;
     p->face = (stet_prover){.proved = proved, .free = prover_free};
-    p->n = (size_t)stet_threads();
+    p->n = POOL_MOST; /* certifiers are made when they are needed */
     p->c = mem_zalloc(p->n, sizeof *p->c);
     const stet_status st = p->c ? cert_shared_init(&p->shared, m, f) : STET_ENOMEM;
     if (st == STET_OK)

@@ -17,6 +17,7 @@ typedef struct cert_shared {
     const model *m;
     const cert_family *family;
     void *impl; /* the model keeps it */
+    struct answers *on; /* who answers for the model (model/answers.h); NULL: its views */
 } cert_shared;
 stet_status cert_shared_init(cert_shared *s, const model *m, const cert_family *f);
 stet_status cert_family_of(const char *kind, const cert_family **out);

@@ -106,6 +106,8 @@ stet_status certifier_new(const cert_shared *s, const stet_certify_how *how, ste
     stet_status st = choose_methods(c);
     if (st == STET_OK && !cert_by_rule(s->m))
         st = s->family->work_new(s->impl, &c->work);
+    if (st == STET_OK && c->work && s->on && s->family->use)
+        s->family->use(c->work, s->on);
     if (st == STET_OK)
         *out = c;
     else

@@ -36,6 +36,7 @@ typedef struct cert_bound {
     uint32_t *worst; /* (n) that word: index into the position's set, 0 for the reference */
 } cert_bound;
 
+struct answers;
 /* An empty one is that of a kind without certificates. */
 typedef struct cert_family {
     const char *const *methods; /* names, cheapest first, NULL at the end */
@@ -48,6 +49,8 @@ typedef struct cert_family {
     /* One thread's memory, reused from text to text. */
     stet_status (*work_new)(const void *shared, void **work);
     void (*work_free)(void *work);
+    /* From now on a device computes what it can; NULL: it cannot. */
+    void (*use)(void *work, struct answers *on);
     /* Take up a task, which stays valid until the next one; what methods and classes have in common
      * is computed here or when first asked for. STET_EFORMAT where numbers are not finite. */
     stet_status (*open)(void *work, const cert_task *t);

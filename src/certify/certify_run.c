@@ -10,6 +10,7 @@
 #include "certify/cert_json.h"
 #include "certify/certifier.h"
 #include "lexicon/sets.h"
+#include "model/answers.h"
 #include "run/frame.h"
 
 /* What a thread keeps from text to text. */
@@ -84,7 +85,8 @@ static stet_status set_up(run_job *j, const cert_family *f)
     TRY(stet_model_words(a->model, &j->words));
     TRY(stet_sets_bind(a->sets, j->words, &j->bound));
     TRY(cert_shared_init(&j->shared, a->model, f));
-    j->n_workers = (size_t)stet_threads();
+    TRY(answers_open(a->model, a->device, &j->shared.on));
+    j->n_workers = answers_at_once(j->shared.on);
     j->worker = mem_zalloc(j->n_workers + 1, sizeof *j->worker);
     if (!j->worker)
         return STET_ENOMEM;
@@ -118,6 +120,7 @@ static void tear_down(run_job *j)
     mem_free(j->worker);
     stet_bound_free(j->bound);
     stet_words_free(j->words);
+    answers_close(j->shared.on);
 }
 
 /* ---- one text ----------------------------------------------------------------------------- */

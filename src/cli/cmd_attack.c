@@ -308,6 +308,7 @@ static stet_attack_args arguments(const attack_cfg *cfg, const inputs *in, const
     a.seed = (uint64_t)cfg->common.seed, a.time_limit = cfg->time_limit;
     a.log = cfg->log;
     a.prover = stet_certify_prover;
+    a.device = cli_device(&cfg->common);
     return a;
 }
 
@@ -487,6 +488,7 @@ const cli_command cmd_attack = {
                 "--data test.tsv \\\n    --synonyms jia.subst --limit 100\n",
     .opts = table,
     .cfg_size = sizeof(attack_cfg),
+    .on_gpu = true,
     .min_args = 0,
     .max_args = 1,
     .run = run,

@@ -130,6 +130,7 @@ static stet_status certify(const certify_cfg *cfg, const char *dir, const cli_te
     stet_certify_args a = cli_prove_args(&cfg->prove, t, dir);
     a.file = cfg->out;
     a.export_dir = cfg->export_dir;
+    a.device = cli_device(&cfg->common);
     a.each = cli_proofs_add, a.each_user = &p;
     stet_certify_result r;
     stet_status st = stet_certify_run(&a, &r);
@@ -166,6 +167,7 @@ const cli_command cmd_certify = {
         "  stet certify runs/cnn --data test.tsv.xz --synonyms jia.subst --budget 3 --json\n",
     .opts = opts,
     .cfg_size = sizeof(certify_cfg),
+    .on_gpu = true,
     .min_args = 1,
     .max_args = 1,
     .run = run,

@@ -137,21 +137,83 @@ static stet_status predict(void *user, const char *text, size_t len)
     return st;
 }
 
-/* A file may be compressed, or a table with a column of texts (docs/formats.md). */
-static stet_status predict_file(predictor *p)
+/* ---- many texts on a device --------------------------------------------------------------- */
+
+/* Texts that go there together; those of a pipe wait until they are so many, or the end. */
+enum { TOGETHER = 4096 };
+typedef struct many {
+    predictor *p;
+    char *text[TOGETHER];
+    size_t n;
+} many;
+
+static stet_status answer_many(many *m)
 {
-    const char *path = p->cfg->file;
+    static stet_predicted *out[TOGETHER];
+    const predictor *p = m->p;
+    stet_status st = stet_texts_predict_on(p->model, cli_device(&p->cfg->common),
+                                           (const char *const *)m->text, m->n, out);
+    for (size_t i = 0; i < m->n; i++) {
+        const answer a = {.text = m->text[i], .p = out[i]};
+        if (st == STET_OK)
+            st = p->cfg->common.json ? print_json(&a) : print_text(&a, strlen(a.text));
+        stet_result_free(out[i]);
+        out[i] = NULL;
+        free(m->text[i]);
+    }
+    m->n = 0;
+    return st;
+}
+
+static stet_status add_text(void *user, const char *text, size_t len)
+{
+    many *m = user;
+    if (memchr(text, '\0', len))
+        return cli_fail(STET_EFORMAT, "'%.40s...': a text with a NUL byte in it", text);
+    char *copy = malloc(len + 1);
+    if (!copy)
+        cli_no_memory();
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    m->text[m->n++] = copy;
+    return m->n < TOGETHER ? STET_OK : answer_many(m);
+}
+
+/* A file may be compressed, or a table with a column of texts (docs/formats.md). */
+static stet_status each_text(const char *path, cli_line *one, void *user)
+{
     if (!path || strcmp(path, "-") == 0)
-        return cli_each_line(predict, p);
+        return cli_each_line(one, user);
     stet_dataset *d = NULL;
     stet_data_options how = STET_DATA_DEFAULTS;
     how.unlabelled = true;
     stet_status st = stet_dataset_load(path, &how, &d);
     for (size_t i = 0; st == STET_OK && i < stet_dataset_size(d); i++) {
         const stet_str text = stet_dataset_text(d, i);
-        st = predict(p, text.data, text.len);
+        st = one(user, text.data, text.len);
     }
     stet_dataset_free(d);
+    return st;
+}
+
+/* The texts of the command line, then those of a file or a pipe. */
+static stet_status all_texts(const predictor *p, const stet_rest *rest, cli_line *one, void *user)
+{
+    stet_status st = STET_OK;
+    for (size_t i = 1; st == STET_OK && i < rest->n; i++)
+        st = one(user, rest->v[i], strlen(rest->v[i]));
+    return st == STET_OK && (rest->n == 1 || p->cfg->file) ? each_text(p->cfg->file, one, user) : st;
+}
+
+static stet_status predict_many(predictor *p, const stet_rest *rest)
+{
+    static many m;
+    m.p = p;
+    stet_status st = all_texts(p, rest, add_text, &m);
+    if (st == STET_OK)
+        st = answer_many(&m);
+    while (m.n > 0)
+        free(m.text[--m.n]);
     return st;
 }
 
@@ -193,12 +255,14 @@ static void close_predictor(predictor *p)
 static stet_status run(void *config, const stet_rest *rest)
 {
     predictor p = {.cfg = config};
+    if (p.cfg->certify && p.cfg->common.device == CLI_CUDA)
+        return cli_fail(STET_ENOTSUP, "--device cuda: predict --certify computes on the CPU alone; "
+                                      "'stet certify' can use a GPU");
     cli_end_at_once();
     stet_status st = open_predictor(&p, rest->v[0]);
-    for (size_t i = 1; st == STET_OK && i < rest->n; i++)
-        st = predict(&p, rest->v[i], strlen(rest->v[i]));
-    if (st == STET_OK && (rest->n == 1 || p.cfg->file))
-        st = predict_file(&p);
+    if (st == STET_OK)
+        st = p.cfg->common.device == CLI_CPU || p.cfg->certify ? all_texts(&p, rest, predict, &p)
+                                                               : predict_many(&p, rest);
     close_predictor(&p);
     return st;
 }
@@ -212,6 +276,7 @@ const cli_command cmd_predict = {
         "  stet predict runs/cnn --certify --synonyms jia.subst \"a fine film\"\n",
     .opts = opts,
     .cfg_size = sizeof(predict_cfg),
+    .on_gpu = true,
     .min_args = 1,
     .max_args = STET_REST_MAX,
     .run = run,

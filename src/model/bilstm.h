@@ -3,6 +3,7 @@
 #define MODEL_BILSTM_H
 
 #include "model/model_impl.h"
+#include "tensor/host/lstm_step.h"
 
 /* What is made of a direction's states: the last one, or over all words. */
 typedef enum bilstm_pool { POOL_LAST, POOL_MAX, POOL_MEAN } bilstm_pool;
@@ -20,6 +21,17 @@ static inline bilstm_pool bilstm_pool_of(const model *m)
 /* Order of the parameters. */
 enum { LSTM_W_IH, LSTM_W_HH, LSTM_B_IH, LSTM_B_HH, LSTM_PER_DIRECTION };
 
+/* What stet_model_compile makes of a BiLSTM (model.compiled). */
+typedef struct bilstm_compiled {
+    size_t H, G, P; /* units; entries of a projection and of a state, padded */
+    size_t span;    /* words of a walk; 0: all */
+    bilstm_pool pool;
+    lstm_cell cell[2];
+    real *block;   /* biases and packed weights of both cells */
+    real *word[2]; /* (n_words, G): the input projection of every word, by direction */
+} bilstm_compiled;
+
+extern const answer_desc bilstm_answers; /* cuda/; only in a build with CUDA */
 /* Views (bilstm_view.c). */
 stet_status bilstm_compile(const model *m, void **out);
 void bilstm_compiled_free(void *compiled);

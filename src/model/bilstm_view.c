@@ -18,7 +18,6 @@
 #include "base/simd.h"
 #include "model/bilstm.h"
 #include "model/spans.h"
-#include "tensor/host/lstm_step.h"
 #include "tensor/kernels.h"
 
 enum { PIECE = 96 };
@@ -27,13 +26,7 @@ enum { PIECE = 96 };
 enum { LOOK_EVERY = 4 };
 static const real same = (real)0x1p-22; /* states this near are the same up to rounding */
 
-typedef struct compiled {
-    size_t H, G, P, span;
-    bilstm_pool pool;
-    lstm_cell cell[2];
-    real *block;   /* biases and packed weights of both cells */
-    real *word[2]; /* (n_words, G): the input projection of every word, by direction */
-} compiled;
+typedef bilstm_compiled compiled;
 
 typedef struct view {
     stet_view base;

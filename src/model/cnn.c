@@ -143,4 +143,7 @@ const model_desc model_cnn = {
     .view_new = cnn_view_new,
     .view_open = cnn_view_open,
     .view_edits = cnn_view_edits,
+#ifdef STET_HAVE_CUDA
+    .answers = &cnn_answers,
+#endif
 };

@@ -21,6 +21,7 @@ typedef struct cnn_compiled {
     real *word; /* (n_words, width) */
 } cnn_compiled;
 
+extern const answer_desc cnn_answers; /* cuda/; only in a build with CUDA */
 /* Views (cnn_view.c). */
 stet_status cnn_compile(const model *m, void **out);
 void cnn_compiled_free(void *compiled);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/answers.h"
 #include "model/rule.h"
 
 enum { TEXTS_AT_ONCE = 1024 }; /* written out before they are evaluated */
@@ -41,7 +42,17 @@ stet_status full_view_open(stet_view *p)
         row_at[i + 1] = row_at[i] + rows_of(p, p->ids[i], row + row_at[i]);
     v->row = row;
     v->row_at = row_at;
-    return model_logits_of(p->m, row, row_at[p->n], p->logits);
+    if (!p->on)
+        return model_logits_of(p->m, row, row_at[p->n], p->logits);
+    uint64_t at[2] = {0, row_at[p->n]};
+    int32_t none = -1;
+    const stet_corpus c = {.n_texts = 1,
+                           .n_tokens = row_at[p->n],
+                           .n_classes = p->m->n_classes,
+                           .ids = row,
+                           .start = at,
+                           .label = &none};
+    return answers_whole(p->on, &c, p->logits);
 }
 
 /* The rows of the text with edits e[0..n); their number. */
@@ -60,8 +71,11 @@ static size_t write_out(const full_view *v, const stet_edit *e, size_t n, uint32
     return made;
 }
 
-static stet_status answer(const model *m, const stet_corpus *c, float *logits)
+static stet_status answer(const stet_view *v, const stet_corpus *c, float *logits)
 {
+    const model *m = v->m;
+    if (v->on)
+        return answers_whole(v->on, c, logits);
     if (!m->rule)
         return model_network_logits(m, c, logits);
     if (m->rule->desc->predict_all)
@@ -92,7 +106,7 @@ static stet_status some_edits(full_view *v, const stet_edit *edits, const size_t
                            .ids = rows,
                            .start = at,
                            .label = label};
-    return answer(m, &c, logits);
+    return answer(&v->v, &c, logits);
 }
 
 stet_status full_view_edits(stet_view *p, const stet_edit *edits, const size_t *start, size_t n,

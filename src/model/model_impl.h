@@ -37,6 +37,7 @@ typedef struct param {
 } param;
 
 typedef struct model_desc model_desc;
+typedef struct answer_desc answer_desc; /* answers.h */
 typedef struct stet_model model;
 struct stet_model {
     const model_desc *desc;
@@ -176,6 +177,7 @@ struct model_desc {
     stet_status (*view_open)(stet_view *v); /* fills v->logits */
     stet_status (*view_edits)(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
                               float *logits);
+    const answer_desc *answers; /* the same on a device; NULL: whole texts there too */
 };
 
 /* What the views of all kinds begin with: views.c makes them, keeps their words and releases them.
@@ -183,6 +185,7 @@ struct model_desc {
  * hooks see them; else they are words of the run. */
 struct stet_view {
     const model *m;
+    struct answers *on; /* who answers; NULL: the view itself */
     const stet_words *words;
     stet_words *own_words; /* where none were given */
     arena mem;             /* of the opened text; emptied when another is opened */
@@ -269,6 +272,10 @@ node *model_add_scores(const model *m, const pass *p, node *logits);
  * (both NULL: the model's own, on the host). */
 stet_status model_eval(const model *m, const model_weights *w, store_arena *values,
                        const stet_corpus *c, float *logits);
+
+/* The network's logits, whatever the rule says, and without progress. */
+stet_status model_network_logits_in(const model *m, const model_weights *w, store_arena *values,
+                                    const stet_corpus *c, float *logits);
 
 /* The scores of these logits, a piece of the corpus at a time: a million texts of a thousand classes would be 4 GB. */
 stet_status model_scores(const model *m, const model_weights *w, store_arena *values,

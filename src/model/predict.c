@@ -166,6 +166,12 @@ stet_status model_network_logits(const model *m, const stet_corpus *c, float *lo
     return network_logits(m, NULL, NULL, c, logits, false);
 }
 
+stet_status model_network_logits_in(const model *m, const model_weights *w, store_arena *values,
+                                    const stet_corpus *c, float *logits)
+{
+    return network_logits(m, w, values, c, logits, false);
+}
+
 /* A rule asks the model's own weights, on the host. */
 static stet_status logits_by_rule(const model *m, const stet_corpus *c, float *logits)
 {
@@ -224,21 +230,35 @@ stet_status stet_model_scores(const stet_model *m, const stet_corpus *c, stet_sc
     return model_scores(m, NULL, NULL, c, out);
 }
 
-stet_status stet_model_scores_on(const stet_model *m, const char *where, const stet_corpus *c,
-                                 stet_scores *out)
+/* Logits or scores in the store of a device. */
+static stet_status eval_on(const model *m, const char *where, const stet_corpus *c, float *logits,
+                           stet_scores *scores)
 {
-    *out = (stet_scores){0};
     store *s;
     TRY(store_open(where, &s));
     store_arena values = {.store = s};
     model_weights w;
     stet_status st = weights_init(&w, m, s);
     if (st == STET_OK)
-        st = model_scores(m, &w, &values, c, out);
+        st = logits ? model_eval(m, &w, &values, c, logits)
+                    : model_scores(m, &w, &values, c, scores);
     weights_deinit(&w);
     store_arena_deinit(&values);
     store_close(s);
     return st;
+}
+
+stet_status stet_model_scores_on(const stet_model *m, const char *where, const stet_corpus *c,
+                                 stet_scores *out)
+{
+    *out = (stet_scores){0};
+    return eval_on(m, where, c, NULL, out);
+}
+
+stet_status stet_model_logits_on(const stet_model *m, const char *where, const stet_corpus *c,
+                                 float *logits)
+{
+    return eval_on(m, where, c, logits, NULL);
 }
 
 stet_status model_logits_of(const model *m, const uint32_t *rows, size_t n, float *logits)

@@ -4,7 +4,13 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/answers.h"
 #include "model/word_scores.h"
+
+static bool on_device(const stet_view *v)
+{
+    return v->on && answers_edits_there(v->on);
+}
 
 /* A rule sees whole texts. */
 static bool in_full(const model *m)
@@ -15,12 +21,19 @@ static bool in_full(const model *m)
 stet_status stet_view_open(const stet_model *m, const stet_words *w, const uint32_t *ids, size_t n,
                            stet_view **out)
 {
+    return view_open_on(m, NULL, w, ids, n, out);
+}
+
+stet_status view_open_on(const model *m, answers *a, const stet_words *w, const uint32_t *ids,
+                         size_t n, stet_view **out)
+{
     *out = NULL;
     TRY(stet_model_compile(m));
-    stet_view *v = in_full(m) ? full_view_new() : m->desc->view_new();
+    stet_view *v = a || in_full(m) ? full_view_new() : m->desc->view_new();
     if (!v)
         return STET_ENOMEM;
     v->m = m;
+    v->on = a;
     v->words = w;
     v->logits = mem_zalloc(m->n_classes, sizeof *v->logits);
     v->scores = mem_zalloc(m->n_classes, sizeof *v->scores);
@@ -44,19 +57,18 @@ static bool takes_rows(const stet_view *v)
     return v->m->reader.most_rows == 1;
 }
 
-/* The scores of the words of the opened text, kept by class and added to its logits. */
-static void add_scores(stet_view *v)
+/* The scores of the words of a text, by class, added to its logits. */
+static void add_scores(const model *m, const uint32_t *ids, size_t n, double *scores, float *logits)
 {
-    const model *m = v->m;
     const size_t K = m->n_classes;
     if (!has_word_scores(m))
         return;
-    memset(v->scores, 0, K * sizeof *v->scores);
-    for (size_t i = 0; i < v->n; i++)
+    memset(scores, 0, K * sizeof *scores);
+    for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < K; k++)
-            v->scores[k] += (double)m->score_table[v->ids[i] * K + k];
+            scores[k] += (double)m->score_table[ids[i] * K + k];
     for (size_t k = 0; k < K; k++)
-        v->logits[k] += (float)(v->scores[k] / sqrt((double)v->n));
+        logits[k] += (float)(scores[k] / sqrt((double)n));
 }
 
 /* The same for variants, whose logits have none yet. */
@@ -96,12 +108,16 @@ stet_status stet_view_reopen(stet_view *v, const uint32_t *ids, size_t n)
         words_rows(v->words, ids, n, v->ids);
     else if (n)
         memcpy(v->ids, ids, n * sizeof *ids);
-    if (in_full(v->m)) {
+    if (on_device(v)) {
+        const size_t none[2] = {0, 0};
+        TRY(answers_edits(v->on, v->ids, v->n, NULL, none, 1, v->logits));
+    } else if (v->on || in_full(v->m)) {
         TRY(full_view_open(v));
+        return model_check_logits(v->m, v->logits);
     } else {
         TRY(v->m->desc->view_open(v));
-        add_scores(v);
     }
+    add_scores(v->m, v->ids, v->n, v->scores, v->logits);
     return model_check_logits(v->m, v->logits);
 }
 
@@ -142,15 +158,44 @@ stet_status stet_view_edits(stet_view *v, const stet_edit *edits, const size_t *
         TRY(as_rows(v, edits, start[n]));
         edits = v->mapped;
     }
-    if (in_full(m)) {
+    if (!on_device(v) && (v->on || in_full(m))) {
         TRY(full_view_edits(v, edits, start, n, logits));
     } else {
-        TRY(m->desc->view_edits(v, edits, start, n, logits));
+        TRY(on_device(v) ? answers_edits(v->on, v->ids, v->n, edits, start, n, logits)
+                         : m->desc->view_edits(v, edits, start, n, logits));
         add_edited_scores(v, edits, start, n, logits);
     }
     for (size_t i = 0; i < n; i++)
         TRY(model_check_logits(m, logits + i * m->n_classes));
     return STET_OK;
+}
+
+stet_status view_texts(stet_view *v, const uint32_t *ids, const size_t *start, size_t n,
+                       float *logits)
+{
+    const model *m = v->m;
+    const size_t K = m->n_classes;
+    const arena_mark mark = arena_save(&v->mem);
+    uint32_t *row = arena_new(&v->mem, uint32_t, start[n] + n + 1);
+    size_t *at = arena_new(&v->mem, size_t, n + 1);
+    double *scores = arena_new(&v->mem, double, K);
+    if (!row || !at || !scores)
+        return STET_ENOMEM;
+    at[0] = 0;
+    for (size_t i = 0; i < n; i++) { /* an empty text is one unknown word */
+        size_t len = start[i + 1] - start[i];
+        len = len < m->max_len ? len : m->max_len;
+        row[at[i]] = STET_UNK;
+        words_rows(v->words, ids + start[i], len, row + at[i]);
+        at[i + 1] = at[i] + (len ? len : 1);
+    }
+    stet_status st = answers_texts(v->on, row, at, n, logits);
+    for (size_t i = 0; st == STET_OK && i < n; i++) {
+        add_scores(m, row + at[i], at[i + 1] - at[i], scores, logits + i * K);
+        st = model_check_logits(m, logits + i * K);
+    }
+    arena_restore(&v->mem, mark);
+    return st;
 }
 
 void stet_view_free(stet_view *v)

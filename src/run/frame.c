@@ -158,7 +158,10 @@ stet_status frame_run(frame *f)
     TRY(interrupt_status());
     write_ready(f);
     tell(f);
-    pool_run(f->n_todo, piece, f);
+    if (f->at_once > (size_t)stet_threads())
+        pool_run_wide(f->n_todo, (int)f->at_once, piece, f);
+    else
+        pool_run(f->n_todo, piece, f);
     tell(f);
     return outcome(f);
 }

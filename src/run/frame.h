@@ -20,8 +20,8 @@
 
 typedef struct frame_hooks {
     const char *what; /* for progress */
-    /* Text k, on any thread; `worker` names a scratch slot below stet_threads(). Its line, with its
-     * end, goes to `line`. A failure ends the run. */
+    /* Text k, on any thread; `worker` names a scratch slot below stet_threads(), or frame.at_once.
+     * Its line, with its end, goes to `line`. A failure ends the run. */
     stet_status (*one)(void *ctx, size_t k, size_t worker, buf *line);
     /* On the calling thread, once a text and in their order. A failure ends the run. */
     stet_status (*done)(void *ctx, size_t k, const char *line);
@@ -43,6 +43,7 @@ typedef struct frame {
     size_t n;
     frame_text *text; /* (n) */
     run_log log;      /* .fd = -1: none */
+    size_t at_once;   /* texts on as many threads, where they wait for a device; 0: all cores */
 
     pthread_t caller;
     pthread_mutex_t lock;

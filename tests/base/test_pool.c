@@ -241,3 +241,42 @@ TEST(a_forked_child_starts_its_own_workers)
     CHECK_EQ(atomic_load(&count), 200);
 }
 #endif
+
+/* ---- threads of one call ------------------------------------------------------------------ */
+
+enum { WIDE = 40 };
+typedef struct meeting {
+    pthread_barrier_t all;
+    atomic_int nested, workers[WIDE];
+} meeting;
+
+static void nested_piece(void *ctx, size_t i, int worker)
+{
+    (void)i;
+    CHECK_EQ(worker, 0);
+    atomic_fetch_add(&((meeting *)ctx)->nested, 1);
+}
+
+/* Returns only once all pieces are under way. */
+static void wide_piece(void *ctx, size_t i, int worker)
+{
+    meeting *m = ctx;
+    (void)i;
+    CHECK(worker >= 0 && worker < WIDE);
+    atomic_fetch_add(&m->workers[worker], 1);
+    pthread_barrier_wait(&m->all);
+    pool_run(3, nested_piece, m);
+}
+
+TEST(a_wide_run_has_all_its_pieces_under_way_at_once)
+{
+    meeting m = {0};
+    stet_set_threads(2);
+    pthread_barrier_init(&m.all, NULL, WIDE);
+    pool_run_wide(WIDE, WIDE, wide_piece, &m);
+    CHECK_EQ(atomic_load(&m.nested), 3 * WIDE);
+    for (int i = 0; i < WIDE; i++)
+        CHECK_EQ(atomic_load(&m.workers[i]), 1);
+    pthread_barrier_destroy(&m.all);
+    stet_set_threads(0);
+}

@@ -1,0 +1,442 @@
+/* model/answers.c - see answers.h. */
+#include "model/answers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/rule.h"
+
+enum { MOST_ROOM = 1 << 28, MOST_VARIANTS = 1 << 20 }; /* of a batch: numbers of the device */
+
+typedef enum topic { EDITS, RANGES } topic;
+
+/* A question, on the stack of the thread that waits. */
+typedef struct question {
+    topic what;
+    size_t n; /* words */
+    const uint32_t *ids;
+    const stet_edit *edits;
+    const size_t *start;
+    size_t n_variants;
+    float *logits;
+    const uint32_t *at, *word; /* these for ranges */
+    size_t features;
+    const real *pad;
+    real *lo, *hi;
+
+    stet_status status;
+    char message[256];
+    bool done, leads; /* answered; the device is this thread's now */
+    pthread_cond_t wake;
+    struct question *next;
+} question;
+
+struct answers {
+    const model *m;
+    const answer_desc *d; /* NULL: the forward pass answers */
+    store *store;
+    void *own;       /* d's */
+    model_weights w; /* of the forward pass */
+    store_arena values;
+    arena mem;
+    pthread_mutex_t lock; /* of the queue */
+    pthread_mutex_t pass; /* of the forward pass */
+    question *first;      /* still to be taken up */
+    bool busy;            /* some thread has the device */
+};
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+static const answer_desc *desc_for(const model *m, const store *s)
+{
+    const bool whole = m->desc->whole && m->desc->whole(m);
+    const answer_desc *d = whole ? NULL : m->desc->answers;
+    return d && d->kernels == s->desc->kernels ? d : NULL;
+}
+
+static stet_status prepare(answers *a)
+{
+    TRY(stet_model_compile(a->m));
+    a->d = desc_for(a->m, a->store);
+    if (a->d) {
+        const stet_status st = a->d->open(a->m, a->store, &a->own);
+        if (st != STET_ENOTSUP)
+            return st;
+        a->d = NULL;
+    }
+    return weights_init(&a->w, a->m, a->store);
+}
+
+stet_status answers_open(const model *m, const char *where, answers **out)
+{
+    store *s;
+    *out = NULL;
+    TRY(store_open(where, &s));
+    if (s == &host_store || m->rule) {
+        store_close(s);
+        return STET_OK;
+    }
+    answers *a = mem_zalloc(1, sizeof *a);
+    if (!a) {
+        store_close(s);
+        return STET_ENOMEM;
+    }
+    a->m = m;
+    a->store = s;
+    a->values.store = s;
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_mutex_init(&a->pass, NULL);
+    const stet_status st = prepare(a);
+    if (st == STET_OK)
+        *out = a;
+    else
+        answers_close(a);
+    return st;
+}
+
+void answers_close(answers *a)
+{
+    if (!a)
+        return;
+    if (a->own)
+        a->d->close(a->own, a->store);
+    if (a->w.store)
+        weights_deinit(&a->w);
+    store_arena_deinit(&a->values);
+    store_close(a->store);
+    arena_deinit(&a->mem);
+    pthread_mutex_destroy(&a->lock);
+    pthread_mutex_destroy(&a->pass);
+    mem_free(a);
+}
+
+size_t answers_at_once(const answers *a)
+{
+    const size_t threads = (size_t)stet_threads();
+    return a && a->d && threads < ANSWERS_AT_ONCE ? ANSWERS_AT_ONCE : threads;
+}
+
+bool answers_edits_there(const answers *a)
+{
+    return a->d != NULL;
+}
+
+bool answers_ranges_there(const answers *a)
+{
+    return a->d && a->d->ranges;
+}
+
+/* ---- a batch ------------------------------------------------------------------------------ */
+
+/* Several arrays that go to the device as one block. */
+typedef struct parcel {
+    char *here, *there; /* the host's copy, the device's */
+    size_t used;
+} parcel;
+
+static size_t rounded(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+static stet_status parcel_init(parcel *p, answers *a, size_t bytes)
+{
+    p->here = arena_alloc(&a->mem, bytes, 1);
+    p->there = store_arena_alloc(&a->values, bytes, 1);
+    p->used = 0;
+    return p->here && p->there ? STET_OK : STET_ENOMEM;
+}
+
+/* Room for one array: where the host writes it; *out: where the device reads it. */
+static void *parcel_add(parcel *p, size_t count, size_t size, const void **out)
+{
+    void *at = p->here + p->used;
+    *out = p->there + p->used;
+    p->used += rounded(count * size);
+    return at;
+}
+#define PARCEL(p, count, type, out) ((type *)parcel_add(p, count, sizeof(type), (const void **)(out)))
+
+static size_t tiles_of(size_t variants, size_t tile)
+{
+    return tile ? (variants + tile - 1) / tile : 0;
+}
+
+/* The questions' texts, variants and edits, end to end. */
+static stet_status pack_edits(answers *a, const question *list, edit_batch *b)
+{
+    const size_t tile = a->d->tile ? a->d->tile(a->own) : 0;
+    size_t edits = 0;
+    *b = (edit_batch){.n_classes = a->m->n_classes};
+    for (const question *q = list; q; q = q->next) {
+        b->n_texts++;
+        b->n_words += q->n;
+        b->n_variants += q->n_variants;
+        b->n_tiles += tiles_of(q->n_variants, tile);
+        edits += q->start[q->n_variants];
+    }
+    if (b->n_words + edits + b->n_variants > UINT32_MAX / 4)
+        return error_set(STET_EUSAGE, "%zu variants with %zu edits at once", b->n_variants, edits);
+    parcel p;
+    TRY(parcel_init(&p, a,
+                    rounded(4 * b->n_words) + rounded(4 * (b->n_texts + 1)) +
+                        rounded(4 * b->n_variants) + rounded(4 * (b->n_variants + 1)) +
+                        rounded(edits * sizeof(stet_edit)) + rounded(8 * b->n_tiles)));
+    uint32_t *word = PARCEL(&p, b->n_words, uint32_t, &b->word),
+             *first = PARCEL(&p, b->n_texts + 1, uint32_t, &b->first),
+             *of = PARCEL(&p, b->n_variants, uint32_t, &b->of),
+             *edit_at = PARCEL(&p, b->n_variants + 1, uint32_t, &b->edit_at);
+    stet_edit *edit = PARCEL(&p, edits, stet_edit, &b->edit);
+    uint32_t *tiles = PARCEL(&p, 2 * b->n_tiles, uint32_t, &b->tile);
+    uint32_t text = 0, words = 0, variants = 0, at = 0;
+    for (const question *q = list; q; q = q->next, text++) {
+        first[text] = words;
+        memcpy(word + words, q->ids, q->n * sizeof *word);
+        words += (uint32_t)q->n;
+        if (q->start[q->n_variants])
+            memcpy(edit + at, q->edits, q->start[q->n_variants] * sizeof *edit);
+        for (size_t i = 0; tile && i < q->n_variants; i += tile) {
+            *tiles++ = variants + (uint32_t)i;
+            *tiles++ = (uint32_t)(q->n_variants - i < tile ? q->n_variants - i : tile);
+        }
+        for (size_t i = 0; i < q->n_variants; i++, variants++) {
+            of[variants] = text;
+            edit_at[variants] = at + (uint32_t)q->start[i];
+        }
+        at += (uint32_t)q->start[q->n_variants];
+    }
+    first[text] = words;
+    edit_at[variants] = at;
+    store_upload(a->store, p.there, p.here, p.used);
+    return STET_OK;
+}
+
+static stet_status answer_edits(answers *a, question *list)
+{
+    edit_batch b;
+    TRY(pack_edits(a, list, &b));
+    const size_t K = b.n_classes;
+    float *room = store_arena_alloc(&a->values,
+                                    b.n_words * a->d->word_room(a->own) +
+                                        b.n_variants * a->d->variant_room(a->own),
+                                    sizeof *room);
+    b.logits = store_arena_alloc(&a->values, b.n_variants * K, sizeof *b.logits);
+    float *logits = arena_alloc(&a->mem, b.n_variants * K, sizeof *logits);
+    if (!room || !b.logits || !logits)
+        return STET_ENOMEM;
+    store_enter(a->store);
+    const stet_status st = a->d->edits(a->own, &b, room);
+    store_leave(a->store);
+    TRY(st);
+    TRY(store_download(a->store, logits, b.logits, b.n_variants * K * sizeof *logits));
+    for (question *q = list; q; q = q->next) {
+        memcpy(q->logits, logits, q->n_variants * K * sizeof *logits);
+        logits += q->n_variants * K;
+    }
+    return STET_OK;
+}
+
+static stet_status pack_ranges(answers *a, const question *list, range_batch *b)
+{
+    size_t places = 0, words = 0;
+    const size_t features = list->features;
+    *b = (range_batch){0};
+    for (const question *q = list; q; q = q->next) {
+        b->n_texts++;
+        places += q->n;
+        words += q->at[q->n];
+    }
+    parcel p;
+    TRY(parcel_init(&p, a,
+                    rounded(4 * (b->n_texts + 1)) + rounded(4 * (places + 1)) + rounded(4 * words) +
+                        rounded(b->n_texts * features * sizeof(float))));
+    uint32_t *first = PARCEL(&p, b->n_texts + 1, uint32_t, &b->first),
+             *at = PARCEL(&p, places + 1, uint32_t, &b->at),
+             *word = PARCEL(&p, words, uint32_t, &b->word);
+    float *pad = PARCEL(&p, b->n_texts * features, float, &b->pad);
+    uint32_t text = 0, place = 0, made = 0;
+    for (const question *q = list; q; q = q->next) {
+        first[text] = place;
+        for (size_t i = 0; i < q->n; i++)
+            at[place++] = made + q->at[i];
+        memcpy(word + made, q->word, q->at[q->n] * sizeof *word);
+        made += q->at[q->n];
+        for (size_t f = 0; f < features; f++)
+            pad[text * features + f] = (float)q->pad[f];
+        text++;
+    }
+    first[text] = place;
+    at[place] = made;
+    store_upload(a->store, p.there, p.here, p.used);
+    return STET_OK;
+}
+
+static stet_status answer_ranges(answers *a, question *list)
+{
+    range_batch b;
+    TRY(pack_ranges(a, list, &b));
+    const size_t features = list->features, count = 2 * b.n_texts * features;
+    b.top = store_arena_alloc(&a->values, count, sizeof *b.top);
+    float *top = arena_alloc(&a->mem, count, sizeof *top);
+    if (!b.top || !top)
+        return STET_ENOMEM;
+    store_enter(a->store);
+    const stet_status st = a->d->ranges(a->own, &b);
+    store_leave(a->store);
+    TRY(st);
+    TRY(store_download(a->store, top, b.top, count * sizeof *top));
+    for (question *q = list; q; q = q->next, top += 2 * features)
+        for (size_t f = 0; f < features; f++) {
+            q->lo[f] = (real)top[f];
+            q->hi[f] = (real)top[features + f];
+        }
+    return STET_OK;
+}
+
+/* ---- the queue ---------------------------------------------------------------------------- */
+
+/* Under the lock: the first question and those like it that there is room for. The others keep their
+ * order. */
+static question *take(answers *a)
+{
+    const topic what = a->first->what;
+    size_t room = 0, variants = 0;
+    question *taken = NULL, **end = &taken, **at = &a->first;
+    while (*at) {
+        question *q = *at;
+        const size_t more = q->n * a->d->word_room(a->own) +
+                            q->n_variants * a->d->variant_room(a->own);
+        const bool fits = !taken || (q->what == what && room + more <= MOST_ROOM &&
+                                     variants + q->n_variants <= MOST_VARIANTS);
+        if (!fits) {
+            at = &q->next;
+            continue;
+        }
+        room += more;
+        variants += q->n_variants;
+        *at = q->next;
+        q->next = NULL;
+        *end = q;
+        end = &q->next;
+    }
+    return taken;
+}
+
+static void answer(answers *a, question *list)
+{
+    const arena_mark mark = arena_save(&a->mem);
+    const store_mark held = store_arena_save(&a->values);
+    const stet_status st =
+        list->what == EDITS ? answer_edits(a, list) : answer_ranges(a, list);
+    arena_restore(&a->mem, mark);
+    store_arena_restore(&a->values, held);
+    for (question *q = list; q; q = q->next) {
+        q->status = st;
+        if (st != STET_OK)
+            snprintf(q->message, sizeof q->message, "%s", stet_last_error());
+    }
+}
+
+/* Under the lock, with the device: a batch, and the device for the next in line. */
+static void lead(answers *a)
+{
+    a->busy = true;
+    question *list = take(a);
+    pthread_mutex_unlock(&a->lock);
+    answer(a, list);
+    pthread_mutex_lock(&a->lock);
+    for (question *next; list; list = next) {
+        next = list->next; /* gone once its thread goes on */
+        list->done = true;
+        pthread_cond_signal(&list->wake);
+    }
+    a->busy = a->first != NULL;
+    if (a->first) {
+        a->first->leads = true;
+        pthread_cond_signal(&a->first->wake);
+    }
+}
+
+/* Questions q[0..n) of one thread. The first of them that is not answered is before the others in the
+ * queue, so that this is the one to wait for. */
+static stet_status ask(answers *a, question *q, size_t n)
+{
+    stet_status st = STET_OK;
+    pthread_mutex_lock(&a->lock);
+    question **end = &a->first;
+    while (*end)
+        end = &(*end)->next;
+    for (size_t i = 0; i < n; i++) {
+        pthread_cond_init(&q[i].wake, NULL);
+        *end = &q[i];
+        end = &q[i].next;
+    }
+    for (size_t i = 0; i < n; i++) {
+        while (a->busy && !q[i].done && !q[i].leads)
+            pthread_cond_wait(&q[i].wake, &a->lock);
+        if (!q[i].done)
+            lead(a);
+    }
+    pthread_mutex_unlock(&a->lock);
+    for (size_t i = 0; i < n; i++) {
+        if (st == STET_OK && q[i].status != STET_OK)
+            st = error_set(q[i].status, "%s", q[i].message);
+        pthread_cond_destroy(&q[i].wake);
+    }
+    return st;
+}
+
+stet_status answers_edits(answers *a, const uint32_t *ids, size_t n, const stet_edit *edits,
+                          const size_t *start, size_t n_variants, float *logits)
+{
+    question q = {.what = EDITS,
+                  .ids = ids,
+                  .n = n,
+                  .edits = edits,
+                  .start = start,
+                  .n_variants = n_variants,
+                  .logits = logits};
+    return n_variants ? ask(a, &q, 1) : STET_OK;
+}
+
+stet_status answers_texts(answers *a, const uint32_t *ids, const size_t *start, size_t n,
+                          float *logits)
+{
+    static const size_t none[2] = {0, 0};
+    question *q = mem_zalloc(n + 1, sizeof *q);
+    if (!q)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        q[i] = (question){.what = EDITS,
+                          .ids = ids + start[i],
+                          .n = start[i + 1] - start[i],
+                          .start = none,
+                          .n_variants = 1,
+                          .logits = logits + i * a->m->n_classes};
+    const stet_status st = ask(a, q, n);
+    mem_free(q);
+    return st;
+}
+
+stet_status answers_ranges(answers *a, size_t n, const uint32_t *start, const uint32_t *word,
+                           size_t features, const real *pad, real *lo, real *hi)
+{
+    question q = {.what = RANGES,
+                  .n = n,
+                  .at = start,
+                  .word = word,
+                  .features = features,
+                  .pad = pad,
+                  .lo = lo,
+                  .hi = hi};
+    return ask(a, &q, 1);
+}
+
+stet_status answers_whole(answers *a, const stet_corpus *c, float *logits)
+{
+    pthread_mutex_lock(&a->pass);
+    const stet_status st = model_network_logits_in(a->m, &a->w, &a->values, c, logits);
+    pthread_mutex_unlock(&a->pass);
+    return st;
+}

@@ -1,0 +1,82 @@
+/* model/cuda/cnn_answers.c - a compiled CNN on a device (answers.h): every word's projection, so that a
+ * device adds what the host adds. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/answers.h"
+#include "model/cnn.h"
+#include "model/cuda/copy.h"
+
+static void close_cnn(void *p, store *s)
+{
+    cnn_on *c = p;
+    store_release(s, (void *)c->word);
+    store_release(s, (void *)c->bias);
+    store_release(s, (void *)c->fc);
+    store_release(s, (void *)c->fc_bias);
+    mem_free(c);
+}
+
+static stet_status fill(cnn_on *on, const model *m, store *s)
+{
+    const cnn_compiled *c = m->compiled;
+    *on = (cnn_on){.n_kernels = c->n_kernels,
+                   .filters = c->filters,
+                   .width = c->width,
+                   .features = c->n_kernels * c->filters};
+    for (size_t i = 0; i < c->n_kernels; i++) {
+        on->k[i] = c->k[i];
+        on->first[i] = c->first[i];
+    }
+    real *bias = mem_alloc(on->features, sizeof *bias);
+    if (!bias)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < c->n_kernels; i++)
+        memcpy(bias + i * c->filters, model_value(m, (int)(2 * i + 1)), c->filters * sizeof *bias);
+    on->bias = copy_of(s, bias, on->features);
+    mem_free(bias);
+    on->word = copy_of(s, c->word, m->n_words * c->width);
+    on->fc = copy_of(s, model_value(m, (int)m->n_params - 2), m->n_classes * on->features);
+    on->fc_bias = copy_of(s, model_value(m, (int)m->n_params - 1), m->n_classes);
+    return on->bias && on->word && on->fc && on->fc_bias ? STET_OK : STET_ENOMEM;
+}
+
+static stet_status open_cnn(const model *m, store *s, void **out)
+{
+    cnn_on *on = mem_zalloc(1, sizeof *on);
+    const stet_status st = on ? fill(on, m, s) : STET_ENOMEM;
+    if (st == STET_OK)
+        *out = on;
+    else if (on)
+        close_cnn(on, s);
+    return st;
+}
+
+static size_t word_room(const void *p) /* sums and two kinds of maxima */
+{
+    return 3 * ((const cnn_on *)p)->features;
+}
+
+static size_t variant_room(const void *p)
+{
+    (void)p;
+    return 0;
+}
+
+static stet_status edits(const void *p, const edit_batch *b, float *room)
+{
+    return cuda_cnn_edits(p, b, room);
+}
+
+static stet_status ranges(const void *p, const range_batch *b)
+{
+    return cuda_cnn_ranges(p, b);
+}
+
+const answer_desc cnn_answers = {.kernels = DEV_CUDA,
+                                 .open = open_cnn,
+                                 .close = close_cnn,
+                                 .word_room = word_room,
+                                 .variant_room = variant_room,
+                                 .edits = edits,
+                                 .ranges = ranges};

@@ -1,0 +1,249 @@
+/* model/cuda/cnn_edits.cu - variants of texts through a text CNN (../device_args.h).
+ *
+ * As in ../cnn_view.c: opening a text keeps every window's sum and, for each filter, the largest sum
+ * up to every window and from it on. A variant reads the two ends and looks at the windows in
+ * between, of which it computes those anew that hold a changed word. A thread has a filter. */
+#include <cfloat>
+
+#include "tensor/cuda/device.cuh"
+extern "C" {
+#include "model/device_args.h"
+}
+
+/* Words a text has, and windows of a kernel over it. */
+static __device__ inline size_t text_length(const uint32_t *first, size_t text)
+{
+    return first[text + 1] - first[text];
+}
+
+static __device__ inline size_t windows_of(size_t n, size_t k)
+{
+    return n < k ? 1 : n - k + 1;
+}
+
+struct kept {
+    float *sum, *upto, *from; /* (n_words, features) each; window t of a text is at its word t */
+};
+
+/* The text that word `at` of the batch belongs to. */
+static __device__ inline size_t text_of(const edit_batch &b, size_t at)
+{
+    size_t from = 0, to = b.n_texts; /* first[from] <= at < first[to] */
+    while (to - from > 1) {
+        const size_t half = (from + to) / 2;
+        *(b.first[half] <= at ? &from : &to) = half;
+    }
+    return from;
+}
+
+/* A block has the windows that begin at one word. */
+static __global__ void sums_kernel(cnn_on m, edit_batch b, float *sum)
+{
+    for (size_t at = blockIdx.x; at < b.n_words; at += gridDim.x) {
+        const size_t text = text_of(b, at), n = text_length(b.first, text), t = at - b.first[text];
+        for (size_t f = threadIdx.x; f < m.features; f += THREADS) {
+            const size_t kernel = f / m.filters, k = m.k[kernel];
+            if (t >= windows_of(n, k))
+                continue;
+            const float *taps = m.word + m.first[kernel] + f % m.filters;
+            float x = 0;
+            for (size_t l = 0; l < k && t + l < n; l++)
+                x += taps[b.word[at + l] * m.width + l * m.filters];
+            sum[at * m.features + f] = x;
+        }
+    }
+}
+
+enum { AHEAD = 8 };
+
+/* Running maxima of one filter over one text, AHEAD windows loaded together. */
+static __global__ void scan_kernel(cnn_on m, edit_batch b, kept to)
+{
+    const size_t text = blockIdx.x, f = (size_t)blockIdx.y * THREADS + threadIdx.x;
+    if (f >= m.features)
+        return;
+    const size_t windows = windows_of(text_length(b.first, text), m.k[f / m.filters]);
+    const size_t base = b.first[text] * m.features + f;
+    for (int back = 0; back < 2; back++) {
+        float *out = (back ? to.from : to.upto) + base, top = -FLT_MAX;
+        const float *in = to.sum + base;
+        for (size_t t = 0; t < windows; t += AHEAD) {
+            float x[AHEAD];
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++)
+                if (t + i < windows)
+                    x[i] = in[(back ? windows - 1 - t - i : t + i) * m.features];
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++)
+                if (t + i < windows) {
+                    top = x[i] > top ? x[i] : top;
+                    out[(back ? windows - 1 - t - i : t + i) * m.features] = top;
+                }
+        }
+    }
+}
+
+/* The word at `pos` of a variant whose edits e[0..n) reach from there on. */
+static __device__ inline uint32_t word_at(const uint32_t *ids, const stet_edit *e, size_t n,
+                                          size_t pos)
+{
+    for (size_t i = 0; i < n && e[i].pos <= pos; i++)
+        if (e[i].pos == pos)
+            return e[i].word;
+    return ids[pos];
+}
+
+/* The largest window of one filter, with edits e[0..n_e), n_e > 0. */
+static __device__ float edited_top(const cnn_on &m, size_t kernel, const uint32_t *ids, size_t n,
+                                   const stet_edit *e, size_t n_e, const float *taps,
+                                   const float *sum, const float *upto, const float *from)
+{
+    const size_t k = m.k[kernel], windows = windows_of(n, k), last_pos = e[n_e - 1].pos;
+    const size_t begin = e[0].pos + 1 < k ? 0 : e[0].pos + 1 - k;
+    const size_t last = last_pos < windows - 1 ? last_pos : windows - 1;
+    float top = begin ? upto[(begin - 1) * m.features] : -FLT_MAX;
+    size_t i = 0; /* the first edit that window t or a later one holds */
+    for (size_t t = begin; t <= last; t++) {
+        while (i < n_e && e[i].pos < t)
+            i++;
+        size_t held = 0;
+        while (i + held < n_e && e[i + held].pos < t + k)
+            held++;
+        float x = sum[t * m.features];
+        if (held == 1) {
+            const size_t l = e[i].pos - t;
+            x += taps[e[i].word * m.width + l * m.filters] -
+                 taps[ids[e[i].pos] * m.width + l * m.filters];
+        } else if (held > 1) {
+            x = 0;
+            for (size_t l = 0; l < k && t + l < n; l++)
+                x += taps[word_at(ids, e + i, held, t + l) * m.width + l * m.filters];
+        }
+        top = x > top ? x : top;
+    }
+    if (last + 1 < windows) {
+        const float x = from[(last + 1) * m.features];
+        top = x > top ? x : top;
+    }
+    return top;
+}
+
+/* What filter `feature` says of a variant. */
+static __device__ float feature_of(const cnn_on &m, const edit_batch &b, const kept &at,
+                                   size_t variant, size_t feature)
+{
+    const size_t kernel = feature / m.filters, f = feature % m.filters;
+    const size_t text = b.of[variant], n = text_length(b.first, text);
+    const uint32_t *ids = b.word + b.first[text];
+    const stet_edit *e = b.edit + b.edit_at[variant];
+    const size_t n_e = b.edit_at[variant + 1] - b.edit_at[variant];
+    const size_t base = b.first[text] * m.features + feature;
+    const float top =
+        n_e ? edited_top(m, kernel, ids, n, e, n_e, m.word + m.first[kernel] + f, at.sum + base,
+                         at.upto + base, at.from + base)
+            : at.from[base];
+    const float y = top + m.bias[feature];
+    return y > 0 ? y : 0;
+}
+
+/* A block has one variant at a time; its classes one after the other. */
+static __global__ void edits_kernel(cnn_on m, edit_batch b, kept at)
+{
+    extern __shared__ float y[]; /* (features) */
+    for (size_t v = blockIdx.x; v < b.n_variants; v += gridDim.x) {
+        for (size_t f = threadIdx.x; f < m.features; f += THREADS)
+            y[f] = feature_of(m, b, at, v, f);
+        for (size_t c = 0; c < b.n_classes; c++) { /* each thread reads what it wrote */
+            double sum = 0;
+            for (size_t f = threadIdx.x; f < m.features; f += THREADS)
+                sum += (double)y[f] * (double)m.fc[c * m.features + f];
+            sum = block_sum(sum);
+            if (threadIdx.x == 0)
+                b.logits[v * b.n_classes + c] = (float)(sum + (double)m.fc_bias[c]);
+            __syncthreads(); /* block_sum's memory is used again */
+        }
+    }
+}
+
+extern "C" stet_status cuda_cnn_edits(const cnn_on *m, const edit_batch *b, float *room)
+{
+    cuda_device *d = cuda_now();
+    const size_t each = b->n_words * m->features, bytes = m->features * sizeof(float);
+    const kept to = {room, room + each, room + 2 * each};
+    if (bytes > 48 << 10)
+        return error_set(STET_ENOTSUP, "a CNN of %zu filters in all: on the GPU there is room for "
+                                       "12288",
+                         m->features);
+    sums_kernel<<<blocks_for(b->n_words, 1), THREADS, 0, d->stream>>>(*m, *b, to.sum);
+    scan_kernel<<<dim3((unsigned)b->n_texts, (unsigned)((m->features + THREADS - 1) / THREADS)),
+                  THREADS, 0, d->stream>>>(*m, *b, to);
+    edits_kernel<<<blocks_for(b->n_variants, 1), THREADS, bytes, d->stream>>>(*m, *b, to);
+    return cuda_launched(d, "variants of texts");
+}
+
+/* ---- ranges ------------------------------------------------------------------------------- */
+
+enum { RANGE_ROWS = 8 };
+
+/* A filter's window over all choices of words, from below and from above: the numbers, the order and
+ * the roundings of certify/cert_cnn_windows.c, so that the certificates are the same. */
+static __device__ inline void window_range(const cnn_on &m, const range_batch &b, const float *taps,
+                                           const uint32_t *at, size_t k, float bias, float pad,
+                                           float *lo, float *hi)
+{
+    *lo = *hi = bias;
+    for (size_t l = 0; l < k; l++) {
+        const float *tap = taps + l * m.filters;
+        const uint32_t begin = at[l], end = at[l + 1];
+        float least = tap[b.word[begin] * m.width], most = least;
+        for (uint32_t s = begin + 1; s < end; s++) {
+            const float x = tap[b.word[s] * m.width];
+            least = x < least ? x : least;
+            most = x > most ? x : most;
+        }
+        *lo = __fadd_rn(*lo, least);
+        *hi = __fadd_rn(*hi, most);
+    }
+    *lo = __fsub_rn(*lo, pad);
+    *hi = __fadd_rn(*hi, pad);
+}
+
+/* A block has WARP filters of one kernel of one text; its rows share the windows. */
+static __global__ void ranges_kernel(cnn_on m, range_batch b)
+{
+    __shared__ float part[RANGE_ROWS][2][WARP];
+    const size_t text = blockIdx.x, kernel = blockIdx.y, lane = threadIdx.x % WARP;
+    const size_t row = threadIdx.x / WARP, f = (size_t)blockIdx.z * WARP + lane;
+    const size_t n = text_length(b.first, text), k = m.k[kernel], windows = windows_of(n, k);
+    const size_t feature = kernel * m.filters + f;
+    float top_lo = 0, top_hi = 0; /* from 0: the ReLU */
+    if (f < m.filters) {
+        const float *taps = m.word + m.first[kernel] + f;
+        const float bias = m.bias[feature], pad = b.pad[text * m.features + feature];
+        for (size_t t = row; t < windows; t += RANGE_ROWS) {
+            float lo, hi;
+            window_range(m, b, taps, b.at + b.first[text] + t, n - t < k ? n - t : k, bias, pad, &lo,
+                         &hi);
+            top_lo = lo > top_lo ? lo : top_lo;
+            top_hi = hi > top_hi ? hi : top_hi;
+        }
+    }
+    part[row][0][lane] = top_lo;
+    part[row][1][lane] = top_hi;
+    __syncthreads();
+    if (row > 1 || f >= m.filters) /* row 0 ends below, row 1 above */
+        return;
+    float top = 0;
+    for (int r = 0; r < RANGE_ROWS; r++)
+        top = part[r][row][lane] > top ? part[r][row][lane] : top;
+    b.top[(2 * text + row) * m.features + feature] = top;
+}
+
+extern "C" stet_status cuda_cnn_ranges(const cnn_on *m, const range_batch *b)
+{
+    cuda_device *d = cuda_now();
+    ranges_kernel<<<dim3((unsigned)b->n_texts, (unsigned)m->n_kernels,
+                         (unsigned)((m->filters + WARP - 1) / WARP)),
+                    RANGE_ROWS * WARP, 0, d->stream>>>(*m, *b);
+    return cuda_launched(d, "ranges of windows");
+}

@@ -1,0 +1,205 @@
+/* Questions of many threads on a device: whole texts by the forward pass, and the queue that makes one
+ * batch of what all ask. */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+#include "model/answers.h"
+#include "model/small_model.h"
+#include "tensor/locked_store.h"
+
+enum { ASKERS = 24, VARIANTS = 5, CLASSES = 3, LONGEST = 9 };
+
+static void know_device(void)
+{
+    static bool known;
+    if (!known)
+        CHECK_OK(store_register(&locked_desc));
+    known = true;
+}
+
+typedef struct asker {
+    uint32_t ids[LONGEST];
+    size_t n, start[VARIANTS + 1];
+    stet_edit edits[VARIANTS * LONGEST];
+    float logits[VARIANTS * CLASSES], clean[CLASSES];
+    stet_status status;
+    char message[128];
+} asker;
+
+/* Variant i has i edits, as far as the text has words. */
+static void draw(asker *a, rng *r)
+{
+    a->n = 1 + rng_below(r, LONGEST);
+    a->start[0] = 0;
+    for (size_t i = 0; i < a->n; i++)
+        a->ids[i] = (uint32_t)rng_below(r, SMALL_WORDS + STET_FIRST_WORD);
+    for (size_t i = 0; i < VARIANTS; i++) {
+        size_t at = a->start[i];
+        for (uint32_t p = 0; p < a->n && p < i; p++)
+            a->edits[at++] =
+                (stet_edit){p, (uint32_t)rng_below(r, SMALL_WORDS + STET_FIRST_WORD)};
+        a->start[i + 1] = at;
+    }
+}
+
+typedef struct crowd {
+    const model *m;
+    answers *on;
+    asker a[ASKERS];
+} crowd;
+
+static void ask_one(void *ctx, size_t i, int worker)
+{
+    crowd *c = ctx;
+    asker *a = &c->a[i];
+    stet_view *v = NULL;
+    (void)worker;
+    a->status = view_open_on(c->m, c->on, NULL, a->ids, a->n, &v);
+    if (a->status == STET_OK)
+        memcpy(a->clean, stet_view_logits(v), sizeof a->clean);
+    if (a->status == STET_OK)
+        a->status = stet_view_edits(v, a->edits, a->start, VARIANTS, a->logits);
+    snprintf(a->message, sizeof a->message, "%s", a->status == STET_OK ? "" : stet_last_error());
+    stet_view_free(v);
+}
+
+static void ask_all(crowd *c, const model *m, const char *where)
+{
+    rng r = rng_stream(5, STREAM_TEST, 1);
+    c->m = m;
+    for (size_t i = 0; i < ASKERS; i++)
+        draw(&c->a[i], &r);
+    CHECK_OK(answers_open(m, where, &c->on));
+    pool_run_wide(ASKERS, ASKERS, ask_one, c);
+    answers_close(c->on);
+}
+
+TEST(a_device_answers_as_views_do)
+{
+    static crowd here, there;
+    know_device();
+    for (int kind = 0; kind < SMALL_KINDS; kind++) {
+        model *m = small_model(kind, CLASSES, 9);
+        ask_all(&here, m, "cpu");
+        ask_all(&there, m, "locked");
+        CHECK(here.on == NULL && there.on != NULL);
+        for (size_t i = 0; i < ASKERS; i++) {
+            CHECK_OK(here.a[i].status);
+            CHECK_OK(there.a[i].status);
+            for (int k = 0; k < CLASSES; k++)
+                CHECK_NEAR(there.a[i].clean[k], here.a[i].clean[k], 1e-5);
+            for (int k = 0; k < VARIANTS * CLASSES; k++)
+                CHECK_NEAR(there.a[i].logits[k], here.a[i].logits[k], 1e-5);
+        }
+        stet_model_free(m);
+    }
+}
+
+/* ---- a kind of our own -------------------------------------------------------------------- */
+
+/* Says of a text what its words and places come to, so that a mix-up shows. */
+static float toy_logit(const uint32_t *ids, size_t n, const stet_edit *e, size_t n_e, size_t c)
+{
+    double sum = (double)(c * n);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t word = ids[i];
+        for (size_t k = 0; k < n_e; k++)
+            word = e[k].pos == i ? e[k].word : word;
+        sum += (double)((i + c + 1) * word);
+    }
+    return (float)sum;
+}
+
+static int toy_batches;
+static size_t toy_most; /* texts of a batch */
+static bool toy_fails;
+
+static stet_status toy_open(const model *m, store *s, void **out)
+{
+    (void)m;
+    (void)s;
+    *out = mem_zalloc(1, 1);
+    return STET_OK;
+}
+
+static void toy_close(void *own, store *s)
+{
+    (void)s;
+    mem_free(own);
+}
+
+static size_t toy_room(const void *own)
+{
+    (void)own;
+    return 1;
+}
+
+static size_t toy_tile(const void *own)
+{
+    (void)own;
+    return 2;
+}
+
+static stet_status toy_edits(const void *own, const edit_batch *b, float *room)
+{
+    (void)own;
+    room[b->n_words + b->n_variants - 1] = 1; /* it is there */
+    if (toy_batches++ == 0)
+        usleep(100000); /* the others ask meanwhile */
+    toy_most = b->n_texts > toy_most ? b->n_texts : toy_most;
+    size_t tiled = 0;
+    for (size_t i = 0; i < b->n_tiles; i++) {
+        const uint32_t from = b->tile[2 * i], some = b->tile[2 * i + 1];
+        CHECK(from == tiled && some >= 1 && some <= 2 && b->of[from] == b->of[from + some - 1]);
+        tiled += some;
+    }
+    CHECK_EQ(tiled, b->n_variants);
+    for (size_t v = 0; v < b->n_variants; v++)
+        for (size_t c = 0; c < b->n_classes; c++)
+            b->logits[v * b->n_classes + c] =
+                toy_logit(b->word + b->first[b->of[v]], b->first[b->of[v] + 1] - b->first[b->of[v]],
+                          b->edit + b->edit_at[v], b->edit_at[v + 1] - b->edit_at[v], c);
+    return toy_fails ? error_set(STET_EDEVICE, "the toy broke") : STET_OK;
+}
+
+static const answer_desc toy = {.kernels = DEV_CPU,
+                                .open = toy_open,
+                                .close = toy_close,
+                                .word_room = toy_room,
+                                .variant_room = toy_room,
+                                .tile = toy_tile,
+                                .edits = toy_edits};
+
+TEST(everybody_gets_his_own_answers_from_shared_batches)
+{
+    static crowd c;
+    know_device();
+    model *m = small_model(0, CLASSES, 9);
+    model_desc desc = *m->desc;
+    desc.answers = &toy;
+    m->desc = &desc;
+    toy_batches = 0;
+    toy_most = 0;
+    ask_all(&c, m, "locked");
+    CHECK_LE(4, toy_most);
+    for (size_t i = 0; i < ASKERS; i++) {
+        const asker *a = &c.a[i];
+        CHECK_OK(a->status);
+        for (size_t k = 0; k < CLASSES; k++)
+            CHECK(a->clean[k] == toy_logit(a->ids, a->n, NULL, 0, k));
+        for (size_t v = 0; v < VARIANTS; v++)
+            for (size_t k = 0; k < CLASSES; k++)
+                CHECK(a->logits[v * CLASSES + k] ==
+                      toy_logit(a->ids, a->n, a->edits + a->start[v],
+                                a->start[v + 1] - a->start[v], k));
+    }
+    toy_fails = true;
+    ask_all(&c, m, "locked");
+    toy_fails = false;
+    for (size_t i = 0; i < ASKERS; i++) {
+        CHECK_EQ((int)c.a[i].status, (int)STET_EDEVICE);
+        CHECK(strstr(c.a[i].message, "the toy broke") != NULL);
+    }
+    stet_model_free(m);
+}
