@@ -211,7 +211,7 @@ _OTHERS = {  # that return something else
     "stet_subst_words": (_n, [_p]), "stet_subst_pairs": (_n, [_p]),
     "stet_subst_word_id": (c_uint32, [_p, _s, _n]), "stet_subst_word": (_s, [_p, c_uint32]),
     "stet_subst_of": (POINTER(c_uint32), [_p, c_uint32, POINTER(c_size_t)]),
-    "stet_token_word": (_s, [POINTER(Tokens), _n]), "stet_tokens_deinit": (None, [POINTER(Tokens)]),
+    "stet_tokens_deinit": (None, [POINTER(Tokens)]),
     "stet_subst_builder_free": (None, [_p]), "stet_counter_free": (None, [_p]),
     "stet_vocab_free": (None, [_p]), "stet_vectors_deinit": (None, [POINTER(Vectors)]),
     "stet_wordnet_free": (None, [_p]), "stet_tagger_free": (None, [_p]),
