@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import queue
 import re
 import threading
 import _thread
@@ -210,7 +211,7 @@ _OTHERS = {  # that return something else
     "stet_subst_words": (_n, [_p]), "stet_subst_pairs": (_n, [_p]),
     "stet_subst_word_id": (c_uint32, [_p, _s, _n]), "stet_subst_word": (_s, [_p, c_uint32]),
     "stet_subst_of": (POINTER(c_uint32), [_p, c_uint32, POINTER(c_size_t)]),
-    "stet_token_word": (_s, [POINTER(Tokens), _n]), "stet_tokens_deinit": (None, [POINTER(Tokens)]),
+    "stet_tokens_deinit": (None, [POINTER(Tokens)]),
     "stet_subst_builder_free": (None, [_p]), "stet_counter_free": (None, [_p]),
     "stet_vocab_free": (None, [_p]), "stet_vectors_deinit": (None, [POINTER(Vectors)]),
     "stet_wordnet_free": (None, [_p]), "stet_tagger_free": (None, [_p]),
@@ -305,16 +306,44 @@ lib.stet_set_logger(_logger, None)
 # ---- jobs -------------------------------------------------------------------------------------
 
 
+class _Call:
+    """Something that the caller's thread does for the work."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function, self._done = function, threading.Event()
+        self._result: Any = None
+        self._error: Optional[BaseException] = None
+
+    def make(self) -> None:
+        try:
+            self._result = self._function()
+        except BaseException as e:
+            self._error = e
+        self._done.set()
+
+    def refuse(self) -> None:
+        self._error = Interrupted("interrupted")
+        self._done.set()
+
+    def wait(self) -> Any:
+        self._done.wait()
+        if self._error:
+            raise self._error
+        return self._result
+
+
 class Job:
     """Work on a thread of its own, so that Ctrl-C reaches Python while the library works.
 
-    `work(job)` makes the calls. What it raises is raised by run(); stop() ends it early.
+    `work(job)` makes the calls. What it raises is raised by run(); stop() ends it early. Between start()
+    and stop() the caller's thread takes the mail: what the work posts, and functions that it wants called
+    over there.
     """
 
-    def __init__(self, work: Callable[["Job"], Any], progress: Optional[Callable] = None,
-                 threads: int = 0, done: Optional[Callable[[], None]] = None) -> None:
+    def __init__(self, work: Callable[["Job"], Any], progress: Optional[Callable] = None, threads: int = 0) -> None:
         self._job = c_void_p()
-        self._work, self._done = work, done
+        self._work = work
+        self._mail: "queue.Queue[Any]" = queue.Queue(1024)  # None: the work has ended
         self._ended, self._started = threading.Event(), False
         self.result: Any = None
         self.error: Optional[BaseException] = None
@@ -341,8 +370,26 @@ class Job:
             self.error = self.error or e
         lib.stet_job_use(before)
         self._ended.set()
-        if self._done:
-            self._done()
+        self._mail.put(None)
+
+    def post(self, item: Any) -> None:
+        """By the work: mail() gives it."""
+        self._mail.put(item)
+
+    def on_caller(self, function: Callable[[], Any]) -> Any:
+        """By the work: what the function returns, called on the caller's thread. PyTorch, for one, computes on all cores
+        only in the thread that it was loaded in."""
+        call = _Call(function)
+        self._mail.put(call)
+        return call.wait()
+
+    def mail(self) -> Iterator[Any]:
+        """Whatever was posted, until the work ends."""
+        for item in iter(self._mail.get, None):
+            if isinstance(item, _Call):
+                item.make()
+            else:
+                yield item
 
     def fail(self, error: BaseException) -> None:
         """A callback raised this: end the work and let run() raise it."""
@@ -357,7 +404,13 @@ class Job:
     def stop(self) -> None:
         if self._started:
             lib.stet_job_interrupt(self._job)
-            self._ended.wait()
+            while not (self._ended.is_set() and self._mail.empty()):  # nobody may wait for room or for an answer
+                try:
+                    item = self._mail.get(timeout=0.05)
+                except queue.Empty:
+                    continue
+                if isinstance(item, _Call):
+                    item.refuse()
         if self._job:
             lib.stet_job_free(self._job)
         self._job, self._started = c_void_p(), False
@@ -366,7 +419,8 @@ class Job:
         """All of it: what work() returns, or what it raised."""
         try:
             self.start()
-            self._ended.wait()
+            for _ in self.mail():
+                pass
         finally:
             self.stop()
         return self.outcome()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import weakref
-from ctypes import byref, c_int, c_size_t
+from ctypes import addressof, byref, c_int, c_size_t, c_void_p, string_at
 from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
@@ -184,6 +185,7 @@ def synonyms_of(s: SynonymsLike) -> Synonyms:
     return s if isinstance(s, Synonyms) else Synonyms(s)
 
 
+@functools.lru_cache(None)
 def tokenizer_number(name: str) -> int:
     out = c_int()
     lib.stet_tokenizer_parse(_c.encode(name), byref(out))
@@ -199,6 +201,9 @@ def tokenize(text: str, tokenizer: str = "word") -> List[str]:
     data, tokens = _c.encode(text), _c.Tokens()
     try:
         lib.stet_tokenize(tokenizer_number(tokenizer), data, len(data), byref(tokens))
-        return [lib.stet_token_word(byref(tokens), i).decode("utf-8") for i in range(tokens.n)]
+        if tokens.n == 0:
+            return []
+        all_words = c_void_p.from_address(addressof(tokens) + _c.Tokens.words.offset)  # NUL after each
+        return string_at(all_words.value, tokens.words_n).decode("utf-8").split("\0")[:tokens.n]
     finally:
         lib.stet_tokens_deinit(byref(tokens))

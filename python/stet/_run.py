@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 from ctypes import POINTER, byref, c_char_p, c_void_p, cast
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union, overload
 
@@ -18,9 +17,9 @@ Progress = Callable[[str, int, int, str], None]
 
 
 class _Plan(NamedTuple):
-    """A run that is ready: `start(take, fail)` makes the call, with `take(line)` for every text."""
+    """A run that is ready: `start(take, job)` makes the call, with `take(line)` for every text."""
 
-    start: Callable[[Callable[[bytes], None], Callable[[BaseException], None]], Any]
+    start: Callable[[Callable[[bytes], None], _c.Job], Any]
     record: Callable[[bytes, int], Any]  # of a line and its number
     progress: Optional[Progress]
     threads: int
@@ -28,28 +27,18 @@ class _Plan(NamedTuple):
 
 def _all(plan: _Plan) -> Results:
     lines: List[bytes] = []
-    summary = _c.Job(lambda job: plan.start(lines.append, job.fail), plan.progress, plan.threads).run()
+    summary = _c.Job(lambda job: plan.start(lines.append, job), plan.progress, plan.threads).run()
     return Results([plan.record(line, i) for i, line in enumerate(lines)], summary)
 
 
 def _stream(plan: _Plan) -> Iterator[Any]:
-    lines: "queue.Queue[Optional[bytes]]" = queue.Queue(1024)
-    closed = False
-
-    def take(line: Optional[bytes]) -> None:
-        if not closed:
-            lines.put(line)
-
-    job = _c.Job(lambda job: plan.start(take, job.fail), plan.progress, plan.threads, done=lambda: take(None))
+    job = _c.Job(lambda job: plan.start(job.post, job), plan.progress, plan.threads)
     try:
         job.start()
-        for i, line in enumerate(iter(lines.get, None)):
+        for i, line in enumerate(job.mail()):
             yield plan.record(line, i)
         job.outcome()
     finally:
-        closed = True
-        while not lines.empty():  # whoever waits to put a line goes on, and then finds it closed
-            lines.get_nowait()
         job.stop()
 
 
@@ -98,11 +87,11 @@ def _attack_plan(victim: Any, texts: Sequence[str], labels: Optional[Labels], sy
     a.settings, a.stop, a.log = cast(how, POINTER(c_char_p)), _c.path(stop), _c.path(log)
     keep = (victim, sets, data, tags, how)
 
-    def start(take: Callable[[bytes], None], fail: Callable[[BaseException], None]) -> AttackSummary:
+    def start(take: Callable[[bytes], None], job: _c.Job) -> AttackSummary:
         out = _c.AttackResult()
         a.each = _c.line_fn(lambda _user, line: take(line))
         if other is not None:
-            a.victim = other.callback(fail)
+            a.victim = other.callback(job)
         lib.stet_attack_run(byref(a), byref(out))
         assert keep
         return summary_of(AttackSummary, out)
@@ -184,7 +173,7 @@ def _certify_plan(model: Model, texts: Sequence[str], labels: Optional[Labels], 
     a.file, a.model_name = _c.path(file), _c.path(model.path or "model")
     keep = (model, sets, data)
 
-    def start(take: Callable[[bytes], None], _fail: Any) -> CertifySummary:
+    def start(take: Callable[[bytes], None], _job: _c.Job) -> CertifySummary:
         out = _c.CertifyResult()
         a.line = _c.line_fn(lambda _user, line: take(line))
         lib.stet_certify_run(byref(a), byref(out))

@@ -94,18 +94,19 @@ class Victim:
             raise _c.UsageError("the victim gave a number that is not finite")
         return out if _is_distribution(out) else _softmax(out)
 
-    def callback(self, failed: Callable[[BaseException], None]) -> Any:
-        """As the library wants it. What the victim raises goes to `failed` and ends the run."""
+    def callback(self, job: _c.Job) -> Any:
+        """As the library wants it. The victim is called on the thread that started the job; what it raises ends the run."""
 
         def answer(_user: Any, texts: Any, n: int, n_classes: int, prob: Any) -> int:
             try:
-                got = self.ask([texts[i].decode("utf-8") for i in range(n)])
+                asked = [texts[i].decode("utf-8") for i in range(n)]
+                got = job.on_caller(lambda: self.ask(asked))
                 if got.shape[1] != n_classes:
                     raise _c.UsageError(f"the victim gave {got.shape[1]} probabilities, expected {n_classes}")
                 np.ctypeslib.as_array(prob, (n, n_classes))[:] = got
                 return _c.OK
             except BaseException as e:
-                failed(e)
+                job.fail(e)
                 return _c.EINTR
 
         return _c.victim_fn(answer)

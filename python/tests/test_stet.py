@@ -155,6 +155,29 @@ class Victims(unittest.TestCase):
         self.assertEqual(a.column("adversarial").tolist(), b.column("adversarial").tolist())
         self.assertGreater(max(sizes), 10)  # in batches
 
+    def test_texts_ask_together_on_this_thread(self):
+        sizes, threads = [], set()
+
+        def ask(texts):
+            sizes.append(len(texts))
+            threads.add(threading.get_ident())
+            return model().predict_proba(texts)
+
+        a = stet.attack(ask, test.texts, test.labels, synonyms=SETS, batch=50)
+        self.assertEqual(max(sizes), 50)
+        self.assertGreater(np.mean(sizes), 20)
+        self.assertEqual(threads, {threading.get_ident()})
+        b = list(stet.iter_attack(ask, test.texts, test.labels, synonyms=SETS, batch=1000))
+        self.assertEqual([r.outcome for r in a], [r.outcome for r in b])
+        self.assertEqual(threads, {threading.get_ident()})
+        with self.assertRaisesRegex(stet.UsageError, "batch 0"):
+            stet.attack(ask, test.texts, test.labels, synonyms=SETS, batch=0)
+
+    def test_a_stream_that_is_left(self):
+        for r in stet.iter_attack(model().predict_proba, test.texts * 50, list(test.labels) * 50, synonyms=SETS):
+            self.assertEqual(r.index, 0)
+            break
+
     def test_logits_and_single_numbers(self):
         a = stet.attack(model().logits, test.texts[:10], synonyms=SETS)
         b = stet.attack(lambda t: model().predict_proba(t)[:, 1], test.texts[:10], synonyms=SETS)

@@ -16,4 +16,12 @@ if command -v g++ >/dev/null; then
         g++ -std=c++17 -Iinclude -fsyntax-only -x c++ "$h" || { echo "$h does not compile as C++" && bad=1; }
     done
 fi
+# Names that a host sees begin with STET_ or stet_: macros, and the enumerators of every header.
+other=$(grep -nE '^ *# *define +[A-Za-z_]' include/stet/*.h | grep -vE 'define +STET_' || true)
+[ -z "$other" ] || { echo "macros without a prefix: $other" && bad=1; }
+for h in include/stet/*.h; do
+    other=$("$cc" -E -P -Iinclude "$h" | tr '\n' ' ' | grep -oE 'enum( stet_[a-z_0-9]+)? *\{[^}]*\}' |
+        grep -oE '[{,] *[A-Za-z_][A-Za-z0-9_]*' | tr -d '{, ' | grep -vE '^(STET_|_)' || true)
+    [ -z "$other" ] || { echo "$h: enumerators without a prefix: $other" && bad=1; }
+done
 exit $bad
