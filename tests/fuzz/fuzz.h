@@ -17,12 +17,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The path of an in-memory file with these bytes, for readers that take a path; valid until the
- * next call. */
+/* The path of an in-memory file with these bytes, for readers that take a path; until the next call
+ * it can be opened. It is for stet's own code: other libraries and stdio do not see it. */
 const char *fuzz_file(const uint8_t *data, size_t size);
 
-/* A folder in memory for readers of folders, removed at the end, and a file in it. */
+/* A folder for readers of folders, removed at the end; in it an in-memory file, likewise; and all
+ * small files that lie there taken into memory. */
 const char *fuzz_folder(void);
 void fuzz_put(const char *name, const uint8_t *data, size_t size);
+void fuzz_take_folder(void);
 
 #endif

@@ -9,9 +9,9 @@
 
 static void make_folder(void)
 {
-    static const char *const settings[] = {"bert-layers=1",    "bert-hidden=4", "bert-heads=2",
-                                           "bert-inner=8",     "bert-types=1",  "bert-positions=8",
-                                           "bert-pieces=20", NULL};
+    static const char *const settings[] = {
+        "bert-layers=1", "bert-hidden=4",    "bert-heads=2",   "bert-inner=8",
+        "bert-types=1",  "bert-positions=8", "bert-pieces=20", NULL};
     const stet_str text = {"a good film", 11};
     stet_dataset *d;
     stet_model *m;
@@ -32,8 +32,10 @@ static void make_folder(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static bool made;
-    if (!made)
+    if (!made) {
         make_folder();
+        fuzz_take_folder();
+    }
     made = true;
     fuzz_put("config.json", data, size);
     stet_model *m;

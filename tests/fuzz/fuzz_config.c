@@ -13,6 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         made = fuzz_model();
         if (stet_model_save(made, fuzz_folder()) != STET_OK)
             abort();
+        fuzz_take_folder();
     }
     fuzz_put("config.json", data, size);
     stet_model *m;

@@ -2,11 +2,8 @@
  * data.noun, noun.exc and cntlist.rev; the rest of the database is empty. */
 #include "fuzz.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "lexicon/wordnet.h"
 #include "stet/lexicon.h"
@@ -16,54 +13,12 @@ enum { GIVEN = 4, FILES = 13 };
 static const char *const names[FILES] = {
     "index.noun", "data.noun", "noun.exc", "cntlist.rev", "index.verb", "index.adj", "index.adv",
     "data.verb",  "data.adj",  "data.adv", "verb.exc",    "adj.exc",    "adv.exc"};
-static char dir[] = "/tmp/fuzz-wordnet-XXXXXX";
-static int memory[FILES];
-
-static void die(const char *what)
-{
-    perror(what);
-    exit(2);
-}
-
-static void path_of(char path[64], const char *name)
-{
-    snprintf(path, 64, "%s/%s", dir, name);
-}
-
-static void remove_dir(void)
-{
-    char path[64];
-    for (size_t i = 0; i < FILES; i++) {
-        path_of(path, names[i]);
-        unlink(path);
-    }
-    rmdir(dir);
-}
-
-/* The folder holds links to files in memory. */
-static void make_dir(void)
-{
-    char path[64], target[64];
-    if (!mkdtemp(dir))
-        die("mkdtemp");
-    atexit(remove_dir);
-    for (size_t i = 0; i < FILES; i++) {
-        memory[i] = memfd_create(names[i], MFD_CLOEXEC);
-        snprintf(target, sizeof target, "/proc/self/fd/%d", memory[i]);
-        path_of(path, names[i]);
-        if (symlink(target, path) != 0)
-            die("symlink");
-    }
-}
-
 static void write_files(const uint8_t *data, size_t size)
 {
     const uint8_t *p = data, *end = data + size;
     for (size_t i = 0; i < GIVEN; i++) {
         const uint8_t *mark = memmem(p, (size_t)(end - p), "%%\n", 3);
-        const size_t n = (size_t)((mark ? mark : end) - p);
-        if (ftruncate(memory[i], 0) != 0 || pwrite(memory[i], p, n, 0) != (ssize_t)n)
-            die("memfd");
+        fuzz_put(names[i], p, (size_t)((mark ? mark : end) - p));
         p = mark ? mark + 3 : end;
     }
 }
@@ -89,11 +44,13 @@ static void look_up(const stet_wordnet *w, const char *word)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (!memory[0])
-        make_dir();
+    static bool made;
+    for (size_t i = GIVEN; i < FILES && !made; i++)
+        fuzz_put(names[i], (const uint8_t *)"", 0);
+    made = true;
     write_files(data, size);
     stet_wordnet *w;
-    if (stet_wordnet_open(dir, &w) != STET_OK)
+    if (stet_wordnet_open(fuzz_folder(), &w) != STET_OK)
         return 0;
     static const char *const words[] = {"cat", "cats", "mice", "Tom", "be", "a"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
