@@ -65,7 +65,7 @@ static void shared_free(void *p)
     if (!s)
         return;
     if (s->hulls)
-        cnn_hulls_deinit(s->hulls);
+        cert_kept_deinit(s->hulls);
     mem_free(s->hulls);
     mem_free(s->norm);
     mem_free(s->reach);
@@ -158,7 +158,7 @@ static stet_status prepare(const model *m, void **out)
     s->hulls = mem_zalloc(1, sizeof *s->hulls);
     stet_status st = s->norm && s->reach && s->hulls ? measure(s) : STET_ENOMEM;
     if (st == STET_OK)
-        st = cnn_hulls_init(s->hulls, s);
+        st = cert_kept_init(s->hulls, m->n_words, cnn_hull_size(s));
     if (st == STET_OK)
         st = cnn_gbm_prepare(s);
     if (st == STET_OK)

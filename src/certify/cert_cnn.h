@@ -10,18 +10,9 @@
 #ifndef CERTIFY_CERT_CNN_H
 #define CERTIFY_CERT_CNN_H
 
-#include <stdatomic.h>
-
+#include "certify/cert_kept.h"
 #include "certify/cert_scores.h"
 #include "model/cnn.h"
-
-/* Ranges of sets that were met before, for all threads (cert_cnn_hulls.c). */
-typedef struct cnn_hulls {
-    atomic_uint *of; /* (n_words) the hull of the set with this reference, from 1 on; 0: none yet */
-    unsigned char *room; /* (n, size) */
-    size_t n, size;
-    atomic_size_t used;
-} cnn_hulls;
 
 /* What all threads share. */
 typedef struct cnn_shared {
@@ -32,11 +23,11 @@ typedef struct cnn_shared {
     real *reach;   /* (width) the length of each W[f,:,l], in the order of the projections */
     real *size_of; /* (D, width) |W|, in the order of the projections */
     const real *fc, *fc_bias; /* (classes, features), (classes) */
-    cnn_hulls *hulls;
+    cert_kept *hulls;         /* ranges of sets that were met before */
 } cnn_shared;
 
-stet_status cnn_hulls_init(cnn_hulls *h, const cnn_shared *s);
-void cnn_hulls_deinit(cnn_hulls *h);
+/* cert_cnn_hulls.c. Bytes of an entry of s->hulls. */
+size_t cnn_hull_size(const cnn_shared *s);
 /* (2, width): the least and the greatest projections of n words; in `room`, or kept. */
 const real *cnn_hull(const cnn_shared *s, const uint32_t *set, size_t n, real *room);
 
