@@ -57,18 +57,3 @@ double *cert_param(const model *m, int id, arena *a)
         out[i] = model_value(m, id)[i];
     return out;
 }
-
-stet_status cert_vectors(const model *m, const cert_task *t, arena *a, double **out)
-{
-    const size_t words = t->start[t->n], D = m->dim;
-    double *vectors = *out = arena_new(a, double, words *D);
-    if (!vectors)
-        return STET_ENOMEM;
-    for (size_t k = 0; k < words; k++) {
-        if (t->word[k] >= m->n_words)
-            return error_set(STET_EUSAGE, "word %u of %zu", t->word[k], m->n_words);
-        for (size_t j = 0; j < D; j++)
-            vectors[k * D + j] = m->table[t->word[k] * D + j];
-    }
-    return STET_OK;
-}

@@ -64,6 +64,9 @@ static void shared_free(void *p)
     cnn_shared *s = p;
     if (!s)
         return;
+    if (s->hulls)
+        cert_kept_deinit(s->hulls);
+    mem_free(s->hulls);
     mem_free(s->norm);
     mem_free(s->reach);
     mem_free_aligned(s->size_of);
@@ -152,7 +155,10 @@ static stet_status prepare(const model *m, void **out)
     s->fc_bias = model_value(m, (int)m->n_params - 1);
     s->norm = mem_alloc(m->n_words, sizeof *s->norm);
     s->reach = mem_alloc(s->c->width, sizeof *s->reach);
-    stet_status st = s->norm && s->reach ? measure(s) : STET_ENOMEM;
+    s->hulls = mem_zalloc(1, sizeof *s->hulls);
+    stet_status st = s->norm && s->reach && s->hulls ? measure(s) : STET_ENOMEM;
+    if (st == STET_OK)
+        st = cert_kept_init(s->hulls, m->n_words, cnn_hull_size(s));
     if (st == STET_OK)
         st = cnn_gbm_prepare(s);
     if (st == STET_OK)

@@ -10,6 +10,7 @@
 #ifndef CERTIFY_CERT_CNN_H
 #define CERTIFY_CERT_CNN_H
 
+#include "certify/cert_kept.h"
 #include "certify/cert_scores.h"
 #include "model/answers.h"
 #include "model/cnn.h"
@@ -23,7 +24,13 @@ typedef struct cnn_shared {
     real *reach;   /* (width) the length of each W[f,:,l], in the order of the projections */
     real *size_of; /* (D, width) |W|, in the order of the projections */
     const real *fc, *fc_bias; /* (classes, features), (classes) */
+    cert_kept *hulls;         /* ranges of sets that were met before */
 } cnn_shared;
+
+/* cert_cnn_hulls.c. Bytes of an entry of s->hulls. */
+size_t cnn_hull_size(const cnn_shared *s);
+/* (2, width): the least and the greatest projections of n words; in `room`, or kept. */
+const real *cnn_hull(const cnn_shared *s, const uint32_t *set, size_t n, real *room);
 
 /* The ranges of one kernel's windows, widened by our own rounding. */
 typedef struct cnn_ranges {

@@ -19,15 +19,6 @@ typedef struct ring {
 } ring;
 
 SIMD_CLONES
-static void widen(real *RESTRICT lo, real *RESTRICT hi, const real *RESTRICT x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        lo[i] = x[i] < lo[i] ? x[i] : lo[i];
-        hi[i] = x[i] > hi[i] ? x[i] : hi[i];
-    }
-}
-
-SIMD_CLONES
 static void add_ends(real *RESTRICT lo, real *RESTRICT hi, const real *RESTRICT l,
                      const real *RESTRICT h, size_t n)
 {
@@ -64,13 +55,8 @@ static void read_position(const cnn_work *w, ring *g, size_t p)
     g->lo[slot] = g->hi[slot] = g->ref[slot] = word + set[0] * width;
     if (count == 1)
         return;
-    real *lo = g->room + slot * 2 * width, *hi = lo + width;
-    memcpy(lo, g->ref[slot], width * sizeof *lo);
-    memcpy(hi, g->ref[slot], width * sizeof *hi);
-    for (size_t s = 1; s < count; s++)
-        widen(lo, hi, word + set[s] * width, width);
-    g->lo[slot] = lo;
-    g->hi[slot] = hi;
+    g->lo[slot] = cnn_hull(w->s, set, count, g->room + slot * 2 * width);
+    g->hi[slot] = g->lo[slot] + width;
 }
 
 static void window_any(const cnn_work *w, const ring *g, size_t kernel, size_t t, real *lo,
@@ -106,7 +92,7 @@ static void window_limited(const cnn_work *w, const ring *g, size_t kernel, size
     const cnn_compiled *c = w->s->c;
     const cert_task *task = w->t;
     for (size_t f = 0; f < c->filters; f++) {
-        double down[64], up[64], low = lo[f], high = hi[f]; /* kernels have at most 64 taps */
+        double down[CNN_MAX_TAPS], up[CNN_MAX_TAPS], low = lo[f], high = hi[f];
         size_t paid = 0;
         for (size_t l = 0; l < c->k[kernel]; l++) {
             const size_t slot = (t + l) % g->n, at = c->first[kernel] + l * c->filters + f;

@@ -18,6 +18,7 @@ typedef struct shared {
     const model *m;
     arena mem;
     lstm_cell64 cell[2];
+    cert_encoder *words; /* (2) */
 } shared;
 
 typedef struct work {
@@ -53,8 +54,12 @@ static stet_status widen_cell(shared *s, int d)
 static void shared_free(void *p)
 {
     shared *s = p;
-    if (s)
-        arena_deinit(&s->mem);
+    if (!s)
+        return;
+    for (int d = 0; s->words && d < 2; d++)
+        cert_encoder_deinit(&s->words[d]);
+    mem_free(s->words);
+    arena_deinit(&s->mem);
     mem_free(s);
 }
 
@@ -76,9 +81,13 @@ static stet_status prepare(const model *m, void **out)
     if (!s)
         return STET_ENOMEM;
     s->m = m;
-    stet_status st = check_head(m);
-    for (int d = 0; d < 2 && st == STET_OK; d++)
+    s->words = mem_zalloc(2, sizeof *s->words);
+    stet_status st = s->words ? check_head(m) : STET_ENOMEM;
+    for (int d = 0; d < 2 && st == STET_OK; d++) {
         st = widen_cell(s, d);
+        if (st == STET_OK)
+            st = cert_encoder_init(&s->words[d], m, s->cell[d].wt, 4 * s->cell[d].H);
+    }
     if (st == STET_OK)
         *out = s;
     else
@@ -115,13 +124,14 @@ static stet_status open(void *p, const cert_task *t)
     w->om = arena_new(&w->mem, double, 2 * H);
     w->size = arena_new(&w->mem, double, 2 * H);
     w->scratch = arena_new(&w->mem, double, t->n);
-    double *vectors;
+    cert_encoded words[2];
     if (!w->om || !w->size || !w->scratch)
         return STET_ENOMEM;
     TRY(cert_scores_open(&w->scores, m, NULL, t, &w->mem));
-    TRY(cert_vectors(m, t, &w->mem, &vectors));
-    return lstm_pair_open(&w->pair, w->s->cell, lstm_float32, t->n, model_span(m), t->start,
-                          vectors, &w->mem);
+    for (int d = 0; d < 2; d++)
+        TRY(cert_encode(&w->s->words[d], t, &w->mem, &words[d]));
+    return lstm_pair_open(&w->pair, w->s->cell, lstm_float32, t->n, model_span(m), t->start, words,
+                          &w->mem);
 }
 
 /* ---- bounds ------------------------------------------------------------------------------- */
@@ -192,7 +202,7 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
 {
     (void)refine;
     static const tube_level levels[METHODS] = {
-        [IBP] = TUBE_IBP,       [SLOPE] = TUBE_SLOPE, [ADJOINT] = TUBE_SLOPE,
+        [IBP] = TUBE_BOX,       [SLOPE] = TUBE_SLOPE, [ADJOINT] = TUBE_SLOPE,
         [LINEAR] = TUBE_LINEAR, [GBM] = TUBE_GBM,     [AFFINE] = TUBE_AFFINE};
     work *w = p;
     const tube_level level = levels[method];

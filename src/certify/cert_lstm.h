@@ -10,7 +10,8 @@
  *
  * as intervals. Levels, each at least as tight as intervals alone:
  *
- *     TUBE_IBP     interval arithmetic
+ *     TUBE_BOX     interval arithmetic; boxes without coefficients
+ *     TUBE_IBP     the same boxes, and slopes between clean and actual value
  *     TUBE_GBM     + derivatives over the boxes (mean value theorem): the growth bounds
  *     TUBE_SLOPE   + slopes between clean and actual value; F is the clean forget gate
  *     TUBE_AFFINE  + deviations as sums over positions of vectors that depend on the word chosen
@@ -27,6 +28,7 @@
 
 #include "base/arena.h"
 #include "bound/lstm_rows.h"
+#include "certify/cert_encode.h"
 #include "certify/cert_interval.h"
 #include "model/bilstm.h"
 
@@ -61,7 +63,7 @@ typedef struct lstm_text {
     bool reverse;
     size_t n;
     const uint32_t *start; /* (n + 1) */
-    double *x;             /* (start[n], 4H) projected words */
+    const double *x;       /* (start[n], 4H) projected words */
     double *length;        /* (n) of the longest vector that may stand there */
     /* by step, that is in the order of reading: */
     double *T, *gate; /* (n, 4H) clean pre-activations and gates */
@@ -70,15 +72,16 @@ typedef struct lstm_text {
     double *e_T;      /* (n, 4H) how far the program's pre-activations may stray in a step */
 } lstm_text;
 
-/* Read the text: vectors (start[n], D) of all words, borrowed for the call. Memory of `a`.
+/* Read the text: x is set; lengths (start[n]) of all words are borrowed for the call. Memory of `a`.
  * STET_EFORMAT where numbers are not finite, or so large that float32 may overflow. */
-stet_status lstm_text_read(lstm_text *t, const double *vectors, arena *a);
+stet_status lstm_text_read(lstm_text *t, const double *lengths, arena *a);
 static inline size_t lstm_place(const lstm_text *t, size_t step)
 {
     return t->reverse ? t->n - 1 - step : step;
 }
 
 typedef enum tube_level {
+    TUBE_BOX,
     TUBE_IBP,
     TUBE_GBM,
     TUBE_SLOPE,
@@ -173,11 +176,11 @@ typedef struct lstm_pair {
     double *below;        /* (n + 1) */
 } lstm_pair;
 
-/* span 0: all n words together. `vectors` (start[n], D) are borrowed for the call; the rest lives in
- * `a`, as do the tubes. */
+/* span 0: all n words together. `words` are projected by each direction's cell.wt and stay with the
+ * caller; the rest lives in `a`, as do the tubes. */
 stet_status lstm_pair_open(lstm_pair *x, const lstm_cell64 cell[2], lstm_rounding rounding,
-                           size_t n, size_t span, const uint32_t *start, const double *vectors,
-                           arena *a);
+                           size_t n, size_t span, const uint32_t *start,
+                           const cert_encoded words[2], arena *a);
 stet_status lstm_pair_build(lstm_pair *x, tube_level level); /* once */
 
 /* The margin of one class over another: om . y + bias, where y is made of the states of both

@@ -14,7 +14,7 @@
 
 /* Piece k of the text, from its first word on. */
 static stet_status open_piece(lstm_pair *x, size_t k, const lstm_cell64 cell[2],
-                              lstm_rounding rounding, const double *vectors)
+                              lstm_rounding rounding, const cert_encoded words[2])
 {
     lstm_piece *piece = &x->piece[k];
     const size_t first = k * x->span, left = x->n - first, n = left < x->span ? left : x->span;
@@ -25,16 +25,20 @@ static stet_status open_piece(lstm_pair *x, size_t k, const lstm_cell64 cell[2],
     for (size_t p = 0; p <= n; p++)
         start[p] = x->start[first + p] - x->start[first];
     for (int d = 0; d < 2; d++) {
-        piece->text[d] = (lstm_text){
-            .cell = &cell[d], .rounding = rounding, .reverse = d == 1, .n = n, .start = start};
-        TRY(lstm_text_read(&piece->text[d], vectors + piece->first_word * cell[d].D, x->mem));
+        piece->text[d] = (lstm_text){.cell = &cell[d],
+                                     .rounding = rounding,
+                                     .reverse = d == 1,
+                                     .n = n,
+                                     .start = start,
+                                     .x = words[d].x + piece->first_word * 4 * x->H};
+        TRY(lstm_text_read(&piece->text[d], words[d].length + piece->first_word, x->mem));
     }
     return STET_OK;
 }
 
 stet_status lstm_pair_open(lstm_pair *x, const lstm_cell64 cell[2], lstm_rounding rounding,
-                           size_t n, size_t span, const uint32_t *start, const double *vectors,
-                           arena *a)
+                           size_t n, size_t span, const uint32_t *start,
+                           const cert_encoded words[2], arena *a)
 {
     const size_t H = cell[0].H;
     *x = (lstm_pair){.H = H, .n = n, .start = start, .mem = a};
@@ -52,7 +56,7 @@ stet_status lstm_pair_open(lstm_pair *x, const lstm_cell64 cell[2], lstm_roundin
         !x->below)
         return STET_ENOMEM;
     for (size_t k = 0; k < x->pieces; k++)
-        TRY(open_piece(x, k, cell, rounding, vectors));
+        TRY(open_piece(x, k, cell, rounding, words));
     return STET_OK;
 }
 

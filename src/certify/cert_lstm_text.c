@@ -103,11 +103,10 @@ static void read_step(lstm_text *t, size_t step, double *scratch)
     }
 }
 
-stet_status lstm_text_read(lstm_text *t, const double *vectors, arena *a)
+stet_status lstm_text_read(lstm_text *t, const double *lengths, arena *a)
 {
     const lstm_cell64 *c = t->cell;
-    const size_t n = t->n, H = c->H, words = t->start[n];
-    t->x = arena_new(a, double, words * 4 * H);
+    const size_t n = t->n, H = c->H;
     t->length = arena_znew(a, double, n);
     t->T = arena_new(a, double, n * 4 * H);
     t->gate = arena_new(a, double, n * 4 * H);
@@ -115,14 +114,11 @@ stet_status lstm_text_read(lstm_text *t, const double *vectors, arena *a)
     t->c = arena_znew(a, double, (n + 1) * H);
     t->tau = arena_new(a, double, n *H);
     t->e_T = arena_new(a, double, n * 4 * H);
-    if (!t->x || !t->length || !t->T || !t->gate || !t->h || !t->c || !t->tau || !t->e_T)
+    if (!t->length || !t->T || !t->gate || !t->h || !t->c || !t->tau || !t->e_T)
         return STET_ENOMEM;
     for (size_t p = 0; p < n; p++)
         for (size_t k = t->start[p]; k < t->start[p + 1]; k++) {
-            double squares = 0;
-            for (size_t j = 0; j < c->D; j++)
-                squares += vectors[k * c->D + j] * vectors[k * c->D + j];
-            const double length = sqrt(squares) * (1 + (double)(c->D + 8) * ival_step);
+            const double length = lengths[k] * (1 + (double)(c->D + 8) * ival_step);
             if (!(length < largest))
                 return error_set(STET_EFORMAT,
                                  "a word's vector is not finite, or too large for float32");
@@ -132,7 +128,6 @@ stet_status lstm_text_read(lstm_text *t, const double *vectors, arena *a)
         for (size_t r = 0; r < 4 * H; r++)
             if (!(c->w_norm[r] * t->length[p] + c->u_sum[r] + c->b_sum[r] < largest))
                 return error_set(STET_EFORMAT, "LSTM weights are too large for float32");
-    rows_product(words, 4 * H, c->D, vectors, c->wt, t->x);
     local_errors(t);
     const arena_mark mark = arena_save(a);
     double *scratch = arena_new(a, double, 4 * H);

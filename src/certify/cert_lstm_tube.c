@@ -16,9 +16,10 @@ static void gates(lstm_walk *w)
         const bool is_tanh = r / H == GG;
         const act_point a = act_at(is_tanh, T.lo[r]), b = act_at(is_tanh, T.hi[r]);
         ival_put(w->act, r, act_range(is_tanh, a, b));
-        ival_put(w->slope, r,
-                 derivatives ? act_derivatives(is_tanh, a, b)
-                             : act_slopes(is_tanh, act_at(is_tanh, clean[r]), a, b));
+        if (w->tube->level != TUBE_BOX)
+            ival_put(w->slope, r,
+                     derivatives ? act_derivatives(is_tanh, a, b)
+                                 : act_slopes(is_tanh, act_at(is_tanh, clean[r]), a, b));
     }
 }
 
@@ -138,7 +139,7 @@ static void next_cell(lstm_walk *w)
     const lstm_rounding *r = &w->t->rounding;
     const ivals next = ivals_from(w->tube->c, at + H);
     double *e_c = w->tube->e_c + at;
-    if (w->tube->level != TUBE_IBP)
+    if (w->tube->level > TUBE_IBP)
         rows_jacobian(H, w->t->cell->ut, ivals_from(w->tube->P, 3 * at), w->dh, w->bt, w->out);
     for (size_t i = 0; i < H; i++) {
         const ival c = ival_at(w->tube->c, at + i);
@@ -147,7 +148,7 @@ static void next_cell(lstm_walk *w)
                             ival_mul(ival_at(w->act, GI * H + i), ival_at(w->act, GG * H + i)));
         box = ival_widen(box, e_c[i]);
         const double clean = w->t->c[at + H + i];
-        if (w->tube->level != TUBE_IBP) {
+        if (w->tube->level > TUBE_IBP) {
             const ival d = cell_deviation(w, i);
             box = ival_cap(box, ival_out(clean + d.lo, clean + d.hi));
         }
@@ -155,7 +156,7 @@ static void next_cell(lstm_walk *w)
     }
     if (w->affine)
         affine_cell(w);
-    for (size_t i = 0; i < H; i++)
+    for (size_t i = 0; w->tube->level != TUBE_BOX && i < H; i++)
         ival_put(w->dc_next, i, ival_sub(ival_at(next, i), w->t->c[at + H + i]));
 }
 
@@ -168,6 +169,8 @@ static void hidden_coefficients(lstm_walk *w)
         const act_point a = act_at(true, c.lo), b = act_at(true, c.hi);
         const ival tau = act_range(true, a, b);
         ival_put(w->tau, i, tau);
+        if (w->tube->level == TUBE_BOX)
+            continue;
         const double clean_o = w->t->gate[4 * at + GO * H + i];
         const ival out = derivatives ? ival_at(w->act, GO * H + i)
                                      : ival_widen((ival){clean_o, clean_o}, act_error);
@@ -214,7 +217,7 @@ static void next_hidden(lstm_walk *w)
     const ivals next = ivals_from(w->tube->h, at + H);
     const double limit = 1 + 8 * w->t->rounding.act;
     hidden_coefficients(w);
-    if (w->tube->level != TUBE_IBP)
+    if (w->tube->level > TUBE_IBP)
         rows_through(H, w->t->cell->ut, ivals_from(w->tube->E, at), ivals_from(w->tube->G, at),
                      w->bt, w->dh, w->out);
     for (size_t i = 0; i < H; i++) {
@@ -222,7 +225,7 @@ static void next_hidden(lstm_walk *w)
             ival_widen(ival_mul(ival_at(w->act, GO * H + i), ival_at(w->tau, i)), w->tube->e_h);
         box = ival_cap(box, (ival){-limit, limit});
         const double clean = w->t->h[at + H + i];
-        if (w->tube->level != TUBE_IBP) {
+        if (w->tube->level > TUBE_IBP) {
             const ival d = hidden_deviation(w, i);
             box = ival_cap(box, ival_out(clean + d.lo, clean + d.hi));
         }
@@ -245,13 +248,15 @@ static stet_status tube_alloc(lstm_tube *tube, size_t n, size_t H, arena *a)
     tube->T = ivals_new(a, n * 4 * H);
     tube->h = ivals_new(a, (n + 1) * H);
     tube->c = ivals_new(a, (n + 1) * H);
-    tube->P = ivals_new(a, n * 3 * H);
-    tube->E = ivals_new(a, n * H);
-    tube->G = ivals_new(a, n * H);
-    tube->F = ivals_new(a, n * H);
     tube->e_c = arena_new(a, double, n *H);
-    const bool ok = tube->T.lo && tube->h.lo && tube->c.lo && tube->P.lo && tube->E.lo &&
-                    tube->G.lo && tube->F.lo && tube->e_c;
+    bool ok = tube->T.lo && tube->h.lo && tube->c.lo && tube->e_c;
+    if (tube->level != TUBE_BOX) {
+        tube->P = ivals_new(a, n * 3 * H);
+        tube->E = ivals_new(a, n * H);
+        tube->G = ivals_new(a, n * H);
+        tube->F = ivals_new(a, n * H);
+        ok = ok && tube->P.lo && tube->E.lo && tube->G.lo && tube->F.lo;
+    }
     return ok ? STET_OK : STET_ENOMEM;
 }
 
@@ -284,8 +289,10 @@ static stet_status walk(lstm_walk *w, arena *a)
     for (w->step = 0; w->step < w->t->n; w->step++) {
         pre_activations(w);
         gates(w);
-        cell_coefficients(w);
-        deviations(w);
+        if (w->tube->level != TUBE_BOX) {
+            cell_coefficients(w);
+            deviations(w);
+        }
         next_cell(w);
         next_hidden(w);
     }

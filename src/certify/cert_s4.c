@@ -16,6 +16,7 @@ typedef struct shared {
     const model *m;
     arena mem;
     s4_net64 net;
+    cert_encoder *words;
 } shared;
 
 typedef struct work {
@@ -122,8 +123,12 @@ static stet_status read_net(shared *s)
 static void shared_free(void *p)
 {
     shared *s = p;
-    if (s)
-        arena_deinit(&s->mem);
+    if (!s)
+        return;
+    if (s->words)
+        cert_encoder_deinit(s->words);
+    mem_free(s->words);
+    arena_deinit(&s->mem);
     mem_free(s);
 }
 
@@ -133,7 +138,10 @@ static stet_status prepare(const model *m, void **out)
     if (!s)
         return STET_ENOMEM;
     s->m = m;
-    const stet_status st = read_net(s);
+    s->words = mem_zalloc(1, sizeof *s->words);
+    stet_status st = s->words ? read_net(s) : STET_ENOMEM;
+    if (st == STET_OK)
+        st = cert_encoder_init(s->words, m, s->net.enc_t, s->net.H);
     if (st == STET_OK)
         *out = s;
     else
@@ -174,12 +182,12 @@ static stet_status open(void *p, const cert_task *t)
     w->scratch = arena_new(&w->mem, double, t->n);
     if (!w->clean || !w->contribution || !w->scratch)
         return STET_ENOMEM;
-    double *vectors;
+    cert_encoded words;
     TRY(cert_scores_open(&w->scores, m, NULL, t, &w->mem));
-    TRY(cert_vectors(m, t, &w->mem, &vectors));
+    TRY(cert_encode(w->s->words, t, &w->mem, &words));
     w->pooled = (s4_range){w->clean + H, w->clean + 2 * H};
     w->om = w->clean + 3 * H;
-    TRY(s4_text_read(&w->text, &w->s->net, s4_float32, t->n, t->start, vectors, &w->mem));
+    TRY(s4_text_read(&w->text, &w->s->net, s4_float32, t->n, t->start, &words, &w->mem));
     s4_pooled(&w->text, w->clean, w->pooled);
     return STET_OK;
 }

@@ -21,6 +21,7 @@
 #define CERTIFY_CERT_S4_H
 
 #include "base/arena.h"
+#include "certify/cert_encode.h"
 #include "certify/cert_interval.h"
 
 /* Weights in double. */
@@ -120,10 +121,10 @@ typedef struct s4_text {
     s4_range lam;    /* (n, H) */
 } s4_text;
 
-/* Forward: `vectors` (start[n], D) are borrowed for the call. STET_EFORMAT where numbers are not
- * finite or so large that float32 may overflow. */
+/* Forward: `words` are projected by net.enc_t; their numbers become the text's, the bias added.
+ * STET_EFORMAT where numbers are not finite or so large that float32 may overflow. */
 stet_status s4_text_read(s4_text *t, const s4_net64 *net, s4_rounding rounding, size_t n,
-                         const uint32_t *start, const double *vectors, arena *a);
+                         const uint32_t *start, const cert_encoded *words, arena *a);
 
 /* The clean mean over the text, or the largest, and its box, (H) each. */
 void s4_pooled(const s4_text *t, double *clean, s4_range box);

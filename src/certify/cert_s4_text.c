@@ -212,16 +212,15 @@ static stet_status station_alloc(s4_station *s, size_t n, size_t H, arena *a)
 }
 
 /* Words past the encoder: clean u, its box in t->out. */
-static void encode(s4_text *t, const double *vectors)
+static void encode(s4_text *t, const double *lengths)
 {
     const s4_net64 *net = t->net;
     const size_t H = net->H;
     const double g = gamma_of(&t->rounding, net->D + 2);
-    rows_product(t->start[t->n], H, net->D, vectors, net->enc_t, t->x);
     for (size_t p = 0; p < t->n; p++) {
         double longest = 0;
         for (size_t k = t->start[p]; k < t->start[p + 1]; k++)
-            longest = greater(longest, length_of(vectors + k * net->D, net->D, 1));
+            longest = greater(longest, lengths[k] * (1 + S4_OUTWARD));
         for (size_t h = 0; h < H; h++) {
             ival x = {INFINITY, -INFINITY};
             for (size_t k = t->start[p]; k < t->start[p + 1]; k++) {
@@ -456,11 +455,10 @@ static stet_status check_size(const double *x, size_t n)
 }
 
 stet_status s4_text_read(s4_text *t, const s4_net64 *net, s4_rounding rounding, size_t n,
-                         const uint32_t *start, const double *vectors, arena *a)
+                         const uint32_t *start, const cert_encoded *words, arena *a)
 {
     const size_t H = net->H;
-    *t = (s4_text){.net = net, .rounding = rounding, .n = n, .start = start};
-    t->x = arena_new(a, double, start[n] * H);
+    *t = (s4_text){.net = net, .rounding = rounding, .n = n, .start = start, .x = words->x};
     t->e_x = arena_new(a, double, n *H);
     t->u = arena_new(a, double, n *H);
     t->out = range_new(a, n * H);
@@ -468,10 +466,9 @@ stet_status s4_text_read(s4_text *t, const s4_net64 *net, s4_rounding rounding, 
     t->scratch = arena_new(a, double, 8 * n * H);
     t->cut = arena_znew(a, bool, net->layers *n);
     t->lam = range_new(a, n * H);
-    if (!t->x || !t->e_x || !t->u || !t->out.mid || !t->layer || !t->scratch || !t->cut ||
-        !t->lam.mid)
+    if (!t->e_x || !t->u || !t->out.mid || !t->layer || !t->scratch || !t->cut || !t->lam.mid)
         return STET_ENOMEM;
-    encode(t, vectors);
+    encode(t, words->length);
     TRY(check_size(t->x, start[n] * H));
     double *g = t->scratch, *size = g;
     const s4_range box_g = {g + n * H, g + 2 * n * H}, ab = {g + 4 * n * H, g + 6 * n * H};

@@ -74,10 +74,6 @@ extern const cert_family cert_ensemble;          /* of models that answer togeth
 /* Parameter `id` in double, in memory of `a`; NULL: out of memory. */
 double *cert_param(const model *m, int id, arena *a);
 
-/* The vectors of the task's words in double (start[n], D), in memory of `a`. STET_EUSAGE where an id is
- * outside the vocabulary. */
-stet_status cert_vectors(const model *m, const cert_task *t, arena *a, double **out);
-
 /* The bound as a sum, from its base and what every word of the task adds at least to the margin
  * (references: nothing): drop, worst and margin. `scratch` holds n numbers. */
 void cert_sum_up(cert_bound *b, const cert_task *t, const double *contribution, double *scratch);

@@ -22,10 +22,11 @@ size_t cnn_kernels(const model *m, size_t out[CNN_MAX_KERNELS])
     for (const char *s = text;; s++) {
         char *end;
         const long k = strtol(s, &end, 10);
-        if (end == s || k < 1 || k > 64 || n == CNN_MAX_KERNELS || (*end != ',' && *end != '\0')) {
+        if (end == s || k < 1 || k > CNN_MAX_TAPS || n == CNN_MAX_KERNELS ||
+            (*end != ',' && *end != '\0')) {
             error_set(STET_EUSAGE,
-                      "--kernels %s: expected at most %d widths from 1 to 64, such as 3,4,5", text,
-                      CNN_MAX_KERNELS);
+                      "--kernels %s: expected at most %d widths from 1 to %d, such as 3,4,5", text,
+                      CNN_MAX_KERNELS, CNN_MAX_TAPS);
             return 0;
         }
         out[n++] = (size_t)k;

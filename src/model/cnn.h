@@ -4,7 +4,7 @@
 
 #include "model/model_impl.h"
 
-enum { CNN_MAX_KERNELS = 8 };
+enum { CNN_MAX_KERNELS = 8, CNN_MAX_TAPS = 64 };
 typedef struct cnn_cfg {
     const char *kernels; /* "3,4,5" */
     int64_t filters;     /* per kernel size */

@@ -1,9 +1,10 @@
 /* model/cnn_view.c - edits of one text without re-reading it.
  *
- * A changed word touches k windows of each kernel size k. Opening a text keeps the sum of every window (before bias and
- * ReLU, which are monotone and so may follow the maximum) and, per filter, the maximum over all windows
+ * A changed word touches k windows of each kernel size k. The first edit of a text keeps the sum of every window (before bias
+ * and ReLU, which are monotone and so may follow the maximum) and, per filter, the maximum over all windows
  * before and after each place; a variant then costs k window updates and two look-ups per filter, whatever the length of the
- * text. Between two edited places the maximum comes from blocks of windows. */
+ * text. Between two edited places the maximum comes from blocks of windows. Opening a text keeps none of this: many texts
+ * are asked for their own answer alone. */
 #include <float.h>
 #include <string.h>
 
@@ -25,7 +26,8 @@ typedef cnn_compiled compiled;
 /* One kernel size of an opened text. */
 typedef struct windows {
     size_t n;     /* windows */
-    real *sum;    /* (n, F) */
+    real *top;    /* (F): maximum over all windows */
+    real *sum;    /* (n, F); this and the rest from the first edit on */
     real *before; /* (n + 1, F): maximum over windows < t */
     real *after;  /* (n + 1, F): maximum over windows >= t */
     real *block;  /* (ceil(n / BLOCK), F) */
@@ -35,6 +37,7 @@ typedef struct view {
     stet_view base;
     const compiled *c;
     windows w[CNN_MAX_KERNELS];
+    bool edited; /* windows are kept */
 } view;
 
 /* ---- compile ------------------------------------------------------------------------------ */
@@ -135,14 +138,37 @@ static void fill(real *y, real x, size_t n)
         y[i] = x;
 }
 
-static stet_status open_windows(view *v, size_t kernel)
+static void sum_window(const view *v, size_t kernel, size_t t, real *sum)
 {
     const compiled *c = v->c;
-    const size_t k = c->k[kernel], F = c->filters, len = v->base.n < k ? k : v->base.n,
-                 n = len - k + 1, blocks = (n + BLOCK - 1) / BLOCK;
+    fill(sum, 0, c->filters);
+    for (size_t l = 0; l < c->k[kernel] && t + l < v->base.n; l++) /* past the end are zeros */
+        add_into(sum, tap(c, v->base.ids[t + l], kernel, l), c->filters);
+}
+
+static stet_status open_kernel(view *v, size_t kernel)
+{
+    const compiled *c = v->c;
+    const size_t k = c->k[kernel], F = c->filters, len = v->base.n < k ? k : v->base.n;
     windows *w = &v->w[kernel];
-    w->n = n;
-    w->sum = arena_znew(&v->base.mem, real, n * F);
+    *w = (windows){.n = len - k + 1, .top = arena_new(&v->base.mem, real, F)};
+    real *sum = arena_new(&v->base.mem, real, F);
+    if (!w->top || !sum)
+        return STET_ENOMEM;
+    fill(w->top, lowest, F);
+    for (size_t t = 0; t < w->n; t++) {
+        sum_window(v, kernel, t, sum);
+        max_into(w->top, sum, F);
+    }
+    return STET_OK;
+}
+
+static stet_status keep_windows(view *v, size_t kernel)
+{
+    const compiled *c = v->c;
+    windows *w = &v->w[kernel];
+    const size_t F = c->filters, n = w->n, blocks = (n + BLOCK - 1) / BLOCK;
+    w->sum = arena_new(&v->base.mem, real, n * F);
     w->before = arena_new(&v->base.mem, real, (n + 1) * F);
     w->after = arena_new(&v->base.mem, real, (n + 1) * F);
     w->block = arena_new(&v->base.mem, real, blocks * F);
@@ -153,9 +179,7 @@ static stet_status open_windows(view *v, size_t kernel)
     fill(w->block, lowest, blocks * F);
     for (size_t t = 0; t < n; t++) {
         real *sum = w->sum + t * F;
-        for (size_t l = 0; l < k && t + l < v->base.n;
-             l++) /* words past the end are zero vectors */
-            add_into(sum, tap(c, v->base.ids[t + l], kernel, l), F);
+        sum_window(v, kernel, t, sum);
         memcpy(w->before + (t + 1) * F, w->before + t * F, F * sizeof *sum);
         max_into(w->before + (t + 1) * F, sum, F);
         max_into(w->block + t / BLOCK * F, sum, F);
@@ -171,8 +195,9 @@ stet_status cnn_view_open(stet_view *p)
 {
     view *v = (view *)p;
     v->c = p->m->compiled;
+    v->edited = false;
     for (size_t i = 0; i < v->c->n_kernels; i++)
-        TRY(open_windows(v, i));
+        TRY(open_kernel(v, i));
     const size_t none[2] = {0, 0};
     return cnn_view_edits(p, NULL, none, 1, p->logits);
 }
@@ -234,7 +259,7 @@ static void pool_filters(const view *v, size_t kernel, const stet_edit *e, size_
     const windows *w = &v->w[kernel];
     const size_t F = v->c->filters, k = v->c->k[kernel];
     if (n == 0) {
-        memcpy(y, w->before + w->n * F + f, lanes * sizeof *y);
+        memcpy(y, w->top + f, lanes * sizeof *y);
         return;
     }
     fill(y, lowest, lanes);
@@ -300,7 +325,11 @@ static void edits_piece(void *ctx, size_t piece, int worker)
 stet_status cnn_view_edits(stet_view *p, const stet_edit *edits, const size_t *start, size_t n,
                            float *logits)
 {
-    edits_job j = {(const view *)p, edits, start, n, logits};
+    view *v = (view *)p;
+    for (size_t i = 0; start[n] > start[0] && !v->edited && i < v->c->n_kernels; i++)
+        TRY(keep_windows(v, i));
+    v->edited = v->edited || start[n] > start[0];
+    edits_job j = {v, edits, start, n, logits};
     pool_run((n + PIECE - 1) / PIECE, edits_piece, &j);
     return STET_OK;
 }

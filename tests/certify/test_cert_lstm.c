@@ -42,7 +42,11 @@ static void read_problem(problem *p)
         p->start[i] = i * S;
     p->head = (lstm_head){
         .om = p->om, .bias = json_number_value(json_object_get(p->file, "be")), .relu = true};
-    CHECK_OK(lstm_pair_open(&p->pair, p->cell, lstm_exact, N, 0, p->start, p->vectors, &p->mem));
+    cert_encoded words[2];
+    for (int d = 0; d < 2; d++)
+        CHECK_OK(
+            cert_encode_vectors(p->vectors, N * S, D, p->cell[d].wt, 4 * H, &p->mem, &words[d]));
+    CHECK_OK(lstm_pair_open(&p->pair, p->cell, lstm_exact, N, 0, p->start, words, &p->mem));
 }
 
 static void close_problem(problem *p)
@@ -136,12 +140,26 @@ static void check_margins(problem *p, tube_level level, const char *name)
     CHECK_LE(sum(p, adjoint, N), least);
 }
 
+/* Without coefficients the boxes are the same numbers. */
+static void check_boxes_alone(problem *p)
+{
+    CHECK_OK(lstm_pair_build(&p->pair, TUBE_BOX));
+    for (int d = 0; d < 2; d++) {
+        const lstm_tube *a = &p->pair.piece[0].tube[TUBE_BOX][d],
+                        *b = &p->pair.piece[0].tube[TUBE_IBP][d];
+        CHECK(memcmp(a->T.lo, b->T.lo, sizeof(double) * N * 8 * H) == 0); /* hi follows lo */
+        CHECK(memcmp(a->h.lo, b->h.lo, sizeof(double) * (N + 1) * 2 * H) == 0);
+        CHECK(memcmp(a->c.lo, b->c.lo, sizeof(double) * (N + 1) * 2 * H) == 0);
+    }
+}
+
 TEST(golden_interval_tube)
 {
     static problem p;
     read_problem(&p);
     check_tube(&p, TUBE_IBP, "ibp");
     check_margins(&p, TUBE_IBP, "ibp");
+    check_boxes_alone(&p);
     close_problem(&p);
 }
 

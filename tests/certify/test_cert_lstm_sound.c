@@ -160,7 +160,11 @@ static void large_init(large *x, double scale, double spread, uint64_t seed)
     }
     for (int d = 0; d < 2; d++)
         CHECK_OK(lstm_cell64_init(&x->cell[d], D, H, x->w64, x->u64, x->b64, x->zero, &x->mem));
-    CHECK_OK(lstm_pair_open(&x->pair, x->cell, lstm_float32, N, 0, x->start, x->table64, &x->mem));
+    cert_encoded words[2];
+    for (int d = 0; d < 2; d++)
+        CHECK_OK(cert_encode_vectors(x->table64, x->start[N], D, x->cell[d].wt, 4 * H, &x->mem,
+                                     &words[d]));
+    CHECK_OK(lstm_pair_open(&x->pair, x->cell, lstm_float32, N, 0, x->start, words, &x->mem));
     for (tube_level level = 0; level < TUBE_LEVELS; level++)
         CHECK_OK(lstm_pair_build(&x->pair, level));
 }
