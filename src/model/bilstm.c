@@ -21,8 +21,9 @@ static const stet_opt opts[] = {
 static stet_status layout(model *m)
 {
     if (model_span(m) && bilstm_pool_of(m) == POOL_LAST)
-        return error_set(STET_EUSAGE, "--span %zu: the last states would be those of the last words "
-                                      "alone; give --pool max or --pool mean",
+        return error_set(STET_EUSAGE,
+                         "--span %zu: the last states would be those of the last words "
+                         "alone; give --pool max or --pool mean",
                          model_span(m));
     const size_t h = (size_t)((const bilstm_cfg *)m->cfg)->hidden;
     static const char *const names[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
@@ -63,15 +64,12 @@ static node *features(const model *m, pass *p)
     if (pool == POOL_LAST)
         return op_bilstm(p->t, p->rows, p->param, p->seq);
     const spans cut = spans_cut(p->t, p->seq, model_span(m));
-    node *states =
-        spans_join(p->t, &cut, op_bilstm_states(p->t, p->rows, p->param, cut.seq));
+    node *states = spans_join(p->t, &cut, op_bilstm_states(p->t, p->rows, p->param, cut.seq));
     return (pool == POOL_MAX ? op_seq_max : op_seq_mean)(p->t, states, p->seq);
 }
 
-static const char *const robust[] = {
-    RECIPE_ROBUST, "--pool",  "max",        "--word-scores", "--tune-vectors", "1e-4",   "--smooth",
-    "2",           "--kappa", "0.7",        "--lr",          "3e-3",           "--clip", "1",
-    "--dropout",   "0",       "--eps-ramp", "0.6",           "--epochs",       "6",      NULL};
+static const char *const robust[] = {RECIPE_SPANS, "--pool", "max",  "--hidden", "128",
+                                     "--kappa",    "0.5",    "--lr", "1e-3",     NULL};
 static const model_recipe recipes[] = {{"robust", robust}, {NULL, NULL}};
 
 const model_desc model_bilstm = {

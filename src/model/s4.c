@@ -153,11 +153,9 @@ static bool deep(const model *m)
     return ((const s4_cfg *)m->cfg)->layers > 1;
 }
 
-static const char *const robust[] = {
-    RECIPE_ROBUST, "--s4-block",    "relu",           "--s4-pool", "max",      "--channels",
-    "128",         "--word-scores", "--tune-vectors", "1e-4",      "--smooth", "2",
-    "--kappa",     "0.7",           "--lr",           "3e-3",      "--clip",   "1",
-    "--dropout",   "0.1",           "--epochs",       "6",         NULL};
+static const char *const robust[] = {RECIPE_SPANS, "--s4-block", "relu",    "--s4-pool", "max",
+                                     "--channels", "256",        "--state", "16",        "--kappa",
+                                     "0.7",        "--lr",       "3e-3",    NULL};
 static const model_recipe recipes[] = {{"robust", robust}, {NULL, NULL}};
 
 const model_desc model_s4 = {

@@ -37,9 +37,15 @@ static inline size_t span_end(size_t span, size_t n, size_t p)
     return span && end < n ? end : n;
 }
 
+/* What the recipes "robust" of recurrent models share. */
+#define RECIPE_SPANS                                                                               \
+    RECIPE_ROBUST, "--span", "8", "--word-scores", "--score-lr", "0.005", "--tune-vectors",        \
+        "3e-4", "--smooth", "3", "--ramp", "0.3", "--clip", "1", "--batch", "32", "--dropout",     \
+        "0.2", "--weight-decay", "5e-4", "--epochs", "4"
+
 typedef struct spans {
     const seq_index *seq; /* of the pieces; of the texts themselves, where none is longer */
-    const uint32_t *at;   /* (T) where a text's token is among those of the pieces; NULL: the same */
+    const uint32_t *at; /* (T) where a text's token is among those of the pieces; NULL: the same */
 } spans;
 
 /* In memory of the tape, arrays in the host's. */
