@@ -151,6 +151,12 @@ const cli_cell *repro_find(const cli_cells *c, const char *dir)
 
 /* ---- runs --------------------------------------------------------------------------------- */
 
+static void on_device(const reproduction *r, cli_stage *s)
+{
+    if (strcmp(cli_device(&r->cfg->common), "cpu") != 0)
+        cell_args(s, "--device", cli_device(&r->cfg->common), NULL);
+}
+
 /* Every model knows the full sets, so that all are attacked with the same words. What the user gives
  * after `--` comes last and counts. */
 static void training(const reproduction *r, const char *model, const char *row, const char *beta,
@@ -175,8 +181,7 @@ static void training(const reproduction *r, const char *model, const char *row, 
     for (size_t i = 0; i < r->n_train_args; i++)
         cell_args(s, r->train_args[i], NULL);
     cell_args(s, "--seed", seed, NULL);
-    if (strcmp(cli_device(&r->cfg->common), "cpu") != 0)
-        cell_args(s, "--device", cli_device(&r->cfg->common), NULL);
+    on_device(r, s);
 }
 
 static bool has_stage(const cli_cell *x, const char *result, const char *synonyms)
@@ -233,6 +238,7 @@ cli_cell *repro_run(reproduction *r, const char *model, const char *row, const c
     snprintf(s->result, sizeof s->result, "eval");
     cell_args(s, dir, NULL);
     cell_source(s, &r->test);
+    on_device(r, s);
     return x;
 }
 
@@ -250,6 +256,7 @@ static cli_stage *measuring(reproduction *r, cli_cell *x, const cli_command *cmd
     cell_args(s, x->dir, NULL);
     cell_source(s, &from);
     cell_number(s, "--seed", r->cfg->common.seed);
+    on_device(r, s);
     return s;
 }
 
