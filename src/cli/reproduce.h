@@ -47,6 +47,8 @@ const repro_row *repro_row_find(const char *name);
 bool repro_row_is_for(const char *name, const char *model);
 void repro_row_names(char *out, size_t size); /* with commas between */
 void repro_row_args(const repro_row *row, const char *model, cli_stage *out);
+void repro_small_args(const char *model, cli_stage *out); /* sizes of a --quick model */
+bool repro_needs_vectors(const char *model);
 
 /* ---- everything about one reproduction ---------------------------------------------------- */
 

@@ -167,7 +167,7 @@ static void training(const reproduction *r, const char *model, const char *row, 
     cell_option(s, "--text", r->data.text);
     if (r->data.skip_bad)
         cell_args(s, "--skip-bad", NULL);
-    for (size_t i = 0; i < r->n_vectors && strcmp(model, "bert") != 0; i++) /* which has its own */
+    for (size_t i = 0; i < r->n_vectors && repro_needs_vectors(model); i++)
         cell_args(s, "--vectors", r->vectors[i], NULL);
     cell_args(s, "--synonyms", r->setting[REPRO_FULL].sets, NULL);
     repro_row_args(repro_row_find(row), model, s);
@@ -176,8 +176,8 @@ static void training(const reproduction *r, const char *model, const char *row, 
         cell_number(s, "--epochs", r->epochs);
     if (r->cfg->quick) /* a rate that learns something in a few steps */
         cell_args(s, "--lr", "2e-3", NULL);
-    if (r->cfg->quick && r->n_train_args == 0 && strcmp(model, "bert") == 0)
-        cell_args(s, "--bert-hidden", "32", "--bert-inner", "64", "--max-len", "48", NULL);
+    if (r->cfg->quick && r->n_train_args == 0)
+        repro_small_args(model, s);
     for (size_t i = 0; i < r->n_train_args; i++)
         cell_args(s, r->train_args[i], NULL);
     cell_args(s, "--seed", seed, NULL);

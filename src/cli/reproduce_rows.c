@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "stet/model.h"
 #include "stet/train.h"
 
 const char repro_paper_rows[] = "standard,ibp,atfl,sem,ascc,gbm";
@@ -105,4 +106,18 @@ void repro_row_args(const repro_row *row, const char *model, cli_stage *out)
     for (size_t k = 0; k < sizeof row->also / sizeof *row->also && row->also[k].model; k++)
         if (strcmp(row->also[k].model, model) == 0)
             add_words(out, row->also[k].args);
+}
+
+void repro_small_args(const char *model, cli_stage *out)
+{
+    if (strcmp(model, "bert") == 0)
+        add_words(out, "--bert-hidden 32 --bert-inner 64 --max-len 48");
+}
+
+bool repro_needs_vectors(const char *model)
+{
+    for (size_t i = 0; i < stet_model_kinds(); i++)
+        if (strcmp(stet_model_kind_name(i), model) == 0)
+            return !stet_model_kind_training(i).reads_itself;
+    return true;
 }
