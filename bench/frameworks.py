@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """TextAttack and OpenAttack on a stet model through stet.adapters, beside stet's own attacks: verdicts first, then times.
 
-    python3 bench/frameworks.py RUN --data test.tsv --synonyms words.subst [--texts 50] [--frameworks textattack,openattack]
+    python3 bench/frameworks.py RUN --data test.tsv --synonyms words.subst [--texts 50] [--frameworks textattack,openattack,recipe]
             [--attacks pwws,textfooler] [--words] [--json]
 
 RUN is a folder of `stet train`. Both frameworks run their own code: TextAttack's GreedyWordSwapWIR and UntargetedClassification, as
@@ -10,6 +10,9 @@ them what they would download: substitutes (the sets), for OpenAttack a tokenise
 one that finds everything alike. Stop words and tags are off on both sides; a hidden word is one that the model does not know. stet
 runs the profile of the same name. Where texts have words that the frameworks cut otherwise (don't, well-known), --words reduces them to
 lower-case words of letters, as many as the model reads.
+
+`recipe` is TextAttack's PWWSRen2019 as it stands, with WordNet and the stop words of NLTK, which must be there (nltk.download); stet
+gets the same candidates, without those that it would read as several words.
 
 The victim of all is the same model in this process, asked through the adapter by the frameworks. Times are of the attacks alone, wall
 and processor time; stet's is the whole call of stet.attack(), which reads the texts and prepares the model. One thread each.
@@ -20,6 +23,7 @@ import argparse
 import json
 import re
 import sys
+import tempfile
 import time
 
 try:
@@ -31,7 +35,35 @@ except ImportError as missing:
 HIDDEN = "xunknownx"  # one word, not in the vocabulary
 
 
-def of_textattack(model, sets):
+def verdict_of(result):
+    """Of TextAttack: the outcome by stet's name, the words changed, the queries."""
+    from textattack.attack_results import SkippedAttackResult, SuccessfulAttackResult
+
+    if isinstance(result, SkippedAttackResult):
+        return "wrong", 0, 0
+    if not isinstance(result, SuccessfulAttackResult):
+        return "failure", 0, result.num_queries
+    changed = result.original_result.attacked_text.all_words_diff(result.perturbed_result.attacked_text)
+    return "success", len(changed), result.num_queries
+
+
+def of_recipe(model, sets, texts):
+    """TextAttack's PWWS as it comes, but for what hides a word, which stet is to read as one; its WordNet gives stet's sets."""
+    from nltk.corpus import stopwords
+    from textattack.attack_recipes import PWWSRen2019
+
+    a = PWWSRen2019.build(stet.adapters.textattack(model))
+    a.search_method.unk_token = HIDDEN
+    found = {w: {x.lower() for x in a.transformation._get_replacement_words(w)} for t in texts for w in stet.tokenize(t)}
+    own = {w: sorted(x for x in c if x != w and stet.tokenize(x) == [x]) for w, c in found.items()}
+    of_recipe.stop = f = tempfile.NamedTemporaryFile("w", suffix=".txt")  # gone with the program
+    f.write("\n".join(stopwords.words("english")) + "\n")
+    f.flush()
+    return lambda attack: lambda text, label: verdict_of(a.attack(text, int(label))), version("textattack"), {
+        "profile": "textattack", "synonyms": {w: c for w, c in own.items() if c}, "stop": f.name}
+
+
+def of_textattack(model, sets, texts):
     import textattack as ta
     from textattack.constraints.pre_transformation import RepeatModification
     from textattack.goal_functions import UntargetedClassification
@@ -48,20 +80,12 @@ def of_textattack(model, sets):
         a = ta.Attack(UntargetedClassification(stet.adapters.textattack(model)), [RepeatModification()], Sets(),
                       GreedyWordSwapWIR(ranking[attack], unk_token=HIDDEN))
 
-        def one(text, label):
-            r = a.attack(text, int(label))
-            if isinstance(r, ta.attack_results.SkippedAttackResult):
-                return "wrong", 0, 0
-            won = isinstance(r, ta.attack_results.SuccessfulAttackResult)
-            changed = len(r.original_result.attacked_text.all_words_diff(r.perturbed_result.attacked_text)) if won else 0
-            return ("success" if won else "failure"), changed, r.num_queries
+        return lambda text, label: verdict_of(a.attack(text, int(label)))
 
-        return one
-
-    return make, ta.__version__ if hasattr(ta, "__version__") else version("textattack")
+    return make, version("textattack"), {"profile": "textattack"}
 
 
-def of_openattack(model, sets):
+def of_openattack(model, sets, texts):
     import OpenAttack
     from OpenAttack.attackers import textfooler
     from OpenAttack.exceptions import WordNotInDictionaryException
@@ -108,7 +132,7 @@ def of_openattack(model, sets):
 
         return one
 
-    return make, OpenAttack.__version__
+    return make, OpenAttack.__version__, {"profile": "openattack"}
 
 
 def version(package):
@@ -122,11 +146,11 @@ def timed(work):
     return out, time.perf_counter() - wall, time.process_time() - cpu
 
 
-def compare(make, name, attack, model, data, sets, words):
+def compare(make, how, name, attack, model, data, words):
     texts, labels = data
     one = make(attack)
     theirs, wall, cpu = timed(lambda: [one(t, y) for t, y in zip(texts, labels)])
-    ours, own_wall, own_cpu = timed(lambda: stet.attack(model, texts, labels, synonyms=sets, attack=attack, profile=name))
+    ours, own_wall, own_cpu = timed(lambda: stet.attack(model, texts, labels, attack=attack, **how))
     right = [i for i, r in enumerate(ours) if r.outcome != "wrong"]
     differ = [i for i, r in enumerate(ours) if r.outcome != theirs[i][0]]
     changed = sum(len(ours[i].swaps) == theirs[i][1] for i in right)
@@ -163,13 +187,14 @@ def main():
     bad, compared = 0, 0
     for name in a.frameworks.split(","):
         try:
-            make, number = {"textattack": of_textattack, "openattack": of_openattack}[name](model, lists)
+            make, number, how = {"textattack": of_textattack, "openattack": of_openattack, "recipe": of_recipe}[name](model, lists, texts)
         except (ImportError, LookupError) as missing:  # or the data of NLTK that TextAttack loads at once
             print(f"skipped {name}: {' '.join(str(missing).split())}", file=sys.stderr)
             continue
-        for attack in a.attacks.split(","):
+        how = {"synonyms": sets, **how, **({"synonyms": stet.Synonyms(how["synonyms"])} if "synonyms" in how else {})}
+        for attack in ["pwws"] if name == "recipe" else a.attacks.split(","):
             compared += 1
-            differ, r = compare(make, name, attack, model, data, sets, words)
+            differ, r = compare(make, how, name, attack, model, data, words)
             r["version"] = number
             if a.json:
                 print(json.dumps(r), flush=True)

@@ -9,7 +9,8 @@
 docs/python.md has a page about it.
 """
 
-from . import adapters
+from typing import TYPE_CHECKING, Any
+
 from ._c import (DeviceError, Error, FileError, FormatError, Interrupted, NotSupported, OutOfMemory,
                  UsageError, lib as _lib)
 from ._choice import block, frontier
@@ -20,9 +21,19 @@ from ._run import attack, certify, iter_attack, iter_certify
 from ._torch import from_torch
 from ._train import TrainSummary, Verified, report, train, verify
 
+if TYPE_CHECKING:
+    from . import adapters
+
 __version__: str = _lib.stet_version().decode()
 
 
 def set_threads(n: int) -> None:
     """Worker threads of the library; 0: one per core. Results do not depend on it."""
     _lib.stet_set_threads(n)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "adapters":
+        raise AttributeError(f"module 'stet' has no attribute {name!r}")
+    from importlib import import_module  # only now: it imports scikit-learn, which takes a second
+    return import_module(".adapters", __name__)
