@@ -13,11 +13,14 @@
 
 enum { GPU_INPUTS = 16 };
 
+typedef real gpu_number(real x);
+
 typedef struct gpu_case {
     store *s;
     arena *mem;
     tape t;
     rng r; /* the same numbers on both devices */
+    gpu_number *as; /* what is made of each of them; NULL: nothing */
     int n;
     node *in[GPU_INPUTS];
 } gpu_case;
@@ -30,6 +33,8 @@ static inline real *gpu_numbers(gpu_case *c, size_t n, double lo, double hi)
     CHECK(x);
     for (size_t i = 0; i < n; i++)
         x[i] = (real)(float)rng_range(&c->r, lo, hi);
+    for (size_t i = 0; c->as && i < n; i++)
+        x[i] = c->as(x[i]);
     return x;
 }
 
@@ -65,11 +70,13 @@ static inline void gpu_take(gpu_results *r, gpu_case *c, const real *from, size_
     r->n += n;
 }
 
-static inline gpu_results gpu_run(gpu_graph *build, int variant, store_arena *values, arena *mem)
+static inline gpu_results gpu_run(gpu_graph *build, int variant, gpu_number *as,
+                                  store_arena *values, arena *mem)
 {
     gpu_case c = {.s = values ? values->store : &host_store,
                   .mem = mem,
-                  .r = rng_stream(19, STREAM_TEST, (uint64_t)variant)};
+                  .r = rng_stream(19, STREAM_TEST, (uint64_t)variant),
+                  .as = as};
     gpu_results out = {0};
     tape_init(&c.t, mem, values, true);
     node *y = build(&c, variant);
@@ -98,14 +105,16 @@ static inline store *gpu_store(void)
     return s;
 }
 
-/* How many entries differ by more than tolerance (1 + |x|); the first is told. */
+/* How many entries differ by more than `tolerance` times their scale, or 1 + |x| without; the first is
+ * told. */
 static inline int gpu_differences(const char *name, int variant, gpu_results cpu, gpu_results got,
-                                  double tolerance)
+                                  const real *scale, double tolerance)
 {
     int wrong = 0;
     double most = 0;
     for (size_t i = 0; i < cpu.n; i++) {
-        const double by = fabs((double)got.x[i] - (double)cpu.x[i]) / (1 + fabs((double)cpu.x[i]));
+        const double of = scale ? (double)scale[i] : 1 + fabs((double)cpu.x[i]),
+                     off = fabs((double)got.x[i] - (double)cpu.x[i]), by = off == 0 ? 0 : off / of;
         most = fmax(most, by);
         if (!(by <= tolerance) && wrong++ == 0)
             fprintf(stderr, "  %s, variant %d: number %zu of %zu is %.9g, on the CPU %.9g\n", name,
@@ -117,20 +126,34 @@ static inline int gpu_differences(const char *name, int variant, gpu_results cpu
     return wrong;
 }
 
-static inline void gpu_check_in(const char *name, gpu_graph *build, int variants, double tolerance,
-                                const char *precision)
+static inline real gpu_magnitude(real x)
+{
+    return x < 0 ? -x : x;
+}
+
+typedef struct gpu_how {
+    double tolerance;
+    const char *precision; /* NULL: as the store is opened */
+    gpu_number *as;
+    bool of_terms; /* what may differ grows with the sum of the terms' magnitudes, which a graph of
+                      products computes if its numbers are magnitudes */
+} gpu_how;
+
+static inline void gpu_check_how(const char *name, gpu_graph *build, int variants, gpu_how how)
 {
     store_arena values = {.store = gpu_store()};
     int wrong = 0;
-    CHECK_OK(store_set_precision(values.store, precision));
+    CHECK_OK(store_set_precision(values.store, how.precision));
     for (int variant = 0; variant < variants; variant++) {
         arena mem = {0};
         const store_mark start = store_arena_save(&values);
-        const gpu_results cpu = gpu_run(build, variant, NULL, &mem),
-                          got = gpu_run(build, variant, &values, &mem),
-                          again = gpu_run(build, variant, &values, &mem);
+        const gpu_results cpu = gpu_run(build, variant, how.as, NULL, &mem),
+                          got = gpu_run(build, variant, how.as, &values, &mem),
+                          again = gpu_run(build, variant, how.as, &values, &mem);
+        const real *scale =
+            how.of_terms ? gpu_run(build, variant, gpu_magnitude, NULL, &mem).x : NULL;
         CHECK_EQ(cpu.n, got.n);
-        wrong += gpu_differences(name, variant, cpu, got, tolerance);
+        wrong += gpu_differences(name, variant, cpu, got, scale, how.tolerance);
         if (memcmp(got.x, again.x, got.n * sizeof *got.x) != 0)
             test_fail(__FILE__, __LINE__, "%s, variant %d: other bits the second time", name,
                       variant);
@@ -144,7 +167,7 @@ static inline void gpu_check_in(const char *name, gpu_graph *build, int variants
 
 static inline void gpu_check(const char *name, gpu_graph *build, int variants, double tolerance)
 {
-    gpu_check_in(name, build, variants, tolerance, NULL);
+    gpu_check_how(name, build, variants, (gpu_how){.tolerance = tolerance});
 }
 
 #endif
