@@ -6,7 +6,8 @@
             [--device cuda] [--tf32] [--compile] [--synonyms sets.subst] [--max-len 512] [--filters 128]
 
 `stet bench train --dump` writes the untrained model and its batches; PyTorch loads both, takes the same steps with the same
-optimiser (no dropout on either side), the losses are compared first, then the times. The PyTorch models are written the
+optimiser (no dropout on either side), the losses of the first 40 are compared, then the times. A model whose losses differ
+is not timed, and the exit status is 1. The PyTorch models are written the
 way its users write them: frozen nn.Embedding, padding to the longest text of the batch, Conv1d and max for the CNN, packed
 sequences for the BiLSTM, FFT convolution with a kernel by doubling for S4. `--shuffle plain` draws batches at random, as a
 DataLoader does; `--shuffle pool` sorts by length within pools of 16 batches, which is stet's default and spares PyTorch most of its
@@ -260,6 +261,7 @@ def optimizer(kind, parameters, lr):
 
 MODELS = {"cnn": (TextCNN, 1e-4), "bilstm": (BiLSTM, 1e-3), "s4": (S4, 5e-4), "certified": (CertifiedCNN, 1e-4)}
 WARM_UP = 10  # as stet bench train: of many steps, the first are not timed
+COMPARED = 40  # losses; after many steps rounding alone takes two runs apart
 
 
 def try_sizes(model, loss_of, batches):
@@ -330,6 +332,7 @@ def main():
     torch.backends.cudnn.benchmark = True
     torch.set_num_threads(a.threads)
     print(f"{platform.processor() or platform.machine()}, {a.threads} threads, PyTorch {torch.__version__}", file=sys.stderr)
+    failed = False
     for kind in a.models.split(","):
         with tempfile.TemporaryDirectory() as folder:
             cmd = [a.stet, "bench", "train", "--data", a.data, "--model", "cnn" if kind == "certified" else kind, "--max-len", a.max_len,
@@ -345,9 +348,12 @@ def main():
                 cmd += ["--vectors", v]
             ours = json.loads(subprocess.run(cmd, check=True, stdout=subprocess.PIPE).stdout)
             losses, seconds = torch_steps(kind, folder, a.steps, a.compile)
-        worst = max(abs(x - y) / max(1e-3, abs(y)) for x, y in zip(ours["losses"], losses))
+        pairs = list(zip(ours["losses"], losses))[:COMPARED]
+        worst = max(abs(x - y) / max(1e-3, abs(y)) for x, y in pairs)
         if worst > (1e-2 if a.tf32 else 1e-3):
-            sys.exit(f"{kind}: losses differ by {worst:.2g}: {ours['losses'][:len(losses)]} against {losses}")
+            print(f"{kind}: not timed, losses differ by {worst:.2g}: {pairs}", file=sys.stderr, flush=True)
+            failed = True
+            continue
         theirs = seconds * ours["steps_per_epoch"]
         row = {"model": kind, "stet_epoch_s": ours["epoch_seconds"], "torch_epoch_s": theirs, "ratio": theirs / ours["epoch_seconds"],
                "loss_difference": worst, "steps": ours["steps"], "steps_per_epoch": ours["steps_per_epoch"], "shuffle": a.shuffle,
@@ -356,7 +362,8 @@ def main():
             print(json.dumps(row), flush=True)
         else:
             print(f"{kind:9s} stet {row['stet_epoch_s']:8.3f} s an epoch, PyTorch {theirs:8.3f} s: {row['ratio']:.1f}x "
-                  f"(losses agree to {worst:.1e} over {len(losses)} steps)", flush=True)
+                  f"(losses agree to {worst:.1e} over {len(pairs)} steps)", flush=True)
+    sys.exit(failed)
 
 
 if __name__ == "__main__":
