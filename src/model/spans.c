@@ -58,7 +58,7 @@ spans spans_cut(tape *t, const seq_index *seq, size_t span)
 
 node *spans_join(tape *t, const spans *s, node *x)
 {
-    return s->at ? op_gather(t, x, s->at, s->seq->n_tokens) : x;
+    return s->at ? op_permute(t, x, s->at, s->seq->n_tokens) : x;
 }
 
 const uint32_t *spans_tokens(tape *t, const spans *s, const uint32_t *of_text)

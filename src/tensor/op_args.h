@@ -23,6 +23,7 @@ typedef struct gather_args {
     const uint32_t *index; /* (n), each below the number of rows of the input */
     size_t n;
     const uint32_t *at; /* the index in the store */
+    bool permutes;      /* it has every row once */
 } gather_args;
 typedef struct slice_args {
     size_t first, n; /* columns */

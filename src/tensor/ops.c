@@ -60,9 +60,20 @@ node *op_clamp(tape *t, node *x, double lo, double hi)
 UNARY(sum)
 UNARY(row_sum)
 
+static node *gather(tape *t, node *x, const uint32_t *index, size_t n, bool permutes)
+{
+    const uint32_t *at = tape_twin(t, index, n * sizeof *index);
+    return PUSH(t, gather, (&(gather_args){index, n, at, permutes}), x);
+}
+
 node *op_gather(tape *t, node *x, const uint32_t *index, size_t n)
 {
-    return PUSH(t, gather, (&(gather_args){index, n, tape_twin(t, index, n * sizeof *index)}), x);
+    return gather(t, x, index, n, false);
+}
+
+node *op_permute(tape *t, node *x, const uint32_t *index, size_t n)
+{
+    return gather(t, x, index, n, true);
 }
 
 node *op_concat(tape *t, node *const *x, int n)

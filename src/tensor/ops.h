@@ -33,7 +33,9 @@ node *op_row_sum(tape *t, node *x); /* (n, c) -> (n) */
 
 /* rows */
 node *op_gather(tape *t, node *x, const uint32_t *index,
-                size_t n);                       /* rows of x; backward is scatter-add, in order */
+                size_t n); /* rows of x; backward is scatter-add, in order */
+node *op_permute(tape *t, node *x, const uint32_t *index,
+                 size_t n); /* the same where the index has every row of x once: no order to keep */
 node *op_concat(tape *t, node *const *x, int n); /* along columns */
 node *op_slice(tape *t, node *x, size_t first_col, size_t n_cols);
 node *op_seq_mean(tape *t, node *x,

@@ -162,11 +162,17 @@ static void gather_setup(op_case *c, int v, rng *r, arena *mem)
     static const size_t n[] = {1, 5, 4, 400};
     one(c, v, r, mem);
     set_index(c, n[v], plain_rows[v], r, mem);
+    c->ta = v == 2;
+    if (c->ta) { /* a permutation */
+        static const uint32_t other[] = {3, 0, 4, 2, 1};
+        c->index = other;
+        c->count = 5;
+    }
 }
 
 static node *gather_apply(tape *t, node *const *in, const op_case *c)
 {
-    return op_gather(t, in[0], c->index, c->count);
+    return (c->ta ? op_permute : op_gather)(t, in[0], c->index, c->count);
 }
 
 /* One operand, then two, then three. */

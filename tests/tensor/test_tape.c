@@ -112,7 +112,8 @@ TEST(wrong_operands_get_a_sentence)
                {6, "seq_mean: expected texts sorted from long to short"},
                {7, "linear: the bias has shape (2, 3), expected 2 elements"},
                {8, "clamp: no number is in [1, 0]"},
-               {9, "concat: (2, 3) and (3, 2) have different numbers of rows"}};
+               {9, "concat: (2, 3) and (3, 2) have different numbers of rows"},
+               {10, "gather: 1 of the rows of (2, 3)"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         tape t = new_tape(&mem, true);
         rng r = rng_stream(1, STREAM_TEST, 0);
@@ -148,6 +149,9 @@ TEST(wrong_operands_get_a_sentence)
             break;
         case 9:
             CHECK(!op_concat(&t, (node *[]){a, b}, 2));
+            break;
+        case 10:
+            CHECK(!op_permute(&t, a, index, 1));
             break;
         }
         CHECK_FAILS(tape_status(&t), STET_EUSAGE, bad[i].message);

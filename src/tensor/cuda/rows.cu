@@ -150,11 +150,26 @@ stet_status cuda_add_rows_to(cuda_device *d, const float *from, const uint32_t *
     return scatter_add(&mem, "adding rows", sorted, n, rows, c, matrix_entry{from, c}, into);
 }
 
+/* Every row takes one. */
+struct put_back_entry {
+    const float *from;
+    const uint32_t *at;
+    size_t c;
+    float *to;
+    __device__ void operator()(size_t i) const
+    {
+        to[(size_t)at[i / c] * c + i % c] += from[i];
+    }
+};
+
 extern "C" stet_status cuda_gather_bwd(tape *, node *n)
 {
     const gather_args *args = (const gather_args *)n->args;
     node *x = n->in[0];
     TRY(clear_if_fresh(cuda_now(), x));
+    if (args->permutes)
+        return each(cuda_now(), "permute", shape_count(n->shape),
+                    put_back_entry{n->grad, args->at, shape_cols(n->shape), x->grad});
     return cuda_add_rows_to(cuda_now(), n->grad, args->at, args->n, shape_rows(x->shape),
                             shape_cols(n->shape), x->grad);
 }
