@@ -302,6 +302,21 @@ class Trains(unittest.TestCase):
         self.assertEqual((a.classes, a.training.epochs), (["0", "1"], 2))
         self.assertIsNone(a.path)
 
+    def test_spans(self):
+        """A recurrence in spans: saved and loaded, attacked, certified, its certificates checked."""
+        d = stet.demo_data(400, 3)
+        args = dict(model="bilstm", hidden=4, pool="max", epochs=2, embed={"dim": 8, "epochs": 2})
+        m = stet.train(d.texts, d.labels, span=3, out=f"{folder()}/spans", **args)
+        whole = stet.train(d.texts, d.labels, **args)
+        self.assertFalse(np.array_equal(m.predict_proba(test.texts), whole.predict_proba(test.texts)))
+        again = stet.load(f"{folder()}/spans")
+        np.testing.assert_array_equal(m.predict_proba(test.texts), again.predict_proba(test.texts))
+        some = test.texts[:20], test.labels[:20]
+        attacked = again.attack(*some, synonyms=SETS, attack="greedy")
+        proofs = again.certify(*some, synonyms=SETS, file=f"{folder()}/spans.jsonl")
+        self.assertFalse(any(p.certified and a.flipped for p, a in zip(proofs, attacked)))
+        self.assertTrue(stet.verify(f"{folder()}/spans.jsonl", again))
+
     def test_recipe(self):
         d = stet.demo_data(400, 3)
         seen = []
