@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "certify/cert_json.h"
 #include "certify/certifier.h"
+#include "text/dataset.h"
 
 /* ---- predict ------------------------------------------------------------------------------ */
 
@@ -64,7 +65,7 @@ static stet_status predict_corpus(const stet_model *m, const char *where, const 
     return st;
 }
 
-/* The texts as a data set with the model's classes, all labelled `label`. */
+/* The texts as a data set with the model's classes, all labelled `label`; -1: to be answered only. */
 static stet_status data_of(const stet_model *m, const char *const *texts, size_t n, int label,
                            stet_dataset **out)
 {
@@ -80,7 +81,7 @@ static stet_status data_of(const stet_model *m, const char *const *texts, size_t
     for (size_t c = 0; st == STET_OK && c < K; c++)
         names[c] = stet_model_class_name(m, c);
     if (st == STET_OK)
-        st = stet_dataset_new(str, labels, n, names, K, out);
+        st = dataset_of(str, labels, n, names, K, label < 0, out);
     mem_free(str);
     mem_free(labels);
     mem_free(names);

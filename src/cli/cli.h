@@ -115,9 +115,11 @@ void cli_caught(
     int sig); /* in a signal handler: the program will end with the exit code of this signal */
 /* Says that memory has run out and ends the program. Returns nothing; the type lets it stand behind ?:. */
 void *cli_no_memory(void);
-/* Each line of standard input, its line end cut off. */
+/* Each line of standard input, its line end cut off. `idle` (or NULL) comes before every wait for more:
+ * whoever collects lines answers those it has. */
 typedef stet_status cli_line(void *user, const char *line, size_t n);
-stet_status cli_each_line(cli_line *each, void *user);
+typedef stet_status cli_idle(void *user);
+stet_status cli_each_line(cli_line *each, cli_idle *idle, void *user);
 
 bool cli_colour(void);                   /* see terminal.h */
 const char *cli_style(const char *name); /* "bold", "red", ...; "" when plain */

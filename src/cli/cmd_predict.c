@@ -46,11 +46,16 @@ typedef struct answer {
     stet_certified *c;
 } answer;
 
+static stet_status has_nul(const char *text)
+{
+    return cli_fail(STET_EFORMAT, "'%.40s...': a text with a NUL byte in it", text);
+}
+
 static stet_status ask(const predictor *p, const char *text, size_t len, answer *out)
 {
     *out = (answer){.text = text};
     if (memchr(text, '\0', len))
-        return cli_fail(STET_EFORMAT, "'%.40s...': a text with a NUL byte in it", text);
+        return has_nul(text);
     return p->cfg->certify ? stet_text_certify(p->model, &p->sets, text, -1, &p->how, &out->c)
                            : stet_text_predict(p->model, text, &out->p);
 }
@@ -61,10 +66,9 @@ static void drop(answer *a)
     stet_result_free(a->c);
 }
 
-static stet_status print_json(const answer *a)
+static void print_json(const answer *a)
 {
     puts(a->c ? a->c->json : a->p->json);
-    return cli_printed();
 }
 
 /* ---- for people --------------------------------------------------------------------------- */
@@ -113,7 +117,7 @@ static void print_certificate(const stet_certified *c)
     print_swaps(c);
 }
 
-static stet_status print_text(const answer *a, size_t len)
+static void print_text(const answer *a, size_t len)
 {
     int shown = len > 70 ? 67 : (int)len;
     while (shown < (int)len && shown > 0 && ((unsigned char)a->text[shown] & 0xc0) == 0x80)
@@ -123,67 +127,83 @@ static stet_status print_text(const answer *a, size_t len)
            len > 70 ? "..." : "");
     if (a->c)
         print_certificate(a->c);
-    return cli_printed();
 }
 
-static stet_status predict(void *user, const char *text, size_t len)
+static void print_answer(const predictor *p, const answer *a)
+{
+    if (p->cfg->common.json)
+        print_json(a);
+    else
+        print_text(a, strlen(a->text));
+}
+
+/* Proofs take their time: each is told as soon as it is there. */
+static stet_status prove(void *user, const char *text, size_t len)
 {
     const predictor *p = user;
     answer a;
     stet_status st = ask(p, text, len, &a);
-    if (st == STET_OK)
-        st = p->cfg->common.json ? print_json(&a) : print_text(&a, len);
+    if (st == STET_OK) {
+        print_answer(p, &a);
+        st = cli_printed();
+    }
     drop(&a);
     return st;
 }
 
-/* ---- many texts on a device --------------------------------------------------------------- */
+/* ---- many texts at once ------------------------------------------------------------------- */
 
-/* Texts that go there together; those of a pipe wait until they are so many, or the end. */
-enum { TOGETHER = 4096 };
+/* Texts that are answered together. On the CPU these are few at first and twice as many each time, and
+ * what has come from a pipe is answered before a wait for more. A device waits until they are most,
+ * or the end: every batch sends it the weights. */
+enum { FEW = 16, MOST = 4096, MOST_BYTES = 16 << 20 };
 typedef struct many {
     predictor *p;
-    char *text[TOGETHER];
-    size_t n;
+    char *text[MOST];
+    size_t n, bytes, wanted;
 } many;
 
-static stet_status answer_many(many *m)
+static stet_status answer_many(void *user)
 {
-    static stet_predicted *out[TOGETHER];
+    static stet_predicted *out[MOST];
+    many *m = user;
     const predictor *p = m->p;
     stet_status st = stet_texts_predict_on(p->model, cli_device(&p->cfg->common),
                                            (const char *const *)m->text, m->n, out);
     for (size_t i = 0; i < m->n; i++) {
-        const answer a = {.text = m->text[i], .p = out[i]};
         if (st == STET_OK)
-            st = p->cfg->common.json ? print_json(&a) : print_text(&a, strlen(a.text));
+            print_answer(p, &(answer){.text = m->text[i], .p = out[i]});
         stet_result_free(out[i]);
         out[i] = NULL;
         free(m->text[i]);
     }
-    m->n = 0;
-    return st;
+    m->n = m->bytes = 0;
+    m->wanted = 2 * m->wanted < MOST ? 2 * m->wanted : MOST;
+    return st == STET_OK ? cli_printed() : st;
 }
 
 static stet_status add_text(void *user, const char *text, size_t len)
 {
     many *m = user;
-    if (memchr(text, '\0', len))
-        return cli_fail(STET_EFORMAT, "'%.40s...': a text with a NUL byte in it", text);
+    if (memchr(text, '\0', len)) {
+        const stet_status before = answer_many(m);
+        return before != STET_OK ? before : has_nul(text);
+    }
     char *copy = malloc(len + 1);
     if (!copy)
         cli_no_memory();
     memcpy(copy, text, len);
     copy[len] = '\0';
     m->text[m->n++] = copy;
-    return m->n < TOGETHER ? STET_OK : answer_many(m);
+    m->bytes += len;
+    return m->n < m->wanted && m->bytes < MOST_BYTES ? STET_OK : answer_many(m);
 }
 
 /* A file may be compressed, or a table with a column of texts (docs/formats.md). */
-static stet_status each_text(const char *path, cli_line *one, void *user)
+static stet_status each_text(const char *path, cli_line *one, cli_idle *idle, void *user)
 {
     if (!path || strcmp(path, "-") == 0)
-        return cli_each_line(one, user);
+        return cli_each_line(one, idle, user);
     stet_dataset *d = NULL;
     stet_data_options how = STET_DATA_DEFAULTS;
     how.unlabelled = true;
@@ -197,19 +217,24 @@ static stet_status each_text(const char *path, cli_line *one, void *user)
 }
 
 /* The texts of the command line, then those of a file or a pipe. */
-static stet_status all_texts(const predictor *p, const stet_rest *rest, cli_line *one, void *user)
+static stet_status all_texts(const predictor *p, const stet_rest *rest, cli_line *one,
+                             cli_idle *idle, void *user)
 {
     stet_status st = STET_OK;
     for (size_t i = 1; st == STET_OK && i < rest->n; i++)
         st = one(user, rest->v[i], strlen(rest->v[i]));
-    return st == STET_OK && (rest->n == 1 || p->cfg->file) ? each_text(p->cfg->file, one, user) : st;
+    if (st == STET_OK && (rest->n == 1 || p->cfg->file))
+        st = each_text(p->cfg->file, one, idle, user);
+    return st;
 }
 
 static stet_status predict_many(predictor *p, const stet_rest *rest)
 {
     static many m;
+    const bool on_cpu = p->cfg->common.device == CLI_CPU;
     m.p = p;
-    stet_status st = all_texts(p, rest, add_text, &m);
+    m.wanted = on_cpu ? FEW : MOST;
+    stet_status st = all_texts(p, rest, add_text, on_cpu ? answer_many : NULL, &m);
     if (st == STET_OK)
         st = answer_many(&m);
     while (m.n > 0)
@@ -261,8 +286,7 @@ static stet_status run(void *config, const stet_rest *rest)
     cli_end_at_once();
     stet_status st = open_predictor(&p, rest->v[0]);
     if (st == STET_OK)
-        st = p.cfg->common.device == CLI_CPU || p.cfg->certify ? all_texts(&p, rest, predict, &p)
-                                                               : predict_many(&p, rest);
+        st = p.cfg->certify ? all_texts(&p, rest, prove, NULL, &p) : predict_many(&p, rest);
     close_predictor(&p);
     return st;
 }
@@ -339,7 +363,7 @@ static stet_status print_tried(const predictor *p, const stet_certified *c)
                c->harm[k].to, c->harm[k].drop);
     if (shown)
         putchar('\n');
-    return st == STET_OK ? cli_printed() : st;
+    return st;
 }
 
 static stet_status try_line(void *user, const char *text, size_t len)
@@ -349,10 +373,12 @@ static stet_status try_line(void *user, const char *text, size_t len)
     if (len == 0)
         return STET_OK;
     stet_status st = ask(p, text, len, &a);
-    if (st == STET_OK)
-        st = p->cfg->common.json ? print_json(&a) : print_tried(p, a.c);
+    if (st == STET_OK && p->cfg->common.json)
+        print_json(&a);
+    else if (st == STET_OK)
+        st = print_tried(p, a.c);
     drop(&a);
-    return st;
+    return st == STET_OK ? cli_printed() : st;
 }
 
 static stet_status run_try(void *config, const stet_rest *rest)
@@ -381,7 +407,7 @@ static stet_status run_try(void *config, const stet_rest *rest)
     if (st == STET_OK && isatty(STDIN_FILENO))
         cli_note("%s with %s: type a sentence", dir, as.synonyms);
     if (st == STET_OK)
-        st = cli_each_line(try_line, &p);
+        st = cli_each_line(try_line, NULL, &p);
     close_predictor(&p);
     return st;
 }

@@ -199,7 +199,7 @@ static stet_status run_run(void *config, const stet_rest *rest)
     for (size_t i = 0; st == STET_OK && i < rest->n; i++)
         st = tag_text(&g, rest->v[i], strlen(rest->v[i]));
     if (st == STET_OK && rest->n == 0)
-        st = cli_each_line(tag_text, &g);
+        st = cli_each_line(tag_text, NULL, &g);
     stet_tagger_free(g.t);
     return st;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <libgen.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -317,23 +318,63 @@ void cli_end_at_once(void)
         signal(SIGHUP, SIG_IGN);
 }
 
-stet_status cli_each_line(cli_line *each, void *user)
+/* The lines of data[0..n) from `from` on, line ends cut off; *from: behind the last of them. The last
+ * bytes without a line end are a line if nothing follows (`last`). */
+static stet_status give_lines(char *data, size_t n, size_t seen, bool last, cli_line *each,
+                              void *user, size_t *from)
+{
+    stet_status st = STET_OK;
+    for (char *end; st == STET_OK && *from < n; seen = *from) {
+        end = memchr(data + seen, '\n', n - seen);
+        if (!end && !last)
+            break;
+        char *line = data + *from;
+        size_t len = end ? (size_t)(end - line) : n - *from;
+        *from += len + (end != NULL);
+        while (len > 0 && line[len - 1] == '\r')
+            len--;
+        line[len] = '\0'; /* there is room for one byte more */
+        st = each(user, line, len);
+    }
+    return st;
+}
+
+static bool must_wait(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 0;
+}
+
+stet_status cli_each_line(cli_line *each, cli_idle *idle, void *user)
 {
     if (isatty(STDIN_FILENO))
         cli_note("reading standard input, one text per line; end with Ctrl-D");
-    char *line = NULL;
-    size_t cap = 0;
-    ssize_t n;
+    size_t cap = 1 << 16, n = 0;
+    char *data = malloc(cap + 1);
     stet_status st = STET_OK;
-    while (st == STET_OK && (n = getline(&line, &cap, stdin)) >= 0) {
-        while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
-            line[--n] = '\0';
-        st = each(user, line, (size_t)n);
+    for (ssize_t got = 1; st == STET_OK && got != 0;) {
+        if (data && n == cap) {
+            char *more = realloc(data, 2 * cap + 1);
+            if (!more)
+                free(data);
+            data = more;
+            cap *= 2;
+        }
+        if (!data)
+            return cli_fail(STET_ENOMEM, "standard input: %s", strerror(ENOMEM));
+        if (idle && must_wait(STDIN_FILENO))
+            st = idle(user);
+        got = st == STET_OK ? read(STDIN_FILENO, data + n, cap - n) : 0;
+        if (got < 0 && errno != EINTR)
+            st = cli_fail(STET_EIO, "standard input: %s", strerror(errno));
+        if (got < 0 || st != STET_OK)
+            continue;
+        size_t from = 0;
+        st = give_lines(data, n + (size_t)got, n, got == 0, each, user, &from);
+        n += (size_t)got - from;
+        memmove(data, data + from, n);
     }
-    if (st == STET_OK && !feof(stdin)) /* getline sets no mark where memory runs out */
-        st = cli_fail(errno == ENOMEM ? STET_ENOMEM : STET_EIO, "standard input: %s",
-                      strerror(errno));
-    free(line);
+    free(data);
     return st;
 }
 

@@ -52,11 +52,11 @@ static stet_status add_classes(stet_dataset *d, const char *const *names, size_t
 }
 
 static stet_status fill(stet_dataset *d, const stet_str *texts, const int *labels, size_t n,
-                        size_t n_classes)
+                        size_t n_classes, bool any_bytes)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < n; i++) {
-        const size_t bad = utf8_check(texts[i].data, texts[i].len);
+        const size_t bad = any_bytes ? SIZE_MAX : utf8_check(texts[i].data, texts[i].len);
         if (bad < texts[i].len)
             return error_set(STET_EUSAGE, "text %zu: byte %zu is NUL or not UTF-8", i, bad);
         if (labels && (labels[i] < -1 || (labels[i] >= 0 && (size_t)labels[i] >= n_classes)))
@@ -85,6 +85,13 @@ static stet_status fill(stet_dataset *d, const stet_str *texts, const int *label
 stet_status stet_dataset_new(const stet_str *texts, const int *labels, size_t n,
                              const char *const *class_names, size_t n_classes, stet_dataset **out)
 {
+    return dataset_of(texts, labels, n, class_names, n_classes, false, out);
+}
+
+stet_status dataset_of(const stet_str *texts, const int *labels, size_t n,
+                       const char *const *class_names, size_t n_classes, bool any_bytes,
+                       stet_dataset **out)
+{
     *out = NULL;
     if (n_classes > INT_MAX)
         return error_set(STET_EUSAGE, "%zu classes are too many", n_classes);
@@ -93,7 +100,7 @@ stet_status stet_dataset_new(const stet_str *texts, const int *labels, size_t n,
         return STET_ENOMEM;
     stet_status st = add_classes(d, class_names, n_classes);
     if (st == STET_OK)
-        st = fill(d, texts, labels, n, n_classes);
+        st = fill(d, texts, labels, n, n_classes, any_bytes);
     if (st == STET_OK)
         *out = d;
     else

@@ -16,6 +16,11 @@ struct stet_dataset {
     strmap classes; /* number = class */
 };
 
+/* stet_dataset_new(); with `any_bytes` texts need not be UTF-8: what is not reads as U+FFFD. */
+stet_status dataset_of(const stet_str *texts, const int *labels, size_t n,
+                       const char *const *class_names, size_t n_classes, bool any_bytes,
+                       stet_dataset **out);
+
 /* Texts in pieces of about 1 MiB that do not depend on the number of threads; for pool_run. */
 size_t dataset_pieces(const stet_dataset *d);
 void dataset_piece(const stet_dataset *d, size_t piece, size_t *first, size_t *end);

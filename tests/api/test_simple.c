@@ -55,6 +55,14 @@ TEST(many_predictions_are_those_of_single_texts)
         stet_result_free(p);
     }
     CHECK_OK(stet_texts_predict(w.m, NULL, 0, NULL, NULL));
+    const char *odd[] = {"", "not \xff UTF-8 \xe2\x82"};
+    CHECK_OK(stet_texts_predict(w.m, odd, 2, prob[0], label));
+    for (size_t i = 0; i < 2; i++) {
+        stet_predicted *p;
+        CHECK_OK(stet_text_predict(w.m, odd[i], &p));
+        CHECK_NEAR(prob[i][1], p->prob[1], 1e-6);
+        stet_result_free(p);
+    }
     unmake(&w);
 }
 

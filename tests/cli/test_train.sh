@@ -136,6 +136,15 @@ printf 'text,label\na good film,1\na bad film,0\n' >two.csv
 printf 'bad \377\n' >bytes.txt
 expect 3 "bytes.txt:1" "$STET" predict cnn --file bytes.txt
 "$STET" predict cnn "$(printf '%060d' 0)éééééééééé" | iconv -f UTF-8 -t UTF-8 >/dev/null || fail "predict cuts a character in two"
+# Texts are answered together, in their order; whoever waits for an answer before the next line gets it.
+seq 5000 | sed 's/^/film /' >many.txt
+"$STET" predict cnn --json <many.txt | sed 's/.*"text":"\(.*\)"}/\1/' | cmp -s - many.txt || fail "many texts"
+mkfifo in out
+timeout -k 1 20 sh -c '"$1" predict cnn <in >out & exec 3>in 4<out; printf "a good film\nhalf a" >&3; read -r one <&4
+    echo " line" >&3; read -r two <&4; exec 3>&-; wait $!; echo "$one, $two"' - "$STET" >told || fail "no answer before the end"
+grep -q "a good film, .* half a line" told || fail "answers to waiting: $(cat told)"
+printf 'good\nno\0ne\n' | "$STET" predict cnn 2>err >told
+grep -q "NUL" err && grep -q good told || fail "what comes before a NUL byte is answered: $(cat told err)"
 (yes "a good film" | timeout -k 1 20 "$STET" predict cnn 2>err; echo $? >status) | head -1 >/dev/null
 [ "$(cat status)" = 0 ] && [ ! -s err ] || fail "answers for nobody: $(cat status err)"
 
