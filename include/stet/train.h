@@ -75,6 +75,7 @@ typedef struct stet_train_args {
     const char *init;  /* folder of weights to start from; NULL: none */
     double warmup;     /* share of the steps over which the rate rises; negative: the model's */
     const char *precision; /* of products on a GPU: "fp32" or NULL, "tf32", "bf16" */
+    const char *feature_cache; /* file for what frozen layers make of texts; NULL: none */
 } stet_train_args;
 
 #ifdef __cplusplus

@@ -116,6 +116,10 @@ static void box_add(const model *m, uint32_t word, real *lo, real *hi)
 
 void table_hull(const model *m, real *lo, real *hi)
 {
+    if (m->whole) {
+        m->whole->desc->row_box(m->whole, lo, hi);
+        return;
+    }
     box_start(m, STET_UNK, lo, hi); /* no text holds <pad> */
     for (uint32_t w = STET_FIRST_WORD; w < m->n_words; w++)
         box_add(m, w, lo, hi);

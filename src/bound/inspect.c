@@ -151,6 +151,7 @@ stet_status stet_gbm_of(const stet_model *m, const stet_gbm_options *given, stet
     stet_gbm_options own = STET_GBM_DEFAULTS, *how = &own;
     *out = (stet_gbm){0};
     TRY(ARGS_TAKE(how, given));
+    m = model_reading(m);
     const model_bounds *b = bounds_of(m);
     if (!b->matrix)
         return error_set(STET_ENOTSUP, "no growth bounds are known for a %s", m->desc->name);

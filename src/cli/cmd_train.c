@@ -11,7 +11,7 @@ enum { MAX_SETTINGS = 128 };
 
 typedef struct train_cfg {
     cli_common common;
-    const char *data, *valid, *synonyms, *label, *text, *out, *defense, *recipe, *init;
+    const char *data, *valid, *synonyms, *label, *text, *out, *defense, *recipe, *init, *feature_cache;
     const char *fold, *teacher;
     int teacher_of;
     double teacher_weight;
@@ -67,6 +67,8 @@ static const stet_opt own_opts[] = {
                   "train the word vectors too, at this rate; 0: they stay as they are"),
     STET_OPT_STR("init", train_cfg, init, NULL, "FOLDER",
                  "weights to start from: any BERT that Hugging Face's transformers saved"),
+    STET_OPT_STR("feature-cache", train_cfg, feature_cache, NULL, "FILE",
+                 "with --bert-head: keep BERT's rows of every text there, for later epochs and runs"),
     STET_OPT_TOPIC("Training"),
     STET_OPT_OUT(train_cfg, out, NULL, "run folder"),
     STET_OPT_FLAG("resume", train_cfg, resume,
@@ -343,6 +345,7 @@ static stet_status fill_args(const train_cfg *cfg, run_args *r)
         .min_count = (uint64_t)cfg->min_count,
         .model = stet_model_kind_name((size_t)cfg->model),
         .init = cfg->init,
+        .feature_cache = cfg->feature_cache,
         .model_settings = r->model_settings,
         .defense = cfg->defense,
         .defense_settings = r->defense_settings,

@@ -35,7 +35,7 @@ typedef struct repro_row {
     struct {
         const char *model, *args; /* more of them, for one kind of model */
     } also[4];
-    const char *bert; /* of a BERT, instead of args; NULL: the same. Rates and epochs are BERT's own */
+    const char *bert; /* of a BERT, instead of args; NULL: the same. Rates and epochs are the model's */
     const char *only; /* the one kind of model that it is for; NULL: any */
     bool no_proof;    /* its models have no certificates */
     bool augmented;   /* it trains on adversarial texts of a standard model */

@@ -10,7 +10,7 @@
 
 const char repro_paper_rows[] = "standard,ibp,atfl,sem,ascc,gbm";
 const char repro_bert_rows[] =
-    "standard,mixada,pgd,freelb,ta-vat,infobert,dne,ascc,safer,ranmask,freelb++";
+    "standard,mixada,pgd,freelb,ta-vat,infobert,dne,ascc,safer,ranmask,freelb++,gbm";
 
 static const repro_row rows[] = {
     {.name = "standard", .label = "Standard", .args = ""},
@@ -29,6 +29,7 @@ static const repro_row rows[] = {
     {.name = "gbm",
      .label = "GBM",
      .args = "--defense gbm",
+     .bert = "--bert-head bilstm --defense gbm --beta 3e-5 --dropout 0.2 --clip 0.25 --batch 64",
      .also = {{"cnn", "--beta 1e-4"}, {"bilstm", "--beta 3e-5"}, {"s4", "--beta 1e-5"}}},
     {.name = "pgd", .label = "PGD-K", .args = "--defense pgd"},
     {.name = "freelb", .label = "FreeLB", .args = "--defense freelb"},

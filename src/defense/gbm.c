@@ -59,7 +59,7 @@ static const double forget = 0.01;
 
 typedef struct gbm_state {
     gbm_cfg cfg;
-    const model *m;
+    const model *all, *m;       /* what is trained; what of it reads vectors and has the bounds */
     const state_bounds *states; /* NULL: the bounds hold everywhere, and nothing below is used */
     size_t H;
     bool synonyms, observed, local;
@@ -91,6 +91,9 @@ static void end(void *state)
 
 static stet_status choose_boxes(gbm_state *s, const stet_subst *subst)
 {
+    if (!subst && s->m != s->all && (s->cfg.of == GBM_OF_GAIN || s->cfg.boxes >= BOX_SO))
+        return error_set(STET_EUSAGE, "--gbm-of gain and boxes of synonyms need word vectors: how "
+                                      "far a word moves the rows of a frozen model is not known");
     if (s->cfg.boxes == BOX_AUTO)
         s->cfg.boxes = subst ? BOX_SO : BOX_TO;
     const box_kind b = (box_kind)s->cfg.boxes;
@@ -134,10 +137,13 @@ static stet_status start(const void *cfg, const model *m, const stet_subst *subs
     if (!s)
         return STET_ENOMEM;
     s->cfg = *(const gbm_cfg *)cfg;
-    s->m = m;
+    s->all = m;
+    s->m = m = model_reading(m);
     TRY(gbm_supported(m, (gbm_of)s->cfg.of));
     s->states = bounds_of(m)->states;
     s->H = s->states ? s->states->units(m) : 0;
+    if (m != s->all)
+        subst = NULL; /* words have no vectors of their own */
     s->kept = mem_zalloc(kept_count(s), sizeof *s->kept);
     if (!s->kept)
         return STET_ENOMEM;
@@ -216,18 +222,19 @@ static node *word_box(const gbm_state *s, const step_view *v, uint32_t word)
  * invariant. */
 static void follow(gbm_state *s, const step_view *v, rng *r)
 {
-    tape *t = v->p->t;
-    const seq_index *seq = &v->x->seq;
+    const pass p = pass_of_head(s->all, v->p);
+    tape *t = p.t;
+    const seq_index *seq = p.seq;
     const size_t b = rng_below(r, seq->n_texts), span = model_span(s->m),
                  len = seq->start[b + 1] - seq->start[b], at = span ? rng_below(r, len) : 0,
                  first = span_start(span, at); /* of a piece, if the text is read in pieces */
-    box_words text = {v->p->rows, seq->row + seq->start[b] + first,
+    box_words text = {p.rows, seq->row + seq->start[b] + first,
                       span_end(span, len, at) - first, false};
     for (int d = 0; d < 2; d++) {
         text.reverse = d == 1;
-        const node *box = s->observed ? s->states->observed(s->m, v->p, d, &text, box_node(s, t, d),
+        const node *box = s->observed ? s->states->observed(s->m, &p, d, &text, box_node(s, t, d),
                                                             forget, s->kept[KEPT_BEGUN] == 0)
-                                      : s->states->invariant(s->m, v->p, d, table_box(s, v));
+                                      : s->states->invariant(s->m, &p, d, table_box(s, v));
         if (box)
             store_copy(s->store, kept_box(s, d), box->value, boxes_bytes(s) / 2);
     }
@@ -258,14 +265,15 @@ static place draw_place(const gbm_state *s, const step_view *v, rng *r)
 /* The state in which a direction reads the word, from the LOOK_BACK words before it. */
 static node *local_box(const gbm_state *s, const step_view *v, place p, int direction)
 {
-    const seq_index *seq = &v->x->seq;
+    const pass read = pass_of_head(s->all, v->p);
+    const seq_index *seq = read.seq;
     const size_t len = seq->start[p.text + 1] - seq->start[p.text], span = model_span(s->m),
                  before = direction ? span_end(span, len, p.at) - 1 - p.at
                                     : p.at - span_start(span, p.at);
     const size_t n = before < LOOK_BACK ? before : LOOK_BACK,
                  from = direction ? p.at + 1 : p.at - n;
-    const box_words words = {v->p->rows, seq->row + seq->start[p.text] + from, n, direction == 1};
-    return s->states->around(s->m, v->p, direction, &words, s->cfg.radius);
+    const box_words words = {read.rows, seq->row + seq->start[p.text] + from, n, direction == 1};
+    return s->states->around(s->m, &read, direction, &words, s->cfg.radius);
 }
 
 /* The boxes of one evaluation. */
@@ -307,7 +315,7 @@ static stet_status term_over_boxes(gbm_state *s, const step_view *v)
     node *sum = NULL;
     for (size_t k = 0; k < words; k++) {
         step_boxes(s, v, &r, &a);
-        node *one = gbm_term(s->m, t, v->p->param, &a, &s->report);
+        node *one = gbm_term(s->m, t, pass_of_head(s->all, v->p).param, &a, &s->report);
         sum = sum ? op_add(t, sum, one) : one;
         for (int p = 0; p < GBM_PARTS; p++)
             if (s->report.part[p])
@@ -337,11 +345,15 @@ static node *loss(void *state, const step_view *v, node *base)
     gbm_state *s = state;
     tape *t = v->p->t;
     stet_status st = STET_OK;
-    if (s->states) {
+    if (s->states && s->m != s->all && !v->p->head_seq) {
+        st = error_set(STET_ENOTSUP, "the growth bound of a %s on frozen rows needs a defence before "
+                                     "it that reads plain texts",
+                       s->m->desc->name);
+    } else if (s->states) {
         st = term_over_boxes(s, v);
     } else {
         const gbm_term_args a = term_args(s, t);
-        s->term = gbm_term(s->m, t, v->p->param, &a, &s->report);
+        s->term = gbm_term(s->m, t, pass_of_head(s->all, v->p).param, &a, &s->report);
     }
     double by = 1;
     if (st == STET_OK && s->term)

@@ -31,8 +31,15 @@ static const stet_opt opts[] = {
                   "bert: epsilon of the layer norms"),
     STET_OPT_CHOICE("bert-case", bert_cfg, keeps_case, "lower", "lower|keep",
                     "bert: drop case and accents, or keep them"),
+    STET_OPT_STR("bert-head", bert_cfg, head, "", "KIND[:NAME=VALUE...]",
+                 "bert: freeze it, and train a model of this kind (cnn, bilstm, s4) on its rows"),
     STET_OPT_END,
 };
+
+static bool has_head(const model *m)
+{
+    return bert_of(m)->head && *bert_of(m)->head;
+}
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
@@ -219,7 +226,8 @@ static stet_status layout(model *m)
         snprintf(norm, sizeof norm, "encoder.layer.%zu.output.LayerNorm", l);
         TRY(add_norm(m, norm));
     }
-    return add(m, "pooler.dense", "bias", shape1(H), PARAM_BARE);
+    TRY(add(m, "pooler.dense", "bias", shape1(H), PARAM_BARE));
+    return has_head(m) ? bert_head_layout(m) : STET_OK;
 }
 
 void bert_init_param(const model *m, int id, rng *r)
@@ -240,7 +248,7 @@ static stet_status init(const model *m, rng *r)
 {
     for (size_t i = 0; i < m->n_params; i++)
         bert_init_param(m, (int)i, r);
-    return STET_OK;
+    return m->head ? m->head->desc->init(m->head, r) : STET_OK;
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
@@ -300,14 +308,28 @@ static node *layer(const model *m, const pass *p, node *x, node *to, size_t l)
     return norm(m, p, op_add(p->t, y, u), bert_bare(m, l, BERT_NORM2));
 }
 
-static node *features(const model *m, pass *p)
+/* After the first n layers. */
+static node *layers(const model *m, pass *p, size_t n)
 {
-    const size_t L = (size_t)bert_of(m)->layers;
     node *x = embed(m, p), *room = p->t->record ? NULL : tape_zeros(p->t, x ? x->shape : shape1(1));
-    for (size_t l = 0; l + 1 < L && x; l++) {
+    for (size_t l = 0; l < n && x; l++) {
         const tape_mark mark = tape_save(p->t);
         x = tape_carry(p->t, mark, layer(m, p, x, x, l), room);
     }
+    return x;
+}
+
+node *bert_rows(const model *m, pass *p)
+{
+    return layers(m, p, (size_t)bert_of(m)->layers);
+}
+
+static node *features(const model *m, pass *p)
+{
+    if (m->head)
+        return bert_head_features(m, p);
+    const size_t L = (size_t)bert_of(m)->layers;
+    node *x = layers(m, p, L - 1);
     node *first = op_gather(p->t, x, p->seq->start, p->seq->n_texts);
     x = layer(m, p, x, first, L - 1);
     return op_tanh(p->t,
@@ -316,7 +338,7 @@ static node *features(const model *m, pass *p)
 
 static size_t n_features(const model *m)
 {
-    return (size_t)bert_of(m)->hidden;
+    return m->head ? m->head->desc->n_features(m->head) : (size_t)bert_of(m)->hidden;
 }
 
 const model_desc model_bert = {
@@ -338,6 +360,8 @@ const model_desc model_bert = {
     .reader_words = hash_words,
     .learns_table = true,
     .foreign = &bert_foreign,
+    .row_box = bert_row_box,
+    .keep_rows = bert_keep_rows,
     .last_layer = "classifier",
     .eval_rows = 8192,
     .slow_edits = true,

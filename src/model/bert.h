@@ -13,6 +13,7 @@ typedef struct bert_cfg {
     int64_t layers, hidden, heads, inner, positions, types, pieces;
     double eps;
     int keeps_case;
+    const char *head; /* "" or NULL: [CLS] and the pooler */
 } bert_cfg;
 
 /* Ids of parameters: the embeddings, then a block for each layer, then the pooler. */
@@ -53,6 +54,14 @@ static inline int bert_pooler_bias(const model *m)
 
 /* First values of one parameter: N(0, 0.02), biases 0, norms 1 and 0. */
 void bert_init_param(const model *m, int id, rng *r);
+
+node *bert_rows(const model *m, pass *p); /* (T, H) of the last layer */
+
+/* bert_head.c: --bert-head, a model of another kind on these rows. */
+stet_status bert_head_layout(model *m);
+node *bert_head_features(const model *m, pass *p);
+void bert_row_box(const model *m, real *lo, real *hi);
+stet_status bert_keep_rows(model *m, const char *path);
 
 extern const model_foreign bert_foreign; /* bert_file.c */
 

@@ -191,8 +191,9 @@ static stet_status take_tensor(model *m, const st_file *f, const st_tensor *t, b
     if (seen[id])
         return error_set(STET_EFORMAT, "%s: tensor '%s' is there twice, under two names", f->path,
                          name);
-    if (fresh_head && is_last_layer(name) && !shape_equal(t->shape, m->params[id].shape))
-        return STET_OK; /* one of other classes */
+    if (fresh_head && is_last_layer(name) &&
+        (m->head || !shape_equal(t->shape, m->params[id].shape)))
+        return STET_OK; /* one of other classes, or of another layer */
     seen[id] = true;
     TRY(st_read(f, t->name, m->params[id].shape, model_value(m, id)));
     return check_finite(f->path, t->name, model_value(m, id), shape_count(t->shape));
@@ -201,11 +202,11 @@ static stet_status take_tensor(model *m, const st_file *f, const st_tensor *t, b
 /* What the folder lacks: the classifier, where that may be; the pooler; nothing else. */
 static stet_status fill_missing(model *m, const char *path, const bool *seen, rng *r)
 {
-    bool told = false;
+    bool told = m->head != NULL;
     for (size_t i = 0; i < m->n_params; i++) {
         const char *name = m->params[i].name;
         const bool pooler = strncmp(name, "bert.pooler.", 12) == 0;
-        if (seen[i])
+        if (seen[i] || (r && m->head && i >= m->head_first && i + 2 < m->n_params))
             continue;
         if (!r && is_last_layer(name))
             return error_set(STET_EFORMAT,
@@ -220,7 +221,7 @@ static stet_status fill_missing(model *m, const char *path, const bool *seen, rn
                      pooler ? "pooler" : "classifier");
         told = true;
     }
-    return STET_OK;
+    return r && m->head ? m->head->desc->init(m->head, r) : STET_OK;
 }
 
 /* Formats that cannot be read, and what to do. */
@@ -288,7 +289,7 @@ static stet_status describe(const model *m, json_t *o)
     }
     json_t *theirs = json_pack(
         "{s:[s], s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s, s:s, s:o, s:o}",
-        "architectures", "BertForSequenceClassification", "model_type", "bert", "vocab_size",
+        "architectures", m->head ? "BertModel" : "BertForSequenceClassification", "model_type", "bert", "vocab_size",
         (json_int_t)c->pieces, "hidden_size", (json_int_t)c->hidden, "num_hidden_layers",
         (json_int_t)c->layers, "num_attention_heads", (json_int_t)c->heads, "intermediate_size",
         (json_int_t)c->inner, "max_position_embeddings", (json_int_t)c->positions,

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/option_impl.h"
+#include "model/feature_cache.h"
 #include "model/rule.h"
 #include "model/word_scores.h"
 #include "tensor/kernels.h"
@@ -121,6 +122,8 @@ stet_status model_zeros(model *m)
     memset(m->value, 0, m->n_values * sizeof *m->value);
     if (m->table_param >= 0)
         m->table = model_value(m, m->table_param);
+    if (m->head)
+        m->head->value = model_value(m, (int)m->head_first);
     return STET_OK;
 }
 
@@ -184,6 +187,10 @@ void stet_model_free(stet_model *m)
         return;
     model_kept_deinit(m); /* may be about what the rule knows */
     rule_free(m->rule);
+    if (m->head)
+        m->head->value = NULL; /* ours */
+    stet_model_free(m->head);
+    feature_cache_close(m->cache);
     for (size_t c = 0; m->class_names && c < m->n_classes; c++)
         mem_free(m->class_names[c]);
     mem_free(m->class_names);
@@ -257,7 +264,7 @@ static stet_status fill_new(model *m, const stet_model_new_args *a)
     return a->word_scores || m->desc->n_features(m) == 0 ? word_scores_add(m) : STET_OK;
 }
 
-/* Settings, and with --init those that the folder has instead. */
+/* Settings, and with --init those that the folder has. */
 static stet_status alloc_new(const model_desc *desc, const stet_model_new_args *a, model **out)
 {
     const reader_source from = {a->init, a->texts};
@@ -268,10 +275,7 @@ static stet_status alloc_new(const model_desc *desc, const stet_model_new_args *
         return error_set(STET_EUSAGE,
                          "--init: a model of kind '%s' starts from word vectors, not from a folder",
                          desc->name);
-    if (a->settings && *a->settings)
-        return error_set(STET_EUSAGE, "--%.*s: --init %s already sets it",
-                         (int)strcspn(*a->settings, "="), *a->settings, a->init);
-    return model_alloc_foreign(desc, a->init, a->n_classes, out);
+    return model_alloc_foreign(desc, a->init, a->settings, a->n_classes, out);
 }
 
 void stet_model_new_args_init(stet_model_new_args *a, size_t size)
@@ -405,6 +409,18 @@ stet_status pass_init(pass *p, const model *m, tape *t, const model_weights *w, 
     TRY(pass_params(p, m, w, grad));
     p->rows = pass_rows(p, x->word, x->seq.n_rows);
     return tape_status(t);
+}
+
+pass pass_of_head(const model *m, const pass *p)
+{
+    pass own = *p;
+    if (m->head) {
+        own.param = p->param + m->head_first;
+        own.rows = p->head_rows;
+        own.seq = p->head_seq;
+        own.word = NULL;
+    }
+    return own;
 }
 
 node *model_add_scores(const model *m, const pass *p, node *logits)

@@ -23,6 +23,8 @@ stet_status model_settings(const model *m, json_t **out)
     for (const stet_opt *o = m->desc->opts; o->type != STET_T_END; o++)
         if (o->type == STET_T_CHOICE && *(const int *)((const char *)m->cfg + o->offset) == 0)
             json_object_del(*out, o->name);
+        else if (o->type == STET_T_STR && *json_string_value(json_object_get(*out, o->name)) == 0)
+            json_object_del(*out, o->name);
     if (model_span(m) == 0)
         json_object_del(*out, "span");
     return STET_OK;

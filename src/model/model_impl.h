@@ -59,6 +59,12 @@ struct stet_model {
     size_t cap_params, n_values;
     real *value;       /* (n_values): all parameters, in host memory */
     struct rule *rule; /* how a defence answers (rule.h); NULL: the network's logits stand */
+    /* A model of another kind that reads the rows which frozen layers of this one make of a text: its
+     * parameters are those from head_first on, last layer included. NULL: none. */
+    struct stet_model *head;
+    size_t head_first;
+    const struct stet_model *whole; /* of a head: the model that it belongs to */
+    struct feature_cache *cache;    /* where those rows are kept; NULL: they are not */
     int scores;        /* id of the word scores (word_scores.h); -1: none */
     real *score_table; /* (n_words, K): all that words add, once the model is compiled */
     atomic_bool is_compiled;
@@ -93,6 +99,8 @@ typedef struct pass {
     const seq_index *seq;
     double dropout; /* 0 outside training */
     rng *stream;
+    node *head_rows; /* after model_forward of a model with a head: what that read, and its index */
+    const seq_index *head_seq;
     node *features; /* after model_forward: what the last layer saw, before dropout; NULL: none */
 } pass;
 
@@ -155,6 +163,10 @@ struct model_desc {
     bool learns_table;
     void (*table)(const model *m, rng *r);
     const model_foreign *foreign; /* folders of others that it starts from; NULL: none */
+    /* Of kinds that have heads. lo, hi (D): where a head's rows are, whatever the text. Keep those
+     * rows in a file (feature_cache.h). */
+    void (*row_box)(const model *m, real *lo, real *hi);
+    stet_status (*keep_rows)(model *m, const char *path);
     const char *last_layer;       /* its name; `init` covers it then. NULL: "fc", by the frame */
     size_t eval_rows; /* of a batch that is only evaluated; 0: batches go by texts */
 
@@ -218,8 +230,8 @@ const model_desc *model_find(const char *name); /* NULL: unknown, message set */
 
 /* Options as JSON. */
 stet_status settings_json(const stet_opt *opts, const void *cfg, struct json_t **out);
-/* The model's own: what config.json and the digest have. A choice that is the first of its list is
- * left out, so that models from before there was a choice keep their files and digests. */
+/* The model's own: what config.json and the digest have. A choice that is the first of its list and an
+ * empty text are left out, so that models from before there was a choice keep their files and digests. */
 stet_status model_settings(const model *m, struct json_t **out);
 
 /* layout: add a parameter; ids are handed out 0, 1, 2, ... */
@@ -236,9 +248,9 @@ void init_constant(const model *m, int id, double v);
  * laid out. Values, vocabulary, vectors and class names are still to be given. */
 stet_status model_alloc(const model_desc *desc, const char *const *settings,
                         const reader_source *from, size_t dim, size_t n_classes, model **out);
-/* The same for a folder of somebody else's, with the settings that it has. */
-stet_status model_alloc_foreign(const model_desc *desc, const char *folder, size_t n_classes,
-                                model **out);
+/* The same for a folder of somebody else's, with the settings that it has; others may be given. */
+stet_status model_alloc_foreign(const model_desc *desc, const char *folder,
+                                const char *const *settings, size_t n_classes, model **out);
 stet_status model_zeros(model *m); /* zeros for all parameters */
 stet_status model_table(model *m); /* memory for a frozen table of n_words rows */
 stet_status model_check_logits(const model *m, const float *logits); /* STET_EFORMAT: not finite */
@@ -265,6 +277,12 @@ stet_status weights_fetch(const model_weights *w,
 stet_status model_nodes(const model *m, tape *t, real *grad, node ***out);
 /* Logits (B, K): dropout and the last linear layer ("fc.weight", "fc.bias") on the features. */
 node *model_forward(const model *m, pass *p);
+/* What of a model reads vectors, and learns: its head, or all of it; and that part's pass. */
+static inline const model *model_reading(const model *m)
+{
+    return m->head ? m->head : m;
+}
+pass pass_of_head(const model *m, const pass *p);
 /* The network's logits (NULL: it has none) and, where the model has them, the word scores. */
 node *model_add_scores(const model *m, const pass *p, node *logits);
 

@@ -231,6 +231,19 @@ static stet_status fresh_model(const stet_train_args *a, const stet_dataset *tra
     return st;
 }
 
+/* What is kept is found by a text's words, so nothing may stand in their place. */
+static stet_status keep_rows(model *m, const defense_list *defenses, const char *path)
+{
+    for (size_t i = 0; i < defenses->n; i++)
+        if (defenses->d[i].desc->forward || defenses->d[i].desc->batch)
+            return error_set(STET_EUSAGE, "--feature-cache: defence '%s' changes what is read",
+                             defenses->d[i].desc->name);
+    return m->desc->keep_rows
+               ? m->desc->keep_rows(m, path)
+               : error_set(STET_EUSAGE, "--feature-cache: nothing is frozen in a model of kind '%s'",
+                           m->desc->name);
+}
+
 /* Words of the set that no text can hold must not join the vocabulary, nor the training. */
 static stet_status keep_typed(prepared *p, const word_reader *r)
 {
@@ -280,6 +293,8 @@ stet_status prepare(const stet_train_args *a, const defense_list *defenses, prep
         st = fresh_model(a, train, vocab, &t, &out->m);
     if (st == STET_OK && desc->reader)
         st = keep_typed(out, &out->m->reader);
+    if (st == STET_OK && a->feature_cache)
+        st = keep_rows(out->m, defenses, a->feature_cache);
     if (st == STET_OK)
         st = defense_list_parameters(defenses, out->m, a->seed);
     if (st == STET_OK)

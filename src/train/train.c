@@ -359,15 +359,16 @@ static double or_default(double v, double otherwise)
 static stet_status make_groups(run_state *r)
 {
     const model *m = r->p.m;
+    const model_desc *d = model_reading(m)->desc;
     r->groups = mem_alloc(m->n_params + m->n_added, sizeof *r->groups);
     if (!r->groups)
         return STET_ENOMEM;
     const double rate[PARAM_KINDS] = {
-        or_default(r->a->rate, m->desc->train.rate[PARAM_PLAIN]),
-        or_default(r->a->state_rate, m->desc->train.rate[PARAM_STATE]), r->a->score_rate,
-        or_default(r->a->rate, m->desc->train.rate[PARAM_PLAIN])};
-    const double decay[PARAM_KINDS] = {or_default(r->a->decay, m->desc->train.decay[PARAM_PLAIN]),
-                                       m->desc->train.decay[PARAM_STATE], r->a->score_decay};
+        or_default(r->a->rate, d->train.rate[PARAM_PLAIN]),
+        or_default(r->a->state_rate, d->train.rate[PARAM_STATE]), r->a->score_rate,
+        or_default(r->a->rate, d->train.rate[PARAM_PLAIN])};
+    const double decay[PARAM_KINDS] = {or_default(r->a->decay, d->train.decay[PARAM_PLAIN]),
+                                       d->train.decay[PARAM_STATE], r->a->score_decay};
     const param *last = NULL;
     for (size_t i = 0; i < m->n_params + m->n_added; last = &m->params[i++]) {
         const param *p = &m->params[i];
@@ -379,7 +380,7 @@ static stet_status make_groups(run_state *r)
             r->groups[r->n_groups++] =
                 (param_group){p->first, shape_count(p->shape), rate[p->kind], decay[p->kind]};
     }
-    r->dropout = or_default(r->a->dropout, m->desc->train.dropout);
+    r->dropout = or_default(r->a->dropout, d->train.dropout);
     return STET_OK;
 }
 
@@ -449,7 +450,7 @@ stet_status run_set_up(run_state *r)
     r->stop.last = defense_list_keeps_last(&r->defenses);
     r->stop.patience = r->stop.last ? 0 : a->patience;
     optim_options how = OPTIM_DEFAULTS;
-    how.kind = r->p.m->desc->train.decoupled ? OPTIM_ADAMW : OPTIM_ADAM;
+    how.kind = model_reading(r->p.m)->desc->train.decoupled ? OPTIM_ADAMW : OPTIM_ADAM;
     how.clip = a->clip;
     how.schedule = (schedule_kind)a->schedule;
     how.total_steps = r->steps_per_epoch * a->epochs;
