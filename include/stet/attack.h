@@ -57,7 +57,7 @@ typedef struct stet_attack_args {
     const size_t *index; /* which of its texts, ascending; NULL: all that the sets speak about */
     size_t n_index;
     const stet_sets *sets;     /* of words, or of texts: then only those texts can be attacked */
-    const char *stop;          /* words that stay: a file, one a line, or "builtin"; NULL: none */
+    const char *stop;          /* words that stay: a file, one per line, or "builtin"; NULL: none */
     const stet_tagger *tagger; /* for constraints on parts of speech; NULL: there are none */
     stet_similarity_fn *similarity; /* replaces the built-in one; NULL: none given */
     void *similarity_user;
@@ -68,7 +68,8 @@ typedef struct stet_attack_args {
     uint64_t seed;
     double time_limit; /* seconds a text may take, after which it has no result; 0: no limit */
 
-    const char *log;  /* journal, one JSON line a text; finished texts in it are not attacked again.
+    const char
+        *log; /* journal, one JSON line per text; finished texts in it are not attacked again.
                          NULL: none */
     const char *html; /* page with the changed words marked; NULL: none */
 
@@ -97,18 +98,20 @@ typedef struct stet_attack_args {
 #else
 #define STET_ATTACK_DEFAULTS                                                                       \
     {                                                                                              \
-        .size = sizeof(stet_attack_args),                                                          \
-        .timeout = 30, .attack = "pwws", .profile = "openattack", .seed = 1                        \
+        .size = sizeof(stet_attack_args), .timeout = 30, .attack = "pwws",                         \
+        .profile = "openattack", .seed = 1                                                         \
     }
 #endif
-STET_API void stet_attack_args_init(stet_attack_args *a, size_t size); /* sizeof(stet_attack_args) */
+STET_API void stet_attack_args_init(stet_attack_args *a,
+                                    size_t size); /* sizeof(stet_attack_args) */
 
 typedef struct stet_attack_result {
-    size_t n, correct, succeeded, errors; /* texts; correct before; flipped; victim failed on them */
-    size_t unconfirmed;                   /* flipped by rounding alone: counted as not flipped */
-    size_t decided;                       /* exhaustive: texts whose every variant was seen */
-    size_t timeouts;                      /* took longer than allowed: in no other number */
-    size_t resumed;                       /* taken from the log */
+    size_t n, correct, succeeded,
+        errors;                      /* texts; correct before; flipped; victim failed on them */
+    size_t unconfirmed;              /* flipped by rounding alone: counted as not flipped */
+    size_t decided;                  /* exhaustive: texts whose every variant was seen */
+    size_t timeouts;                 /* took longer than allowed: in no other number */
+    size_t resumed;                  /* taken from the log */
     double clean, aua, success_rate; /* correct/n, (correct - succeeded)/n, succeeded/correct */
     double queries_mean;             /* over attacked texts, as the frameworks count them */
     double evaluations_mean;         /* variants really computed, over attacked texts */

@@ -52,7 +52,8 @@ typedef struct stet_certify_how {
         .method = "auto", .budget = STET_ANY, .time_limit = 10, .refine = 30                       \
     }
 #endif
-STET_API void stet_certify_how_init(stet_certify_how *h, size_t size); /* sizeof(stet_certify_how) */
+STET_API void stet_certify_how_init(stet_certify_how *h,
+                                    size_t size); /* sizeof(stet_certify_how) */
 
 /* A position and what its worst word may do to the margin, according to the bound. */
 typedef struct stet_harm {
@@ -81,7 +82,7 @@ typedef struct stet_certificate {
 } stet_certificate;
 STET_API void stet_certificate_deinit(stet_certificate *c);
 
-/* For one text at a time; a model may have several certifiers, one a thread. */
+/* For one text at a time; a model may have several certifiers, one per thread. */
 typedef struct stet_certifier stet_certifier;
 STET_API stet_status stet_certifier_new(const stet_model *m, const stet_certify_how *how,
                                         stet_certifier **out);
@@ -108,8 +109,8 @@ typedef struct stet_certify_args {
     size_t n_index;
     const stet_sets *sets; /* of words, or of texts: then only those texts can be certified */
     stet_certify_how how;
-    bool harm;              /* find the words that do most harm, too: costs a bound more */
-    /* Certificates, one JSON line a text (docs/formats.md); NULL: none. Until it is finished it is
+    bool harm; /* find the words that do most harm, too: costs a bound more */
+    /* Certificates, one JSON line per text (docs/formats.md); NULL: none. Until it is finished it is
      * FILE.part, to which every text is added; a run that was stopped or killed goes on from there
      * and ends in the same bytes. STET_EFORMAT if that is of another run. */
     const char *file;
@@ -133,11 +134,11 @@ typedef struct stet_certify_args {
 #else
 #define STET_CERTIFY_DEFAULTS                                                                      \
     {                                                                                              \
-        .size = sizeof(stet_certify_args),                                                         \
-        .how = STET_CERTIFY_HOW                                                                    \
+        .size = sizeof(stet_certify_args), .how = STET_CERTIFY_HOW                                 \
     }
 #endif
-STET_API void stet_certify_args_init(stet_certify_args *a, size_t size); /* sizeof(stet_certify_args) */
+STET_API void stet_certify_args_init(stet_certify_args *a,
+                                     size_t size); /* sizeof(stet_certify_args) */
 
 enum { STET_MARGIN_BINS = 20 };
 typedef struct stet_certify_result {

@@ -113,7 +113,7 @@ STET_API stet_status stet_subst_add_nearest(stet_subst_builder *b, const stet_ve
 STET_API stet_status stet_subst_add_list(stet_subst_builder *b, const char *word,
                                          const char *const *subs, size_t n);
 
-/* Words of the file, one a line, or of the list "builtin" cannot be replaced; they may still replace others (as in Jia et
+/* Words of the file, one per line, or of the list "builtin" cannot be replaced; they may still replace others (as in Jia et
  * al. 2019). */
 STET_API stet_status stet_subst_drop_stop_words(stet_subst_builder *b, const char *path);
 /* Antonyms: WORD WORD a line, dropped in both directions. */

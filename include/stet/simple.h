@@ -15,7 +15,7 @@
  * any more. On failure *out is NULL. Threads may share model and sets. What a
  * model must prepare for these calls is prepared by the first that needs it, and kept.
  *
- * `label` is the class that ought to stand; -1: the model's own answer. Every result has `json`, the
+ * `label` is the class that should be kept; -1: the model's own answer. Every result has `json`, the
  * same as one JSON object on one line, with the keys that docs/api.md lists. Stable: results may get
  * new fields at their end. */
 #ifndef STET_SIMPLE_H
@@ -74,7 +74,7 @@ typedef struct stet_attacked {
     uint64_t queries;
 } stet_attacked;
 /* `how` gives attack, profile, settings, seed, stop words, tagger and time limit; its model, data and
- * files are not looked at. NULL: PWWS with its settings in OpenAttack. */
+ * files are ignored. NULL: PWWS with its settings in OpenAttack. */
 STET_API stet_status stet_text_attack(const stet_model *m, const stet_sets *sets, const char *text,
                                       int label, const stet_attack_args *how, stet_attacked **out);
 

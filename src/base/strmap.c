@@ -41,7 +41,7 @@ static inline uint64_t load32(const unsigned char *p)
     return le32toh(x);
 }
 
-/* 16 bytes a step, the last step overlapping the one before; the length enters at the end. The
+/* 16 bytes per step, the last step overlapping the one before; the length enters at the end. The
  * constants are binary digits of sqrt(2), sqrt(3) and sqrt(5), the first made odd. */
 uint64_t hash_bytes(const void *data, size_t size, uint64_t seed)
 {

@@ -6,7 +6,7 @@
 typedef struct prover {
     stet_prover face;
     cert_shared shared;
-    stet_certifier **c; /* (n) one a thread, made when it first asks */
+    stet_certifier **c; /* (n) one per thread, made when it first asks */
     size_t n;
 } prover;
 
@@ -67,5 +67,6 @@ stet_status stet_certify_prover(const stet_model *m, stet_prover **out)
         *out = &p->face;
     else
         prover_free(&p->face);
-    return st == STET_EFORMAT ? STET_ENOTSUP : st; /* numbers too large for proofs, not for attacks */
+    return st == STET_EFORMAT ? STET_ENOTSUP
+                              : st; /* numbers too large for proofs, not for attacks */
 }

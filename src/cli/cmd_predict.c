@@ -1,5 +1,5 @@
 /* cli/cmd_predict.c - stet predict: the label and probabilities of texts given as arguments, in a
- * file, or on standard input, one a line; with --certify, what is proved about them. */
+ * file, or on standard input, one per line; with --certify, what is proved about them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

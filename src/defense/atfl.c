@@ -125,7 +125,7 @@ static void attack_text(void *ctx, size_t i, int worker)
     }
 }
 
-/* The texts that are not done as a batch of their own, one row a position; how many. */
+/* The texts that are not done as a batch of their own, one row per position; how many. */
 static stet_status ask(attack *a, const step_view *v, size_t *n)
 {
     step_texts t = {.mem = v->mem};

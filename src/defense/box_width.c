@@ -14,7 +14,7 @@
 #include "bound/hulls.h"
 #include "defense/defenses.h"
 
-enum { OTHERS = 8 }; /* random words a word */
+enum { OTHERS = 8 }; /* random words per word */
 
 typedef struct box_cfg {
     double weight, alpha;
@@ -125,7 +125,7 @@ static size_t words_with_sets(const box_state *s, const batch *x, sized_word *ou
     *pairs_of = 0;
     for (size_t i = 0; i < x->seq.n_rows; i++) {
         const size_t size = set_size(s, x->word[i]);
-        if (size == 0 || s->slot[x->word[i]]) /* a word may have a row a position */
+        if (size == 0 || s->slot[x->word[i]]) /* a word may have a row per position */
             continue;
         s->slot[x->word[i]] = 1;
         out[n++] = (sized_word){size, x->word[i]};

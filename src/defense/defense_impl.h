@@ -74,7 +74,7 @@ static inline double metric_of(const step_metrics *m, const char *name)
 /* The vectors before there is a model. */
 typedef struct vector_view {
     const stet_vocab *vocab;
-    stet_vectors *t;            /* one row a word of it; may be changed, but for its size */
+    stet_vectors *t;            /* one row per word of it; may be changed, but for its size */
     const stet_counter *counts; /* how often the training texts have each word */
     const stet_subst *subst;    /* or NULL */
     uint64_t seed;
@@ -95,7 +95,7 @@ typedef struct step_view {
     const real *target;
     const uint32_t *own;  /* (n_own) */
     bool target_in_worst; /* meant for worst logits, too */
-    pass *p;          /* its tape; from `forward` on, parameter nodes, rows, index, dropout */
+    pass *p;              /* its tape; from `forward` on, parameter nodes, rows, index, dropout */
     /* from `forward` on */
     const batch *x;
     size_t n_own; /* texts of the data; x->order[b] >= n_own is one that `batch` added */
@@ -123,7 +123,7 @@ stet_status texts_batch(const step_view *v, const step_texts *t, batch *out);
  * against their soft labels where there are any; texts that a defence added have their label. */
 node *step_cross_entropy(const step_view *v, const batch *x, node *logits);
 
-/* The batch with one row a position instead of one a distinct word: rows that can be moved alone. */
+/* The batch with one row per position instead of one per distinct word: rows that can be moved alone. */
 stet_status batch_spread(const batch *x, arena *mem, batch *out);
 
 /* A pass beside the step's, with the weights as they are: its loss and gradients as constants of the
@@ -143,10 +143,10 @@ typedef struct probe {
     double weight;
     bool dropout; /* from `forward` on: that of the step's pass, with the same draws */
     /* what comes out */
-    node *at;     /* (n_rows, D) the rows that were read */
-    node *value;  /* () the loss */
-    node *drows;  /* (n_rows, D) its gradient */
-    node *logits; /* (B, K) */
+    node *at;                    /* (n_rows, D) the rows that were read */
+    node *value;                 /* () the loss */
+    node *drows;                 /* (n_rows, D) its gradient */
+    node *logits;                /* (B, K) */
     node *value_all, *drows_all; /* with the second loss */
 } probe;
 stet_status probe_run(const step_view *v, probe *p);

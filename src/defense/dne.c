@@ -383,7 +383,7 @@ static void draw_points(const dne_cfg *c, const model *m, const word_sets *s, co
     }
 }
 
-/* The same text M times, one row a position. */
+/* The same text M times, one row per position. */
 static stet_status copies_of(const model *m, const uint32_t *ids, size_t L, size_t M, batcher *b,
                              arena *mem, batch *own)
 {

@@ -138,7 +138,7 @@ node *adv_first(const adv_state *s, const step_view *v, const batch *own)
     return tape_numbers(v->p->t, shape2(own->seq.n_tokens, v->m->dim), u);
 }
 
-/* The last perturbation of the batch, whose rows are one a position. */
+/* The last perturbation of the batch, whose rows are one per position. */
 static node *climb(adv_state *s, const step_view *v, const batch *own, node *rows, node *delta)
 {
     tape *t = v->p->t;

@@ -1,4 +1,4 @@
-/* defense/embedding_adv.h - a perturbation of a batch's word vectors, one row a position, that climbs
+/* defense/embedding_adv.h - a perturbation of a batch's word vectors, one row per position, that climbs
  * the loss: what PGD-K, FreeLB, FreeLB++ and TA-VAT share. */
 #ifndef DEFENSE_EMBEDDING_ADV_H
 #define DEFENSE_EMBEDDING_ADV_H
@@ -9,7 +9,7 @@
 typedef struct adv_cfg {
     int64_t steps;
     double step, start, radius; /* radius 0: none */
-    int norm; /* adv_norm */
+    int norm;                   /* adv_norm */
 } adv_cfg;
 
 /* Where it begins: u (T, D) in [-1, 1), in host memory, becomes u start / sqrt(words of the text x D),

@@ -133,7 +133,7 @@ static stet_status neighbourhoods(const safer_cfg *c, const stet_vocab *v, const
 
 /* ---- words -------------------------------------------------------------------------------- */
 
-/* The words that have neighbourhoods. Of a model with one row a word they are its vocabulary, and a
+/* The words that have neighbourhoods. Of a model with one row per word they are its vocabulary, and a
  * word's row is its id; of another, the words of the sets, with their rows. */
 typedef struct safer_words {
     const stet_vocab *vocab;

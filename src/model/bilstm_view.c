@@ -229,7 +229,7 @@ typedef struct scratch {
     const real *x[PIECE];
     real *h_row[PIECE], *s_row[PIECE];
     size_t variant[PIECE]; /* which variant each active row is */
-    size_t due[PIECE]; /* the step at which each variant enters next; or the end */
+    size_t due[PIECE];     /* the step at which each variant enters next; or the end */
 } scratch;
 
 typedef struct edits_job {
@@ -238,7 +238,7 @@ typedef struct edits_job {
     const size_t *start;
     size_t n;
     float *logits;
-    scratch *work; /* one a worker */
+    scratch *work; /* one per worker */
 } edits_job;
 
 /* The first step of direction d, from `step` on, that reads an edit of variant i; n: none does. */

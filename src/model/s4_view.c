@@ -22,10 +22,10 @@ static const real still = (real)0x1p-24; /* relative: y moved by no more than it
 typedef struct compiled {
     size_t H, span;
     bool relu, max; /* BLOCK_RELU, S4_MAX */
-    real *word;   /* (n_words, H): every word encoded */
-    real *kernel; /* (model_steps, H): K transposed, D added at lag 0 */
-    size_t mixed; /* 2H, or H, in whole panels */
-    real *mix;    /* mix.weight packed for panel_product */
+    real *word;     /* (n_words, H): every word encoded */
+    real *kernel;   /* (model_steps, H): K transposed, D added at lag 0 */
+    size_t mixed;   /* 2H, or H, in whole panels */
+    real *mix;      /* mix.weight packed for panel_product */
 } compiled;
 
 typedef struct view {
@@ -354,7 +354,7 @@ typedef struct edits_job {
     const size_t *start;
     size_t n;
     float *logits;
-    scratch *work; /* one a worker */
+    scratch *work; /* one per worker */
 } edits_job;
 
 SIMD_CLONES

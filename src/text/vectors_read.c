@@ -401,7 +401,7 @@ static stet_status read_format(reader *r)
         TRY(check_first_line(r, line, n));
     }
     if (r->dim < 1 || r->dim > MAX_DIM)
-        return error_set(STET_EFORMAT, "%s:1: %zu numbers a word, expected 1 to %d", r->path,
+        return error_set(STET_EFORMAT, "%s:1: %zu numbers per word, expected 1 to %d", r->path,
                          r->dim, MAX_DIM);
     if (r->header) {
         r->used = n + (eol != NULL);

@@ -1,6 +1,6 @@
 /* text/words.h - how a model reads: text to words, words to rows of its table.
  *
- * A word model has one row a word: the word's id in its vocabulary, <unk>'s for all others. A subword
+ * A word model has one row per word: the word's id in its vocabulary, <unk>'s for all others. A subword
  * model gives rows() and has several. */
 #ifndef TEXT_WORDS_H
 #define TEXT_WORDS_H
@@ -22,7 +22,7 @@ struct word_reader {
     /* Rows of a word, 1 to most_rows of them; their number. NULL: one, by the vocabulary. <unk> is asked
      * for where a word is masked and, unless texts are framed, where a text is empty. */
     size_t (*rows)(const word_reader *r, const char *word, size_t len, uint32_t *out);
-    /* The way back, for readers with several rows a word: does a word begin with this row? The word that
+    /* The way back, for readers with several rows per word: does a word begin with this row? The word that
      * rows make, as a string of up to `size` bytes with its NUL; its length, 0: it cannot be told. Both
      * or none. */
     bool (*begins)(const word_reader *r, uint32_t row);

@@ -229,8 +229,8 @@ TEST(a_bad_text_file_is_named_with_line_and_field)
         {"1 2\na 1 2\nother 3 4\n", "bad.txt: the header promises 1 vectors, the file has 2"},
         {"2 3\na 1 2\n", "bad.txt:2: 2 numbers, but the header says 3"},
         {"2 3\n", "bad.txt: no vector after the header"},
-        {"2 0\na 1\n", "bad.txt:1: 0 numbers a word, expected 1 to 65536"},
-        {"2 99999999\na 1\n", "bad.txt:1: 99999999 numbers a word"},
+        {"2 0\na 1\n", "bad.txt:1: 0 numbers per word, expected 1 to 65536"},
+        {"2 99999999\na 1\n", "bad.txt:1: 99999999 numbers per word"},
         {"2 3\n\na 1 2 3\n", "bad.txt:2: expected a word and its numbers"},
         {"a 1 2\nb x 2\nb y 2\nc 1\n",
          "bad.txt:2: number 1 of \"b\" is \"x\""}, /* the first failure, not the first found */

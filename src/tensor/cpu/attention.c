@@ -2,7 +2,7 @@
  *
  * A text and a head are one piece of work. Its queries go by tiles: scores of a tile with all keys of
  * the text, their softmax, the product with the values; memory grows with the length, never with its
- * square. Forward keeps one number a query and head, the logarithm of the softmax's sum; backward
+ * square. Forward keeps one number per query and head, the logarithm of the softmax's sum; backward
  * computes the weights again from it. */
 #include <math.h>
 

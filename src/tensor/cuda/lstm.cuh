@@ -22,7 +22,7 @@ static inline __host__ __device__ size_t padded(size_t n)
     return (n + 3) / 4 * 4;
 }
 
-/* Room for so many numbers a unit. */
+/* Room for so many numbers per unit. */
 static inline stet_status lstm_shared(const node *n, size_t H, size_t numbers, size_t *bytes)
 {
     *bytes = numbers * padded(H) * sizeof(float);

@@ -169,7 +169,7 @@ extern "C" stet_status cuda_add_bias_bwd(tape *, node *n)
 
 /* linear ------------------------------------------------------------------------------------- */
 
-/* The last layer of a classifier has few outputs and a row a text: too little for a library's
+/* The last layer of a classifier has few outputs and a row per text: too little for a library's
  * product, which cuts it into several launches. */
 enum { FEW_OUTPUTS = 8, FEW_ROWS = 256 };
 
@@ -185,9 +185,12 @@ struct small_linear {
 
 static small_linear small_of(const node *n)
 {
-    return small_linear{n->in[0]->value,      n->in[1]->value,
-                        n->in[2]->value,      shape_rows(n->shape),
-                        shape_cols(n->in[0]->shape), shape_cols(n->shape)};
+    return small_linear{n->in[0]->value,
+                        n->in[1]->value,
+                        n->in[2]->value,
+                        shape_rows(n->shape),
+                        shape_cols(n->in[0]->shape),
+                        shape_cols(n->shape)};
 }
 
 /* A warp an entry of the result. */
