@@ -5,6 +5,7 @@
  * square. Forward keeps one number per query and head, the logarithm of the softmax's sum; backward
  * computes the weights again from it. */
 #include <math.h>
+#include <stdatomic.h>
 
 #include "base/pool.h"
 #include "base/simd.h"
@@ -28,6 +29,7 @@ typedef struct attention {
     real *dq, *dkv;
     const real *dout;
     real *scratch; /* (workers, 2, TILE, max_len) */
+    atomic_bool failed;
 } attention;
 
 /* What one piece sees: a text, a head and a tile of its queries. */
@@ -54,12 +56,6 @@ static attention attention_of(const node *n)
     return a;
 }
 
-static stet_status take_scratch(attention *a, arena *mem)
-{
-    a->scratch = arena_new(mem, real, (size_t)stet_threads() * 2 * TILE * a->seq->max_len);
-    return a->scratch ? STET_OK : STET_ENOMEM;
-}
-
 static real *worker_scratch(const attention *a, int worker)
 {
     return a->scratch + (size_t)worker * 2 * TILE * a->seq->max_len;
@@ -80,10 +76,23 @@ static tile tile_of(const attention *a, size_t text, size_t head, size_t from)
         row, left < TILE ? left : TILE, keys, head, a->q + row * a->H + head * a->d, k, k + a->H};
 }
 
-static void scores(const attention *a, const tile *t, real *s)
+static stet_status scores(const attention *a, const tile *t, real *s)
 {
-    gemm_serial(false, true, t->n, t->keys, a->d, a->scale, t->q, a->H, t->k, 2 * a->H, 0, s,
-                t->keys);
+    return gemm_serial(false, true, t->n, t->keys, a->d, a->scale, t->q, a->H, t->k, 2 * a->H, 0, s,
+                       t->keys);
+}
+
+/* For all texts and heads. */
+static stet_status run(attention *a, arena *mem, pool_fn *piece)
+{
+    const arena_mark mark = arena_save(mem);
+    a->scratch = arena_new(mem, real, (size_t)stet_threads() * 2 * TILE * a->seq->max_len);
+    if (!a->scratch)
+        return STET_ENOMEM;
+    pool_run(a->seq->n_texts * a->heads, piece, a);
+    arena_restore(mem, mark);
+    return atomic_load(&a->failed) ? error_set(STET_ENOMEM, "out of memory for attention")
+                                   : STET_OK;
 }
 
 static SIMD_CLONES real row_max(const real *x, size_t n)
@@ -126,10 +135,10 @@ static uint64_t mask_of(const attention *a, const tile *t, size_t i)
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-static void tile_forward(const attention *a, const tile *t, real *s)
+static stet_status tile_forward(const attention *a, const tile *t, real *s)
 {
     real share[TILE];
-    scores(a, t, s);
+    TRY(scores(a, t, s));
     for (size_t i = 0; i < t->n; i++) {
         real *x = s + i * t->keys;
         const real top = row_max(x, t->keys);
@@ -143,19 +152,21 @@ static void tile_forward(const attention *a, const tile *t, real *s)
             row_drop(x, t->keys, mask_of(a, t, i), a->limit, a->kept);
     }
     real *o = a->o + t->row * a->H + t->head * a->d;
-    gemm_serial(false, false, t->n, a->d, t->keys, 1, s, t->keys, t->v, 2 * a->H, 0, o, a->H);
+    TRY(gemm_serial(false, false, t->n, a->d, t->keys, 1, s, t->keys, t->v, 2 * a->H, 0, o, a->H));
     for (size_t i = 0; i < t->n; i++)
         for (size_t j = 0; j < a->d; j++)
             o[i * a->H + j] *= share[i];
+    return STET_OK;
 }
 
 static void forward_piece(void *ctx, size_t piece, int worker)
 {
-    const attention *a = ctx;
+    attention *a = ctx;
     const size_t text = piece / a->heads;
     for (size_t from = 0; from < queries_of(a, text); from += TILE) {
         const tile t = tile_of(a, text, piece % a->heads, from);
-        tile_forward(a, &t, worker_scratch(a, worker));
+        if (tile_forward(a, &t, worker_scratch(a, worker)) != STET_OK)
+            atomic_store(&a->failed, true);
     }
 }
 
@@ -167,12 +178,8 @@ stet_status cpu_attention_fwd(tape *t, node *n)
         if (!n->saved)
             return STET_ENOMEM;
     }
-    const arena_mark mark = arena_save(t->mem);
     attention a = attention_of(n);
-    TRY(take_scratch(&a, t->mem));
-    pool_run(a.seq->n_texts * a.heads, forward_piece, &a);
-    arena_restore(t->mem, mark);
-    return STET_OK;
+    return run(&a, t->mem, forward_piece);
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */
@@ -204,43 +211,42 @@ static void rows_backward(const attention *a, const tile *t, const real *dout, r
     }
 }
 
-static void tile_backward(const attention *a, const tile *t, real *p, real *dp)
+static stet_status tile_backward(const attention *a, const tile *t, real *p, real *dp)
 {
     const size_t first = t->row * a->H + t->head * a->d, ld = 2 * a->H;
     const real *dout = a->dout + first;
-    scores(a, t, p);
-    gemm_serial(false, true, t->n, t->keys, a->d, 1, dout, a->H, t->v, ld, 0, dp, t->keys);
+    TRY(scores(a, t, p));
+    TRY(gemm_serial(false, true, t->n, t->keys, a->d, 1, dout, a->H, t->v, ld, 0, dp, t->keys));
     rows_backward(a, t, dout, p, dp);
     if (a->dq)
-        gemm_serial(false, false, t->n, a->d, t->keys, a->scale, dp, t->keys, t->k, ld, 1,
-                    a->dq + first, a->H);
+        TRY(gemm_serial(false, false, t->n, a->d, t->keys, a->scale, dp, t->keys, t->k, ld, 1,
+                        a->dq + first, a->H));
     if (!a->dkv)
-        return;
+        return STET_OK;
     real *dk = a->dkv + (t->k - a->kv);
-    gemm_serial(true, false, t->keys, a->d, t->n, a->scale, dp, t->keys, t->q, a->H, 1, dk, ld);
-    gemm_serial(true, false, t->keys, a->d, t->n, 1, p, t->keys, dout, a->H, 1, dk + a->H, ld);
+    TRY(gemm_serial(true, false, t->keys, a->d, t->n, a->scale, dp, t->keys, t->q, a->H, 1, dk,
+                    ld));
+    return gemm_serial(true, false, t->keys, a->d, t->n, 1, p, t->keys, dout, a->H, 1, dk + a->H,
+                       ld);
 }
 
 static void backward_piece(void *ctx, size_t piece, int worker)
 {
-    const attention *a = ctx;
+    attention *a = ctx;
     const size_t text = piece / a->heads;
     real *p = worker_scratch(a, worker);
     for (size_t from = 0; from < queries_of(a, text); from += TILE) {
         const tile t = tile_of(a, text, piece % a->heads, from);
-        tile_backward(a, &t, p, p + TILE * a->seq->max_len);
+        if (tile_backward(a, &t, p, p + TILE * a->seq->max_len) != STET_OK)
+            atomic_store(&a->failed, true);
     }
 }
 
 stet_status cpu_attention_bwd(tape *t, node *n)
 {
-    const arena_mark mark = arena_save(t->mem);
     attention a = attention_of(n);
     a.dout = n->grad;
     a.dq = n->in[0]->grad;
     a.dkv = n->in[1]->grad;
-    TRY(take_scratch(&a, t->mem));
-    pool_run(a.seq->n_texts * a.heads, backward_piece, &a);
-    arena_restore(t->mem, mark);
-    return STET_OK;
+    return run(&a, t->mem, backward_piece);
 }
