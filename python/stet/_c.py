@@ -385,11 +385,18 @@ class Job:
 
     def mail(self) -> Iterator[Any]:
         """Whatever was posted, until the work ends."""
-        for item in iter(self._mail.get, None):
+        for item in iter(self._next, None):
             if isinstance(item, _Call):
                 item.make()
             else:
                 yield item
+
+    def _next(self) -> Any:
+        while True:
+            try:
+                return self._mail.get(timeout=0.5)
+            except queue.Empty:
+                pass  # where another thread caught the signal of a Ctrl-C, Python looks at it now
 
     def fail(self, error: BaseException) -> None:
         """A callback raised this: end the work and let run() raise it."""

@@ -218,10 +218,13 @@ class Interrupts(unittest.TestCase):
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.addCleanup(signal.signal, signal.SIGINT, before)
 
-    def press(self, work):
-        """Ctrl-C while `work` runs."""
-        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    def press(self, work, caught_elsewhere=False):
+        """Ctrl-C while `work` runs. The kernel may give the signal to any thread that does not block it."""
+        timer = threading.Timer(1 if caught_elsewhere else 0.3, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
+        if caught_elsewhere:
+            self.addCleanup(signal.pthread_sigmask, signal.SIG_SETMASK,
+                            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]))
         began = time.monotonic()
         with self.assertRaises(KeyboardInterrupt):
             work()
@@ -231,6 +234,10 @@ class Interrupts(unittest.TestCase):
     def test_attack(self):
         self.press(lambda: model().attack(test.texts * 3000, list(test.labels) * 3000, synonyms=SETS, attack="ga"))
         self.assertEqual(len(model().attack(test.texts[:2], synonyms=SETS)), 2)  # and on it goes
+
+    def test_signal_that_another_thread_caught(self):
+        d = stet.demo_data(500, 3)
+        self.press(lambda: stet.train(d.texts, d.labels, epochs=1000, patience=0), True)
 
     def test_victim(self):
         def slow(texts):
