@@ -108,8 +108,9 @@ STET_API int stet_argmax(const float *v, size_t k);
 
 /* ---- many variants of one text ------------------------------------------------------------ */
 
-/* Prepare a model for edits: the first linear map of the whole vocabulary is computed once. What needs
- * it calls it; calling it before only chooses the moment. Threads may. */
+/* Prepare a model for edits: the first linear map of the whole vocabulary is computed once. Not needed:
+ * views, attacks and certificates prepare what they read. Calling it before only chooses the moment.
+ * Threads may. */
 STET_API stet_status stet_model_compile(const stet_model *m);
 
 /* An opened text: caches what an edit needs. One thread at a time per view; several views per model. */

@@ -44,7 +44,7 @@ static stet_status set_up(attack_job *j)
 {
     const stet_attack_args *a = j->a;
     if (a->model)
-        TRY(stet_model_compile(a->model));
+        TRY(model_ready(a->model));
     if (a->model)
         TRY(answers_open(a->model, a->device, &j->on));
     TRY(a->model ? stet_model_words(a->model, &j->words) : stet_words_new(a->tokenizer, &j->words));

@@ -4,7 +4,7 @@
  *     margin = be + sum over f of om_f y_f,               om, be: differences of two rows of fc
  *
  * Everything here is said of a neighbour of the model: its window sums are exact sums of the float
- * projections that stet_model_compile made. Both the real function and every float32 evaluation of
+ * projections of cnn_words.c. Both the real function and every float32 evaluation of
  * it stay within cnn_work.err of the neighbour, feature by feature; that is where rounding enters,
  * once (cnn_slack). Sums of ours in float widen the ranges by cnn_work.pad. */
 #ifndef CERTIFY_CERT_CNN_H

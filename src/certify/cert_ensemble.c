@@ -50,7 +50,7 @@ static void shared_free(void *p)
 static stet_status prepare_member(model *m, shared *s)
 {
     TRY(cert_family_of(stet_model_kind(m), &s->family[s->n]));
-    TRY(stet_model_compile(m));
+    TRY(model_ready(m));
     TRY(cert_scores_check(m));
     TRY(s->family[s->n]->prepare(m, &s->impl[s->n]));
     s->n++;

@@ -41,7 +41,7 @@ stet_status cert_shared_init(cert_shared *s, const model *m, const cert_family *
                          m->rule->desc->name);
     if (m->reader.most_rows > 1 && !cert_by_rule(m))
         return error_set(STET_ENOTSUP, "certificates need a model that reads one vector per word");
-    TRY(stet_model_compile(m));
+    TRY(model_ready(m));
     TRY(cert_scores_check(m));
     return cert_by_rule(m) ? STET_OK : model_prepared(m, f, f->prepare, f->shared_free, &s->impl);
 }

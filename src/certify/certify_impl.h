@@ -43,7 +43,7 @@ typedef struct cert_family {
     size_t n_auto; /* "auto" tries the first so many, the others are for comparison; 0: all */
     size_t dear; /* from this method on bounds cost more than an evaluation of the text; 0: none */
     bool exact;    /* bounds are margins of texts but for rounding: nothing is won by splitting */
-    /* What all threads share, read-only: weights in double, norms, projections. `m` is compiled. */
+    /* What all threads share, read-only: weights in double, norms, projections. `m` is ready for views. */
     stet_status (*prepare)(const model *m, void **shared);
     void (*shared_free)(void *shared);
     /* One thread's memory, reused from text to text. */

@@ -140,6 +140,7 @@ const model_desc model_cnn = {
     .features = features,
     .n_features = n_features,
     .compile = cnn_compile,
+    .compile_words = cnn_compile_words,
     .compiled_free = cnn_compiled_free,
     .view_new = cnn_view_new,
     .view_open = cnn_view_open,

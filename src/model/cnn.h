@@ -13,18 +13,26 @@ typedef struct cnn_cfg {
 /* Kernel sizes from the configuration: their number, or 0 with a message. */
 size_t cnn_kernels(const model *m, size_t out[CNN_MAX_KERNELS]);
 
-/* What stet_model_compile makes of a CNN (model.compiled): the projection of every word for every
- * tap of every filter; row w, then kernel, tap, filter. */
+/* A CNN ready for views (model.compiled): what every tap of every filter makes of a word, for the words
+ * that somebody has needed; row w, then kernel, tap, filter. */
 typedef struct cnn_compiled {
     size_t n_kernels, filters, width; /* width: sum of k * filters */
     size_t k[CNN_MAX_KERNELS], first[CNN_MAX_KERNELS];
-    real *word; /* (n_words, width) */
+    real *word;          /* (n_words, width) */
+    real *panels;        /* the filters, packed (tensor/host/panel.h) */
+    atomic_uchar *state; /* (n_words) of its row */
+    atomic_bool all;     /* every row is there */
 } cnn_compiled;
+
+/* cnn_words.c. cnn_need: rows of these words (word[0], word[step], ...), which must be known to the
+ * model, before they are read. Any thread may. */
+stet_status cnn_need(const model *m, const uint32_t *word, size_t step, size_t n);
+stet_status cnn_compile_words(const model *m); /* all of them, on all threads */
+stet_status cnn_compile(const model *m, void **out);
+void cnn_compiled_free(void *compiled);
 
 extern const answer_desc cnn_answers; /* cuda/; only in a build with CUDA */
 /* Views (cnn_view.c). */
-stet_status cnn_compile(const model *m, void **out);
-void cnn_compiled_free(void *compiled);
 stet_view *cnn_view_new(void);
 stet_status cnn_view_open(stet_view *v);
 stet_status cnn_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,

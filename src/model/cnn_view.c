@@ -40,60 +40,6 @@ typedef struct view {
     bool edited; /* windows are kept */
 } view;
 
-/* ---- compile ------------------------------------------------------------------------------ */
-
-/* nn.Conv1d's (F, D, k) to (D, k, F), kernels side by side. */
-static void pack_weights(const model *m, const compiled *c, real *packed)
-{
-    for (size_t i = 0; i < c->n_kernels; i++) {
-        const real *w = model_value(m, (int)(2 * i));
-        for (size_t f = 0; f < c->filters; f++)
-            for (size_t d = 0; d < m->dim; d++)
-                for (size_t l = 0; l < c->k[i]; l++)
-                    packed[d * c->width + c->first[i] + l * c->filters + f] =
-                        w[(f * m->dim + d) * c->k[i] + l];
-    }
-}
-
-static stet_status project_words(const model *m, compiled *c)
-{
-    real *packed = mem_aligned(m->dim * c->width, sizeof *packed);
-    c->word = mem_aligned(m->n_words * c->width, sizeof *c->word);
-    stet_status st = packed && c->word ? STET_OK : STET_ENOMEM;
-    if (st == STET_OK) {
-        pack_weights(m, c, packed);
-        st = model_project_words(m, packed, false, c->width, c->word, c->width);
-    }
-    mem_free_aligned(packed);
-    return st;
-}
-
-stet_status cnn_compile(const model *m, void **out)
-{
-    compiled *c = mem_zalloc(1, sizeof *c);
-    if (!c)
-        return STET_ENOMEM;
-    c->filters = (size_t)((const cnn_cfg *)m->cfg)->filters;
-    c->n_kernels = cnn_kernels(m, c->k);
-    for (size_t i = 0; i < c->n_kernels; i++) {
-        c->first[i] = c->width;
-        c->width += c->k[i] * c->filters;
-    }
-    const stet_status st = project_words(m, c);
-    if (st == STET_OK)
-        *out = c;
-    else
-        cnn_compiled_free(c);
-    return st;
-}
-
-void cnn_compiled_free(void *p)
-{
-    compiled *c = p;
-    mem_free_aligned(c->word);
-    mem_free(c);
-}
-
 /* ---- opening a text ----------------------------------------------------------------------- */
 
 stet_view *cnn_view_new(void)
@@ -196,6 +142,7 @@ stet_status cnn_view_open(stet_view *p)
     view *v = (view *)p;
     v->c = p->m->compiled;
     v->edited = false;
+    TRY(cnn_need(p->m, p->ids, 1, p->n));
     for (size_t i = 0; i < v->c->n_kernels; i++)
         TRY(open_kernel(v, i));
     const size_t none[2] = {0, 0};
@@ -326,6 +273,9 @@ stet_status cnn_view_edits(stet_view *p, const stet_edit *edits, const size_t *s
                            float *logits)
 {
     view *v = (view *)p;
+    if (start[n] > start[0])
+        TRY(cnn_need(p->m, &edits[start[0]].word, sizeof *edits / sizeof edits->word,
+                     start[n] - start[0]));
     for (size_t i = 0; start[n] > start[0] && !v->edited && i < v->c->n_kernels; i++)
         TRY(keep_windows(v, i));
     v->edited = v->edited || start[n] > start[0];

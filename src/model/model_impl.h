@@ -184,6 +184,7 @@ struct model_desc {
     /* fixed weights; all of these, or none: then views evaluate whole texts (full_view.c) */
     bool (*whole)(const model *m); /* a model of these settings has no views after all; or NULL */
     stet_status (*compile)(const model *m, void **out);
+    stet_status (*compile_words)(const model *m); /* what `compile` leaves for later; or NULL */
     void (*compiled_free)(void *compiled);
     stet_view *(*view_new)(void);           /* a zeroed view of the kind's own; NULL: no memory */
     stet_status (*view_open)(stet_view *v); /* fills v->logits */
@@ -221,6 +222,8 @@ stet_status full_view_edits(stet_view *v, const stet_edit *edits, const size_t *
 typedef stet_status prepare_fn(const model *m, void **out);
 stet_status model_prepared(const model *m, const void *key, prepare_fn *fn,
                            void (*release)(void *value), void **out);
+/* stet_model_compile() without what may wait until a view or a certificate needs it. */
+stet_status model_ready(const model *m);
 void model_forget(model *m); /* all of it and what is compiled: the weights have changed */
 stet_status model_kept_init(model *m);
 void model_kept_deinit(model *m);

@@ -55,9 +55,9 @@ static stet_status compile(model *m)
     return STET_OK;
 }
 
-stet_status stet_model_compile(const stet_model *given)
+stet_status model_ready(const model *given)
 {
-    stet_model *m = (stet_model *)given; /* what changes is nobody's but ours, and under the lock */
+    model *m = (model *)given; /* what changes is nobody's but ours, and under the lock */
     if (atomic_load_explicit(&m->is_compiled, memory_order_acquire))
         return STET_OK;
     stet_status st = STET_OK;
@@ -68,6 +68,12 @@ stet_status stet_model_compile(const stet_model *given)
     }
     pthread_mutex_unlock(&m->kept->lock);
     return st;
+}
+
+stet_status stet_model_compile(const stet_model *m)
+{
+    TRY(model_ready(m));
+    return m->desc->compile_words ? m->desc->compile_words(m) : STET_OK;
 }
 
 stet_status model_kept_init(model *m)

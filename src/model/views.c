@@ -28,7 +28,7 @@ stet_status view_open_on(const model *m, answers *a, const stet_words *w, const 
                          size_t n, stet_view **out)
 {
     *out = NULL;
-    TRY(stet_model_compile(m));
+    TRY(model_ready(m));
     stet_view *v = a || in_full(m) ? full_view_new() : m->desc->view_new();
     if (!v)
         return STET_ENOMEM;

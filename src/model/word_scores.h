@@ -28,7 +28,7 @@ node *word_scores_sum(const model *m, const pass *p);
 const real *word_scores_roots(tape *t, const seq_index *seq, size_t times);
 
 /* s (vocabulary, K) of fixed weights, everything included: what views and certificates read. In the
- * model after stet_model_compile(). */
+ * model after model_ready(). */
 stet_status word_scores_compile(model *m);
 
 #endif
