@@ -74,6 +74,8 @@ typedef struct stet_gbm {
     size_t group_tag[8]; /* cnn: the kernel sizes */
 } stet_gbm;
 
+/* Does a kind of model ("cnn", ...) have growth bounds? */
+STET_API bool stet_gbm_known(const char *kind);
 /* On failure *out holds nothing. STET_ENOTSUP for a model without growth bounds. */
 STET_API stet_status stet_gbm_of(const stet_model *m, const stet_gbm_options *how, stet_gbm *out);
 STET_API void stet_gbm_deinit(stet_gbm *g);

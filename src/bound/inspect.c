@@ -146,6 +146,11 @@ void stet_gbm_options_init(stet_gbm_options *a, size_t size)
     args_init(a, size, &defaults, sizeof defaults);
 }
 
+bool stet_gbm_known(const char *kind)
+{
+    return bounds_named(kind)->matrix != NULL;
+}
+
 stet_status stet_gbm_of(const stet_model *m, const stet_gbm_options *given, stet_gbm *out)
 {
     stet_gbm_options own = STET_GBM_DEFAULTS, *how = &own;

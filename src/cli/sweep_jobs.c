@@ -4,11 +4,31 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "stet/bound.h"
+
+/* The kind of the last --model that training is given. */
+static const char *kind_trained(const sweep *s)
+{
+    for (size_t i = s->n_train_args; i-- > 0;) {
+        if (strncmp(s->train_args[i], "--model=", 8) == 0)
+            return s->train_args[i] + 8;
+        if (i + 1 < s->n_train_args && strcmp(s->train_args[i], "--model") == 0)
+            return s->train_args[i + 1];
+    }
+    return "";
+}
+
+/* Growth bounds are left out where the kind has none. */
+static bool inspects(const sweep *s)
+{
+    const char *kind = kind_trained(s);
+    return !s->frontier && (!*kind || stet_gbm_known(kind));
+}
 
 bool sweep_wants(const sweep *s, sweep_stage stage)
 {
     return stage == SWEEP_EVAL      ? s->source.data && !s->frontier
-           : stage == SWEEP_INSPECT ? !s->frontier
+           : stage == SWEEP_INSPECT ? inspects(s)
            : stage == SWEEP_ATTACK  ? s->attack != NULL
            : stage == SWEEP_CERTIFY ? s->certify
                                     : true;

@@ -189,6 +189,9 @@ wait $pid
 [ $? = 143 ] || fail "an interrupted sweep should exit with 143, not $?: $(cat err)"
 [ -s k/beta-0_seed-1/checkpoint.safetensors ] || fail "no checkpoint: $(cat err)"
 
+# A kind without growth bounds: everything else is measured.
+output "validation %" "$STET" sweep -o sum --kappas 0.3 -- --data train.tsv --vectors vectors.txt --synonyms map.json --model sum --epochs 1
+
 # Stopped while it measures: at once, and the model is not trained again.
 awk '{ for (i = 0; i < 6000; i++) print $0, "good", "bad", i }' train.tsv >many.tsv
 slow="--betas 0 --test many.tsv --attack ga --synonyms map.json"
