@@ -81,3 +81,45 @@ TEST(texts_are_logged_and_told_in_their_order)
     CHECK_EQ(at, size);
     mem_free(text);
 }
+
+/* ---- texts that wait for a device ---------------------------------------------------------- */
+
+typedef struct waiting {
+    atomic_int here, slot[TEXTS];
+} waiting;
+
+/* Goes on once all texts are under way, or gives up after 20 s. */
+static stet_status meet(void *ctx, size_t k, size_t worker, buf *line)
+{
+    waiting *w = ctx;
+    CHECK(worker < TEXTS);
+    atomic_fetch_add(&w->slot[worker], 1);
+    atomic_fetch_add(&w->here, 1);
+    for (int ms = 0; ms < 20000 && atomic_load(&w->here) < TEXTS; ms++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (atomic_load(&w->here) < TEXTS)
+        return error_set(STET_EDEVICE, "text %zu is alone", k);
+    buf_printf(line, "text %zu\n", k);
+    return STET_OK;
+}
+
+static stet_status nothing(void *ctx, size_t k, const char *line)
+{
+    (void)ctx, (void)k, (void)line;
+    return STET_OK;
+}
+
+TEST(more_texts_than_cores_may_wait_at_once)
+{
+    static const frame_hooks hooks = {"texts", meet, nothing, note};
+    waiting w = {0};
+    frame f;
+    stet_set_threads(2);
+    CHECK_OK(frame_init(&f, &hooks, &w, TEXTS));
+    f.at_once = TEXTS;
+    CHECK_OK(frame_run(&f));
+    frame_deinit(&f);
+    for (size_t k = 0; k < TEXTS; k++)
+        CHECK_EQ(atomic_load(&w.slot[k]), 1); /* scratch slots of their own */
+    stet_set_threads(0);
+}
