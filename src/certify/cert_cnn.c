@@ -285,7 +285,7 @@ static stet_status open_task(void *p, const cert_task *t)
     w->t = t;
     w->joint->open = w->tight = w->windows = false;
     w->limited = is_limited(t);
-    TRY(cert_scores_open(&w->scores, w->s->m, NULL, t, &w->mem));
+    TRY(cert_scores_open(&w->scores, w->s->m, t, &w->mem));
     w->pad = arena_new(&w->mem, real, n);
     w->err = arena_new(&w->mem, double, n);
     w->lo = arena_new(&w->mem, double, n);

@@ -127,7 +127,7 @@ static stet_status open(void *p, const cert_task *t)
     cert_encoded words[2];
     if (!w->om || !w->size || !w->scratch)
         return STET_ENOMEM;
-    TRY(cert_scores_open(&w->scores, m, NULL, t, &w->mem));
+    TRY(cert_scores_open(&w->scores, m, t, &w->mem));
     for (int d = 0; d < 2; d++)
         TRY(cert_encode(&w->s->words[d], t, &w->mem, &words[d]));
     return lstm_pair_open(&w->pair, w->s->cell, lstm_float32, t->n, model_span(m), t->start, words,

@@ -183,7 +183,7 @@ static stet_status open(void *p, const cert_task *t)
     if (!w->clean || !w->contribution || !w->scratch)
         return STET_ENOMEM;
     cert_encoded words;
-    TRY(cert_scores_open(&w->scores, m, NULL, t, &w->mem));
+    TRY(cert_scores_open(&w->scores, m, t, &w->mem));
     TRY(cert_encode(w->s->words, t, &w->mem, &words));
     w->pooled = (s4_range){w->clean + H, w->clean + 2 * H};
     w->om = w->clean + 3 * H;

@@ -17,7 +17,9 @@ static const double largest = 0x1p100;
 stet_status cert_scores_check(const model *m)
 {
     const double most = largest / (double)m->max_len;
+    const cert_word_scores *of; /* made here, by all threads, rather than by the first text */
     bool fits = true;
+    TRY(cert_word_scores_of(m, &of));
     for (size_t i = 0; has_word_scores(m) && i < m->n_words * m->n_classes; i++)
         fits = fits && fabs((double)m->score_table[i]) < most; /* false for NaN */
     return fits ? STET_OK
@@ -25,12 +27,12 @@ stet_status cert_scores_check(const model *m)
                                           "nothing can be certified");
 }
 
-stet_status cert_scores_open(cert_scores *s, const model *m, const cert_word_scores *of,
-                             const cert_task *t, arena *a)
+stet_status cert_scores_open(cert_scores *s, const model *m, const cert_task *t, arena *a)
 {
-    *s = (cert_scores){.m = m, .of = of, .t = t};
+    *s = (cert_scores){.m = m, .t = t};
     if (!has_word_scores(m))
         return STET_OK;
+    TRY(cert_word_scores_of(m, &s->of));
     s->lead = arena_new(a, double, t->start[t->n]);
     s->sum.drop = arena_new(a, double, t->n);
     s->sum.worst = arena_new(a, uint32_t, t->n);

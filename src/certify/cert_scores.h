@@ -11,10 +11,12 @@
 typedef struct cert_word_scores {
     double *value, *err; /* (n_words, K) */
 } cert_word_scores;
+/* NULL: they are parameters, read as they are. The model keeps them (cert_score_net.c). */
+stet_status cert_word_scores_of(const model *m, const cert_word_scores **out);
 
 typedef struct cert_scores {
     const model *m;
-    const cert_word_scores *of; /* NULL: scores are parameters, read as they are */
+    const cert_word_scores *of;
     const cert_task *t;
     double *lead;    /* (words) what each adds to the margin; NULL: the model has no scores */
     cert_bound sum;  /* of the scores alone */
@@ -24,8 +26,7 @@ typedef struct cert_scores {
 /* STET_EFORMAT: a score is not finite, or so large that float32 sums might overflow. */
 stet_status cert_scores_check(const model *m);
 /* For a task; memory of `a`. Without word scores nothing is done here and nothing added below. */
-stet_status cert_scores_open(cert_scores *s, const model *m, const cert_word_scores *of,
-                             const cert_task *t, arena *a);
+stet_status cert_scores_open(cert_scores *s, const model *m, const cert_task *t, arena *a);
 /* Fill lead and sum for the margin against `other`. */
 void cert_scores_against(cert_scores *s, int other);
 

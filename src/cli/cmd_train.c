@@ -127,8 +127,8 @@ static char defense_help[2048];
 static struct {
     const char *name;
     bool of_model;
-    size_t owner; /* model or defence that has it */
-    size_t other; /* and another model, or the same */
+    size_t owner;    /* defence that has it */
+    unsigned models; /* those that have it, a bit each */
 } settings[MAX_SETTINGS];
 static size_t n_settings;
 
@@ -140,12 +140,12 @@ static bool is_own(const char *name)
     return false;
 }
 
-/* An option that two models have is listed once. */
+/* An option that several models have is listed once. */
 static bool shared_with(const char *name, size_t owner)
 {
     for (size_t i = 0; i < n_settings; i++)
         if (settings[i].of_model && strcmp(settings[i].name, name) == 0) {
-            settings[i].other = owner;
+            settings[i].models |= 1u << owner;
             return true;
         }
     return false;
@@ -162,7 +162,8 @@ static size_t add_settings(const stet_opt *opts, bool of_model, size_t owner, si
                  opts->def ? " (" : "", opts->def ? opts->def : "", opts->def ? ")" : "");
         settings[n_settings].name = opts->name;
         settings[n_settings].of_model = of_model;
-        settings[n_settings].owner = settings[n_settings].other = owner;
+        settings[n_settings].owner = owner;
+        settings[n_settings].models = of_model ? 1u << owner : 0;
         table[at++] =
             (stet_opt){.name = opts->name,
                        .type = STET_T_STR,
@@ -210,6 +211,26 @@ static bool listed(const char *name, const char *names)
     return false;
 }
 
+static stet_status of_other_models(size_t setting)
+{
+    char names[256] = "";
+    unsigned left = settings[setting].models;
+    const bool several = left & (left - 1);
+    for (size_t k = 0; left; k++) {
+        if (!(left & 1u << k))
+            continue;
+        left &= ~(1u << k);
+        const size_t n = strlen(names);
+        snprintf(names + n, sizeof names - n, "%s'%s'",
+                 n == 0 ? ""
+                 : left ? ", "
+                        : " and ",
+                 stet_model_kind_name(k));
+    }
+    return cli_usage("--%s is an option of model%s %s", settings[setting].name, several ? "s" : "",
+                     names);
+}
+
 /* "name=value" strings of the chosen model or of the chosen defences. */
 static stet_status collect(const train_cfg *cfg, bool of_model, char store[][256], const char **out)
 {
@@ -217,18 +238,11 @@ static stet_status collect(const train_cfg *cfg, bool of_model, char store[][256
     for (size_t i = 0; i < n_settings; i++) {
         if (!cfg->setting[i] || settings[i].of_model != of_model)
             continue;
-        const char *owner = of_model ? stet_model_kind_name(settings[i].owner)
-                                     : stet_defense_name(settings[i].owner);
-        const bool shared = of_model && settings[i].other != settings[i].owner;
-        if (of_model && settings[i].owner != (size_t)cfg->model &&
-            settings[i].other != (size_t)cfg->model)
-            return cli_usage("--%s is an option of model%s '%s'%s%s%s", settings[i].name,
-                             shared ? "s" : "", owner, shared ? " and '" : "",
-                             shared ? stet_model_kind_name(settings[i].other) : "",
-                             shared ? "'" : "");
-        if (!of_model && !listed(owner, cfg->defense))
+        if (of_model && !(settings[i].models & 1u << cfg->model))
+            return of_other_models(i);
+        if (!of_model && !listed(stet_defense_name(settings[i].owner), cfg->defense))
             return cli_usage("--%s is an option of defence '%s': add it to --defense",
-                             settings[i].name, owner);
+                             settings[i].name, stet_defense_name(settings[i].owner));
         snprintf(store[n], 256, "%s=%s", settings[i].name, cfg->setting[i]);
         out[n] = store[n];
         n++;

@@ -7,6 +7,7 @@
 
 #include "model/kind_list.h"
 #include "model/spans.h"
+#include "model/word_scores.h"
 
 static const stet_opt opts[] = {
     STET_OPT_INT("hidden", bilstm_cfg, hidden, "64", 1, 8192, "N",
@@ -15,6 +16,7 @@ static const stet_opt opts[] = {
                     "bilstm: what the classifier sees of each unit, its last state or its largest "
                     "or mean over the text"),
     SPAN_OPT(bilstm_cfg, span),
+    SCORE_HIDDEN_OPT(bilstm_cfg, score_hidden),
     STET_OPT_END,
 };
 
@@ -37,6 +39,11 @@ static stet_status layout(model *m)
             TRY(model_param(m, name, s, PARAM_PLAIN));
         }
     return STET_OK;
+}
+
+static size_t score_hidden(const model *m)
+{
+    return (size_t)((const bilstm_cfg *)m->cfg)->score_hidden;
 }
 
 static size_t n_features(const model *m)
@@ -84,6 +91,7 @@ const model_desc model_bilstm = {
     .init = init,
     .features = features,
     .n_features = n_features,
+    .score_hidden = score_hidden,
     .span = span,
     .compile = bilstm_compile,
     .compiled_free = bilstm_compiled_free,

@@ -12,6 +12,7 @@ typedef struct bilstm_cfg {
     int64_t hidden; /* per direction */
     int pool;       /* bilstm_pool */
     int64_t span;   /* spans.h */
+    int64_t score_hidden; /* word_scores.h */
 } bilstm_cfg;
 static inline bilstm_pool bilstm_pool_of(const model *m)
 {

@@ -7,11 +7,13 @@
 #include <stdlib.h>
 
 #include "model/kind_list.h"
+#include "model/word_scores.h"
 
 static const stet_opt opts[] = {
     STET_OPT_STR("kernels", cnn_cfg, kernels, "3,4,5", "K,K,...",
                  "cnn: widths of the convolutions"),
     STET_OPT_INT("filters", cnn_cfg, filters, "128", 1, 65536, "N", "cnn: filters of each width"),
+    SCORE_HIDDEN_OPT(cnn_cfg, score_hidden),
     STET_OPT_END,
 };
 
@@ -51,6 +53,11 @@ static stet_status layout(model *m)
         TRY(model_param(m, name, shape1((size_t)cfg->filters), PARAM_PLAIN));
     }
     return STET_OK;
+}
+
+static size_t score_hidden(const model *m)
+{
+    return (size_t)((const cnn_cfg *)m->cfg)->score_hidden;
 }
 
 static size_t n_features(const model *m)
@@ -139,6 +146,7 @@ const model_desc model_cnn = {
     .init = init,
     .features = features,
     .n_features = n_features,
+    .score_hidden = score_hidden,
     .compile = cnn_compile,
     .compile_words = cnn_compile_words,
     .compiled_free = cnn_compiled_free,

@@ -8,6 +8,7 @@ enum { CNN_MAX_KERNELS = 8, CNN_MAX_TAPS = 64 };
 typedef struct cnn_cfg {
     const char *kernels; /* "3,4,5" */
     int64_t filters;     /* per kernel size */
+    int64_t score_hidden; /* word_scores.h */
 } cnn_cfg;
 
 /* Kernel sizes from the configuration: their number, or 0 with a message. */

@@ -147,7 +147,7 @@ stet_status model_alloc(const model_desc *desc, const char *const *settings,
     if (!m)
         return STET_ENOMEM;
     m->desc = desc;
-    m->scores = m->table_param = -1;
+    m->scores = m->score_net = m->table_param = -1;
     m->dim = dim;
     m->n_classes = n_classes;
     m->cfg = mem_zalloc(1, desc->cfg_size);
@@ -261,7 +261,15 @@ static stet_status fill_new(model *m, const stet_model_new_args *a)
         init_uniform(m, fc, bound, &r);
         init_uniform(m, fc + 1, bound, &r);
     }
-    return a->word_scores || m->desc->n_features(m) == 0 ? word_scores_add(m) : STET_OK;
+    const bool scored = a->word_scores || m->desc->n_features(m) == 0;
+    if (!scored && model_score_hidden(m))
+        return error_set(STET_EUSAGE,
+                         "--score-hidden %zu adds to word scores: give --word-scores as well",
+                         model_score_hidden(m));
+    if (scored)
+        TRY(word_scores_add(m));
+    word_scores_begin(m, &r);
+    return STET_OK;
 }
 
 /* Settings, and with --init those that the folder has. */

@@ -325,8 +325,10 @@ static stet_status from_config(const char *path, const char *dir, const json_t *
         return error_set(STET_EFORMAT, "%s: expected true or false as 'word_scores'", path);
     if (json_is_true(scores))
         TRY(word_scores_add(*out));
-    else if (desc->n_features(*out) == 0)
-        return error_set(STET_EFORMAT, "%s: a model of kind '%s' has 'word_scores'", path, kind);
+    else if (desc->n_features(*out) == 0 || model_score_hidden(*out))
+        return error_set(STET_EFORMAT, "%s: a model %s '%s' has 'word_scores'", path,
+                         desc->n_features(*out) ? "with" : "of kind",
+                         desc->n_features(*out) ? "score-hidden" : kind);
     if (format == FORMAT_WITH_RULE)
         TRY(attach_rule(*out, json_object_get(o, "rule"), path));
     return keep_extra(*out, o);

@@ -7,6 +7,7 @@
 #include "base/sha256.h"
 #include "model/ensemble.h"
 #include "model/spans.h"
+#include "model/word_scores.h"
 
 stet_status settings_json(const stet_opt *opts, const void *cfg, json_t **out)
 {
@@ -27,6 +28,8 @@ stet_status model_settings(const model *m, json_t **out)
             json_object_del(*out, o->name);
     if (model_span(m) == 0)
         json_object_del(*out, "span");
+    if (model_score_hidden(m) == 0 && m->desc->n_features(m) > 0)
+        json_object_del(*out, "score-hidden");
     return STET_OK;
 }
 

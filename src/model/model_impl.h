@@ -66,6 +66,7 @@ struct stet_model {
     const struct stet_model *whole; /* of a head: the model that it belongs to */
     struct feature_cache *cache;    /* where those rows are kept; NULL: they are not */
     int scores;        /* id of the word scores (word_scores.h); -1: none */
+    int score_net;     /* id of the first weights of their small network; -1: none */
     real *score_table; /* (n_words, K): all that words add, once the model is compiled */
     atomic_bool is_compiled;
     void *compiled; /* desc->compile's, or NULL */
@@ -178,8 +179,7 @@ struct model_desc {
                       pass *p); /* (B, features): what the last linear layer sees, before dropout */
     size_t (*n_features)(const model *m); /* 0: no network, word scores and a bias alone */
     size_t (*span)(const model *m); /* words after which it starts anew (spans.h); NULL: never */
-    /* (n, K) from rows (n, D): what words add to the logits beside their own scores, or NULL. */
-    node *(*word_scores)(const model *m, const pass *p, node *rows);
+    size_t (*score_hidden)(const model *m); /* units of word_scores.h's small network; NULL: none */
 
     /* fixed weights; all of these, or none: then views evaluate whole texts (full_view.c) */
     bool (*whole)(const model *m); /* a model of these settings has no views after all; or NULL */

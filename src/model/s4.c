@@ -13,6 +13,7 @@
 #include "model/hippo.h"
 #include "model/kind_list.h"
 #include "model/spans.h"
+#include "model/word_scores.h"
 
 static const stet_opt opts[] = {
     STET_OPT_INT("channels", s4_cfg, channels, "256", 1, 8192, "N", "s4: width of the layers"),
@@ -26,6 +27,7 @@ static const stet_opt opts[] = {
                     "s4: what the classifier sees of each channel, its mean over the text or its "
                     "largest value"),
     SPAN_OPT(s4_cfg, span),
+    SCORE_HIDDEN_OPT(s4_cfg, score_hidden),
     STET_OPT_END,
 };
 
@@ -64,6 +66,11 @@ static stet_status layout(model *m)
         }
     }
     return STET_OK;
+}
+
+static size_t score_hidden(const model *m)
+{
+    return (size_t)((const s4_cfg *)m->cfg)->score_hidden;
 }
 
 static size_t n_features(const model *m)
@@ -170,6 +177,7 @@ const model_desc model_s4 = {
     .init = init,
     .features = features,
     .n_features = n_features,
+    .score_hidden = score_hidden,
     .span = span,
     .whole = deep,
     .compile = s4_compile,

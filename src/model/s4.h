@@ -18,6 +18,7 @@ typedef struct s4_cfg {
     int64_t channels, state, layers;
     int block, pool;
     int64_t span; /* spans.h */
+    int64_t score_hidden; /* word_scores.h */
 } s4_cfg;
 
 /* Parameters: encoder.weight, encoder.bias, then S4_PER_LAYER a layer. */

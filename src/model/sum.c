@@ -1,10 +1,7 @@
 /* model/sum.c - no network: every word has a score for every class, and a text's logits are the sum
- * of its words' (word_scores.h). Optionally a small network of each word's vector adds to its score,
- * so that words that training hardly saw are not left at zero. Nothing depends on the order of words,
- * training is convex without the small network, and the worst case over substitution sets is exact:
- * the first thing to try, and what every other model has to beat. */
-#include <math.h>
-
+ * of its words' (word_scores.h). Nothing depends on the order of words, training is convex without the
+ * small network, and the worst case over substitution sets is exact: the first thing to try, and what
+ * every other model has to beat. */
 #include "base/mem.h"
 #include "model/kind_list.h"
 #include "model/word_scores.h"
@@ -14,12 +11,9 @@ typedef struct sum_cfg {
 } sum_cfg;
 
 static const stet_opt opts[] = {
-    STET_OPT_INT("score-hidden", sum_cfg, hidden, "0", 0, 65536, "N",
-                 "sum: units of a small network that adds a score from the word's vector; 0: none"),
+    SCORE_HIDDEN_OPT(sum_cfg, hidden),
     STET_OPT_END,
 };
-
-enum { W1, B1, W2 };
 
 static size_t hidden(const model *m)
 {
@@ -28,30 +22,14 @@ static size_t hidden(const model *m)
 
 static stet_status layout(model *m)
 {
-    if (hidden(m) == 0)
-        return STET_OK;
-    TRY(model_param(m, "word.0.weight", shape2(hidden(m), m->dim), PARAM_PLAIN));
-    TRY(model_param(m, "word.0.bias", shape1(hidden(m)), PARAM_PLAIN));
-    return model_param(m, "word.1.weight", shape2(m->n_classes, hidden(m)), PARAM_PLAIN);
+    return hidden(m) ? word_scores_lay(m, model_param) : STET_OK;
 }
 
 static stet_status init(const model *m, rng *r)
 {
-    if (hidden(m) == 0)
-        return STET_OK;
-    const double bound = 1 / sqrt((double)m->dim);
-    init_uniform(m, W1, bound, r);
-    init_uniform(m, B1, bound, r);
-    init_uniform(m, W2, 1 / sqrt((double)hidden(m)), r);
+    if (hidden(m))
+        word_scores_start(m, 0, r);
     return STET_OK;
-}
-
-static node *word_scores(const model *m, const pass *p, node *rows)
-{
-    if (hidden(m) == 0)
-        return tape_zeros(p->t, shape2(shape_rows(rows->shape), m->n_classes));
-    node *x = op_relu(p->t, op_linear(p->t, rows, p->param[W1], p->param[B1]));
-    return op_matmul(p->t, x, false, p->param[W2], true);
 }
 
 static size_t n_features(const model *m)
@@ -115,7 +93,7 @@ const model_desc model_sum = {
     .recipes = recipes,
     .layout = layout,
     .init = init,
-    .word_scores = word_scores,
+    .score_hidden = hidden,
     .n_features = n_features,
     .compile = compile,
     .compiled_free = compiled_free,

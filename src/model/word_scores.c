@@ -6,6 +6,30 @@
 
 #include "base/mem.h"
 
+enum { W1, B1, W2 }; /* from m->score_net on */
+
+stet_status word_scores_lay(model *m, stet_status (*lay)(model *, const char *, shape, param_kind))
+{
+    const size_t H = model_score_hidden(m);
+    TRY(lay(m, "word.0.weight", shape2(H, m->dim), PARAM_PLAIN));
+    TRY(lay(m, "word.0.bias", shape1(H), PARAM_PLAIN));
+    return lay(m, "word.1.weight", shape2(m->n_classes, H), PARAM_PLAIN);
+}
+
+void word_scores_start(const model *m, int first, rng *r)
+{
+    const double bound = 1 / sqrt((double)m->dim);
+    init_uniform(m, first + W1, bound, r);
+    init_uniform(m, first + B1, bound, r);
+    init_uniform(m, first + W2, 1 / sqrt((double)model_score_hidden(m)), r);
+}
+
+void word_scores_begin(const model *m, rng *r)
+{
+    if (m->score_net >= (int)m->n_params)
+        word_scores_start(m, m->score_net, r);
+}
+
 stet_status word_scores_add(model *m)
 {
     if (m->reader.rows)
@@ -14,13 +38,26 @@ stet_status word_scores_add(model *m)
                          m->desc->name);
     TRY(model_add_param(m, "scores.weight", shape2(m->n_words, m->n_classes), PARAM_SCORES));
     m->scores = (int)(m->n_params + m->n_added) - 1;
+    if (model_score_hidden(m) == 0)
+        return STET_OK;
+    if (m->desc->n_features(m) > 0) /* a kind without a network has it already */
+        TRY(word_scores_lay(m, model_add_param));
+    m->score_net = model_param_id(m, "word.0.weight");
     return STET_OK;
+}
+
+/* What the small network makes of rows (n, D). */
+static node *from_vectors(const model *m, const pass *p, node *rows)
+{
+    node **w = p->param + m->score_net;
+    node *x = op_relu(p->t, op_linear(p->t, rows, w[W1], w[B1]));
+    return op_matmul(p->t, x, false, w[W2], true);
 }
 
 node *word_scores_rows(const model *m, const pass *p, const uint32_t *word, size_t n, node *rows)
 {
     node *own = op_gather(p->t, p->param[m->scores], word, n);
-    return m->desc->word_scores ? op_add(p->t, own, m->desc->word_scores(m, p, rows)) : own;
+    return m->score_net >= 0 ? op_add(p->t, own, from_vectors(m, p, rows)) : own;
 }
 
 const real *word_scores_roots(tape *t, const seq_index *seq, size_t times)
@@ -44,7 +81,7 @@ node *word_scores_sum(const model *m, const pass *p)
 
 /* ---- fixed weights ------------------------------------------------------------------------ */
 
-/* The kind's own part for words first .. first + n, added to out (n, K). */
+/* The small network's part for words first .. first + n, added to out (n, K). */
 static stet_status add_part(const model *m, size_t first, size_t n, arena *mem, real *out)
 {
     const arena_mark mark = arena_save(mem);
@@ -55,7 +92,7 @@ static stet_status add_part(const model *m, size_t first, size_t n, arena *mem, 
     stet_status st = part ? pass_params(&p, m, NULL, NULL) : STET_ENOMEM;
     if (st == STET_OK) {
         node *rows = tape_constant(&t, shape2(n, m->dim), m->table + first * m->dim);
-        const node *y = m->desc->word_scores(m, &p, rows);
+        const node *y = from_vectors(m, &p, rows);
         st = tape_status(&t);
         if (st == STET_OK)
             st = tape_download(&t, y, part);
@@ -76,7 +113,7 @@ stet_status word_scores_compile(model *m)
     memcpy(s, model_value(m, m->scores), n * sizeof *s);
     arena mem = {0};
     stet_status st = STET_OK;
-    for (size_t i = 0; st == STET_OK && m->desc->word_scores && i < m->n_words; i += ROWS)
+    for (size_t i = 0; st == STET_OK && m->score_net >= 0 && i < m->n_words; i += ROWS)
         st = add_part(m, i, m->n_words - i < ROWS ? m->n_words - i : ROWS, &mem,
                       s + i * m->n_classes);
     arena_deinit(&mem);

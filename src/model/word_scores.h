@@ -3,10 +3,10 @@
  *
  *     logit_c(x) = f_c(x) + (1 / sqrt(n)) sum over the n words of s[w, c]
  *
- * s (vocabulary, K) is the parameter "scores.weight", zero at first, with a rate of its own; a kind
- * may add scores that it computes from the vector (model_desc.word_scores). The worst case of the sum
- * over substitution sets is exact: each position takes its own worst word. Words that read one row
- * each only. */
+ * s (vocabulary, K) is the parameter "scores.weight", zero at first, with a rate of its own. With
+ * --score-hidden a small network of the word's vector adds to it, W2 relu(W1 v + b1), so that words
+ * that training hardly saw are not left at zero. The worst case of the sum over substitution sets is
+ * exact: each position takes its own worst word. Words that read one row each only. */
 #ifndef MODEL_WORD_SCORES_H
 #define MODEL_WORD_SCORES_H
 
@@ -17,8 +17,24 @@ static inline bool has_word_scores(const model *m)
     return m->scores >= 0;
 }
 
+/* Units of the small network, an option of kinds under this name. */
+#define SCORE_HIDDEN_OPT(T, f)                                                                     \
+    STET_OPT_INT("score-hidden", T, f, "0", 0, 65536, "N",                                         \
+                 "with word scores: units of a small network that adds to a word's from its "      \
+                 "vector; 0: none")
+static inline size_t model_score_hidden(const model *m)
+{
+    return m->desc->score_hidden ? m->desc->score_hidden(m) : 0;
+}
+
 /* Give a model scores of zero; its words are known. STET_ENOTSUP: its words read several rows. */
 stet_status word_scores_add(model *m);
+/* The small network, for kinds that have it among their own parameters: lay it out, and give the one
+ * that starts at parameter `first` its first weights. */
+stet_status word_scores_lay(model *m, stet_status (*lay)(model *, const char *, shape, param_kind));
+void word_scores_start(const model *m, int first, rng *r);
+/* The same for one that word_scores_add() added, if it did. */
+void word_scores_begin(const model *m, rng *r);
 
 /* On the tape: the scores (n, K) of n words (host memory) whose vectors are `rows` (n, D). */
 node *word_scores_rows(const model *m, const pass *p, const uint32_t *word, size_t n, node *rows);

@@ -244,11 +244,12 @@ static void read_s4(reader *r, const json_t *settings)
     m->features = h;
 }
 
-static void read_sum(reader *r, const json_t *settings)
+/* The small network of word scores. */
+static void read_word_network(reader *r, const json_t *settings)
 {
     ver_model *m = r->m;
     int64_t units = 0;
-    if (r->status == STET_OK)
+    if (r->status == STET_OK && json_object_get(settings, "score-hidden"))
         r->status =
             json_get_int(settings, "settings in config.json", "score-hidden", 0, MOST, &units);
     const size_t h = m->word_units = (size_t)units;
@@ -264,10 +265,12 @@ static const struct {
     const ver_kind *kind;
     void (*read)(reader *r, const json_t *settings);
     const char *settings[8];
-} kinds[] = {{&ver_sum_kind, read_sum, {"score-hidden"}},
-             {&ver_cnn, read_cnn, {"filters", "kernels"}},
-             {&ver_bilstm, read_bilstm, {"hidden", "pool", "span"}},
-             {&ver_s4_kind, read_s4, {"channels", "state", "layers", "s4-block", "s4-pool", "span"}}};
+} kinds[] = {{&ver_sum_kind, read_word_network, {"score-hidden"}},
+             {&ver_cnn, read_cnn, {"filters", "kernels", "score-hidden"}},
+             {&ver_bilstm, read_bilstm, {"hidden", "pool", "span", "score-hidden"}},
+             {&ver_s4_kind,
+              read_s4,
+              {"channels", "state", "layers", "s4-block", "s4-pool", "span", "score-hidden"}}};
 
 static void know_settings(reader *r, const json_t *settings, const char *const *known)
 {
@@ -298,10 +301,16 @@ static stet_status read_weights(reader *r, const json_t *config, const char *nam
     if (m->features)
         m->fc_w = TENSOR(r, m->classes, m->features, 0, "fc.weight");
     m->fc_b = TENSOR(r, m->classes, 0, 0, "fc.bias");
-    if (json_is_true(json_object_get(config, "word_scores")))
+    if (json_is_true(json_object_get(config, "word_scores"))) {
         m->scores = TENSOR(r, m->n_words, m->classes, 0, "scores.weight");
-    else if (!m->features)
+        if (m->features) /* behind the scores; where there is nothing else, before them */
+            read_word_network(r, json_object_get(config, "settings"));
+    } else if (!m->features) {
         return error_set(STET_EFORMAT, "config.json: a model of kind '%s' has 'word_scores'", name);
+    } else if (json_object_get(json_object_get(config, "settings"), "score-hidden")) {
+        return error_set(STET_EFORMAT,
+                         "config.json: a model with 'score-hidden' has 'word_scores'");
+    }
     m->table = TENSOR(r, m->n_words, m->dim, 0, "embedding.weight");
     if (r->status == STET_OK) {
         sha256 h;

@@ -29,6 +29,9 @@ static const char *const small_s4_deep_span[] = {"channels=8", "state=6", "layer
 static const char *const small_s4_mean_span[] = {"channels=8", "state=6", "span=5", NULL};
 static const char *const small_sum[] = {NULL};
 static const char *const small_sum_net[] = {"score-hidden=6", NULL};
+static const char *const small_cnn_net[] = {"filters=9", "kernels=2,3,5", "score-hidden=6", NULL};
+static const char *const small_bilstm_net[] = {"hidden=7", "score-hidden=5", NULL};
+static const char *const small_s4_net[] = {"channels=8", "state=6", "score-hidden=4", NULL};
 static const struct {
     const char *name;
     const char *const *settings;
@@ -51,7 +54,10 @@ static const struct {
                    {"bilstm", small_bilstm_mean_span, true},
                    {"s4", small_s4_span, true},
                    {"s4", small_s4_deep_span, false},
-                   {"s4", small_s4_mean_span, false}};
+                   {"s4", small_s4_mean_span, false},
+                   {"cnn", small_cnn_net, true},
+                   {"bilstm", small_bilstm_net, true},
+                   {"s4", small_s4_net, true}};
 enum { SMALL_KINDS = sizeof small_kinds / sizeof *small_kinds };
 
 static inline model *small_model(int kind, size_t n_classes, uint64_t seed)

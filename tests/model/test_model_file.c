@@ -60,6 +60,40 @@ TEST(every_model_is_used_whole_or_not_at_all)
     }
 }
 
+/* What adds to scores needs them, in a new model and in a folder. */
+TEST(a_small_network_of_words_needs_their_scores)
+{
+    enum { CNN_NET = SMALL_KINDS - 3 };
+    CHECK(small_kinds[CNN_NET].settings == small_cnn_net);
+    stet_vocab *v;
+    stet_model *m;
+    CHECK_OK(stet_vocab_from_words((const char *[]){"a"}, 1, &v));
+    static const float data[(1 + STET_FIRST_WORD) * 2];
+    const stet_vectors t = {.n = 1 + STET_FIRST_WORD, .dim = 2, .data = (float *)data};
+    const stet_model_new_args how = {.name = "cnn",
+                                     .settings = small_cnn_net,
+                                     .vocab = v,
+                                     .vectors = &t,
+                                     .max_len = 4,
+                                     .n_classes = 2};
+    CHECK_FAILS(stet_model_new(&how, &m), STET_EUSAGE, "give --word-scores as well");
+    stet_vocab_free(v);
+
+    char path[4096], *text;
+    size_t n;
+    m = small_model(CNN_NET, 2, 1);
+    CHECK_OK(stet_model_save(m, test_dir()));
+    stet_model_free(m);
+    snprintf(path, sizeof path, "%s/config.json", test_dir());
+    CHECK_OK(file_read_all(path, 1 << 20, &text, &n));
+    char *at = strstr(text, "\"word_scores\": true");
+    CHECK(at);
+    memcpy(at, "\"other_notes\"", 13);
+    CHECK_OK(file_write_all(path, text, n));
+    mem_free(text);
+    CHECK_FAILS(stet_model_load(test_dir(), &m), STET_EFORMAT, "a model with 'score-hidden'");
+}
+
 /* Allocations above a limit fail, as on a machine with little memory, and are counted. */
 static size_t refused;
 

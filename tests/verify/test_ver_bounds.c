@@ -34,6 +34,8 @@ static const char *const *const bilstm_pools[] = {bilstm, bilstm_max, bilstm_mea
 enum { POOLS = 5 };
 static const char *const cnn[] = {"filters=5", "kernels=1,2,4", NULL};
 static const char *const sum_alone[] = {NULL}, *const sum_net[] = {"score-hidden=5", NULL};
+static const char *const cnn_net[] = {"filters=5", "kernels=1,2,4", "score-hidden=5", NULL};
+static const char *const bilstm_net[] = {"hidden=4", "score-hidden=5", NULL};
 
 static double word_scores; /* how large scores of words are; 0: models have none */
 
@@ -370,10 +372,15 @@ static const struct {
     const char *const *settings;
     const cert_family *family;
     double tolerance; /* of a text without choices */
-} scored[] = {{"sum", sum_alone, &cert_sum, 4e-5}, {"sum", sum_net, &cert_sum, 1e-4},
-              {"cnn", cnn, &cert_cnn, 4e-5},       {"bilstm", bilstm, &cert_bilstm, 1e-4},
-              {"s4", s4, &cert_s4, 1e-3},          {"bilstm", bilstm_max, &cert_bilstm, 1e-4},
-              {"s4", s4_both, &cert_s4, 1e-3}};
+} scored[] = {{"sum", sum_alone, &cert_sum, 4e-5},
+              {"sum", sum_net, &cert_sum, 1e-4},
+              {"cnn", cnn, &cert_cnn, 4e-5},
+              {"bilstm", bilstm, &cert_bilstm, 1e-4},
+              {"s4", s4, &cert_s4, 1e-3},
+              {"bilstm", bilstm_max, &cert_bilstm, 1e-4},
+              {"s4", s4_both, &cert_s4, 1e-3},
+              {"cnn", cnn_net, &cert_cnn, 1e-4},
+              {"bilstm", bilstm_net, &cert_bilstm, 2e-4}};
 enum { SCORED = sizeof scored / sizeof *scored };
 
 TEST(bounds_with_scores_never_exceed_the_truth)

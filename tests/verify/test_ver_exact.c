@@ -12,10 +12,12 @@ static const struct {
     const char *const *settings;
     double scores;
     const char *method;
-} models[] = {{"cnn", (const char *const[]){"filters=5", "kernels=1,2,4", NULL}, 0, "ibp"},
-              {"cnn", (const char *const[]){"filters=5", "kernels=1,2,4", NULL}, 1, "ibp"},
-              {"sum", (const char *const[]){NULL}, 1, "exact"},
-              {"sum", (const char *const[]){"score-hidden=5", NULL}, 1, "exact"}};
+} models[] = {
+    {"cnn", (const char *const[]){"filters=5", "kernels=1,2,4", NULL}, 0, "ibp"},
+    {"cnn", (const char *const[]){"filters=5", "kernels=1,2,4", NULL}, 1, "ibp"},
+    {"cnn", (const char *const[]){"filters=5", "kernels=1,2,4", "score-hidden=5", NULL}, 1, "ibp"},
+    {"sum", (const char *const[]){NULL}, 1, "exact"},
+    {"sum", (const char *const[]){"score-hidden=5", NULL}, 1, "exact"}};
 enum { MODELS = sizeof models / sizeof *models, N = 4, CLASSES = 3 };
 
 typedef struct text {
