@@ -293,6 +293,12 @@ static stet_status judge_by_rule(stet_certifier *c, const stet_choices *choices,
         .n = choices->n, .start = start, .word = word, .text = choices->text};
     out->method = m->rule->desc->name;
     TRY(m->rule->desc->certify(m->rule, m, ids, &rows, &c->how, out->label, out));
+    for (size_t i = 0; i < out->n_edits; i++) { /* rows; the caller has words */
+        uint32_t k = t->start[out->edits[i].pos];
+        while (t->word[k] != out->edits[i].word)
+            k++;
+        out->edits[i].word = t->id[k];
+    }
     return out->verdict == STET_CERTIFIED && out->confidence > 0 && out->confidence < 1
                ? error_set(STET_EINTERNAL, "rule '%s': a proof with a confidence of %g",
                            out->method, out->confidence)

@@ -21,6 +21,7 @@
     X(atfl)                                                                                        \
     X(ranmask)                                                                                     \
     X(safer)                                                                                       \
+    X(encode)                                                                                      \
     X(dne)                                                                                         \
     X(augment)                                                                                     \
     X(mixada)

@@ -11,6 +11,7 @@
 #include "defense/defenses.h"
 #include "defense/groups.h"
 #include "defense/kept_sets.h"
+#include "defense/set_words.h"
 #include "defense/votes.h"
 
 typedef struct safer_cfg {
@@ -133,77 +134,8 @@ static stet_status neighbourhoods(const safer_cfg *c, const stet_vocab *v, const
 
 /* ---- words -------------------------------------------------------------------------------- */
 
-/* The words that have neighbourhoods. Of a model with one row per word they are its vocabulary, and a
- * word's row is its id; of another, the words of the sets, with their rows. */
-typedef struct safer_words {
-    const stet_vocab *vocab;
-    stet_vocab *own;
-    uint32_t *row, *at; /* rows of word w: row[at[w] .. at[w + 1]) */
-    size_t longest;     /* rows of a word, at most */
-} safer_words;
-
-static void words_deinit(safer_words *w)
-{
-    stet_vocab_free(w->own);
-    mem_free(w->row);
-    mem_free(w->at);
-    *w = (safer_words){0};
-}
-
-static stet_status own_vocab(const stet_subst *s, stet_vocab **out)
-{
-    const size_t n = stet_subst_words(s);
-    const char **words = mem_alloc(n + 1, sizeof *words);
-    if (!words)
-        return STET_ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        words[i] = stet_subst_word(s, (uint32_t)i);
-    const stet_status st = stet_vocab_from_words(words, n, out);
-    mem_free(words);
-    return st;
-}
-
-static stet_status words_make(const model *m, const stet_subst *s, safer_words *out)
-{
-    *out = (safer_words){.vocab = m->vocab, .longest = 1};
-    if (!m->reader.rows)
-        return STET_OK;
-    stet_status st = own_vocab(s, &out->own);
-    const size_t n = st == STET_OK ? stet_vocab_size(out->own) : 0;
-    uint32_t *some = st == STET_OK ? mem_alloc(m->reader.most_rows, sizeof *some) : NULL;
-    out->vocab = out->own;
-    out->at = some ? mem_zalloc(n + 1, sizeof *out->at) : NULL;
-    if (st == STET_OK && !out->at)
-        st = STET_ENOMEM;
-    size_t cap = 0;
-    for (uint32_t w = 0; st == STET_OK && w < n; w++) {
-        const char *word = stet_vocab_word(out->own, w);
-        const size_t k = reader_rows(&m->reader, word, strlen(word), some);
-        st = mem_grow(&out->row, &cap, out->at[w] + k, sizeof *out->row);
-        if (st != STET_OK)
-            break;
-        memcpy(out->row + out->at[w], some, k * sizeof *some);
-        out->at[w + 1] = out->at[w] + (uint32_t)k;
-        out->longest = k > out->longest ? k : out->longest;
-    }
-    mem_free(some);
-    if (st != STET_OK)
-        words_deinit(out);
-    return st;
-}
-
-/* The word of rows by its number; STET_UNK: none that has a neighbourhood. */
-static uint32_t word_of(const safer_words *w, const model *m, const uint32_t *rows, size_t n)
-{
-    char text[1024];
-    if (!w->own)
-        return rows[0];
-    const size_t len = m->reader.spell(&m->reader, rows, n, text, sizeof text);
-    return len ? stet_vocab_id(w->own, text, len) : STET_UNK;
-}
-
 /* The vectors of words: the model's, or means over their rows. */
-static stet_status word_vectors(const safer_words *w, const model *m, real **made)
+static stet_status word_vectors(const set_words *w, const model *m, real **made)
 {
     const size_t n = stet_vocab_size(w->vocab), D = m->dim;
     *made = NULL;
@@ -223,7 +155,7 @@ static stet_status word_vectors(const safer_words *w, const model *m, real **mad
 
 typedef struct safer_rule {
     kept_sets near; /* by the numbers of `words` */
-    safer_words words;
+    set_words words;
 } safer_rule;
 
 static const char file_name[] = "safer.subst";
@@ -233,7 +165,7 @@ static void rule_end(void *state)
     safer_rule *s = state;
     if (s) {
         kept_sets_deinit(&s->near);
-        words_deinit(&s->words);
+        set_words_deinit(&s->words);
     }
     mem_free(s);
 }
@@ -241,10 +173,10 @@ static void rule_end(void *state)
 static stet_status find_neighbourhoods(const safer_cfg *c, const model *m, const stet_subst *subst,
                                        kept_sets *out)
 {
-    safer_words words;
+    set_words words;
     word_sets given = {0};
     real *vector = NULL;
-    TRY(words_make(m, subst, &words));
+    TRY(set_words_make(m, subst, &words));
     stet_status st = word_sets_make(subst, words.vocab, &given);
     if (st == STET_OK)
         st = word_vectors(&words, m, &vector);
@@ -252,14 +184,14 @@ static stet_status find_neighbourhoods(const safer_cfg *c, const model *m, const
         st = neighbourhoods(c, words.vocab, vector ? vector : m->table, m->dim, &given, out);
     mem_free(vector);
     word_sets_deinit(&given);
-    words_deinit(&words);
+    set_words_deinit(&words);
     return st;
 }
 
 /* The words of the sets that are kept, which a loaded model has as well. */
 static stet_status know_words(safer_rule *s, const model *m)
 {
-    TRY(words_make(m, s->near.subst, &s->words));
+    TRY(set_words_make(m, s->near.subst, &s->words));
     return kept_sets_bind(&s->near, s->words.vocab);
 }
 
@@ -302,7 +234,7 @@ static stet_status swaps_make(const safer_rule *s, const model *m, const vote_te
     if (!word)
         return STET_ENOMEM;
     for (size_t i = 0; i < t->n; i++)
-        word[i] = word_of(&s->words, m, t->rows + t->at[i], t->at[i + 1] - t->at[i]);
+        word[i] = set_word_of(&s->words, m, t->rows + t->at[i], t->at[i + 1] - t->at[i]);
     *out = (swaps){s, word};
     return STET_OK;
 }
@@ -316,7 +248,7 @@ static size_t put_rows(const uint32_t *from, size_t n, uint32_t *to)
 static size_t swap_words(const void *ctx, rng *r, const vote_text *t, uint32_t *copy)
 {
     const swaps *c = ctx;
-    const safer_words *w = &c->s->words;
+    const set_words *w = &c->s->words;
     const word_sets *all = &c->s->near.words;
     size_t made = 0;
     for (size_t i = 0; i < t->n; i++) {
@@ -369,10 +301,10 @@ static stet_status predict(const rule *r, const model *m, const uint32_t *ids, s
 
 /* The number of a word that a certificate is asked about. It goes by the word's rows, as the votes do:
  * what cannot be told from those has no neighbourhood there either. */
-static uint32_t number_of(const safer_words *w, const model *m, const stet_choices *c, uint32_t id,
+static uint32_t number_of(const set_words *w, const model *m, const stet_choices *c, uint32_t id,
                           uint32_t *scratch)
 {
-    return w->own ? word_of(w, m, scratch, words_rows(c->words, &id, 1, scratch)) : id;
+    return w->own ? set_word_of(w, m, scratch, words_rows(c->words, &id, 1, scratch)) : id;
 }
 
 /* The least that each position's word shares with one of its substitutes. */
