@@ -345,6 +345,7 @@ TEST(it_teaches_a_certified_cnn)
     stet_certify_result proved;
     CHECK_OK(stet_certify_run(&c, &proved));
     CHECK_LE(0.5, proved.certified);
+    stet_certify_result_deinit(&proved);
     stet_sets_free(&sets);
     stet_dataset_free(d);
     stet_model_free(m[0]);
