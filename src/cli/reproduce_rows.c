@@ -10,7 +10,7 @@
 
 const char repro_paper_rows[] = "standard,ibp,atfl,sem,ascc,gbm";
 const char repro_bert_rows[] =
-    "standard,mixada,pgd,freelb,ta-vat,infobert,dne,ascc,safer,ranmask,freelb++,gbm";
+    "standard,mixada,pgd,freelb,ta-vat,infobert,dne,ascc,safer,ranmask,freelb++,text-crs,gbm";
 
 static const repro_row rows[] = {
     {.name = "standard", .label = "Standard", .args = ""},
@@ -38,6 +38,7 @@ static const repro_row rows[] = {
     {.name = "infobert", .label = "InfoBERT", .args = "--defense infobert"},
     {.name = "ranmask", .label = "RanMASK", .args = "--defense ranmask"},
     {.name = "safer", .label = "SAFER", .args = "--defense safer"},
+    {.name = "text-crs", .label = "Text-CRS", .args = "--defense text-crs", .no_proof = true},
     {.name = "dne",
      .label = "DNE",
      .args = "--defense dne --lr 1e-3",

@@ -21,6 +21,7 @@
     X(atfl)                                                                                        \
     X(ranmask)                                                                                     \
     X(safer)                                                                                       \
+    X(textcrs)                                                                                     \
     X(encode)                                                                                      \
     X(dne)                                                                                         \
     X(augment)                                                                                     \

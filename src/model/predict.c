@@ -36,11 +36,9 @@ stet_status stet_model_words(const stet_model *m, stet_words **out)
 
 stet_status stet_model_encode(const stet_model *m, const stet_dataset *d, stet_corpus *out)
 {
-    TRY(corpus_read(d, &m->reader, out));
     size_t cut = 0;
-    for (size_t i = 0; m->reader.framed && i < out->n_texts; i++)
-        cut += out->start[i + 1] - out->start[i] > m->reader.max_rows;
-    if (cut)
+    TRY(corpus_read(d, &m->reader, out, &cut));
+    if (cut && m->reader.framed)
         log_info("%zu of %zu texts have more than %zu pieces: the rest of each is not read", cut,
                  out->n_texts, m->reader.max_rows);
     return STET_OK;

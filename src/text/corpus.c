@@ -8,7 +8,7 @@
 
 typedef struct piece_ids {
     uint32_t *ids;
-    size_t n, cap;
+    size_t n, cap, cut;
     stet_status status;
 } piece_ids;
 
@@ -33,6 +33,7 @@ static stet_status encode_text(const encode_job *job, size_t text, stet_tokens *
     if (n == 0 && r->rows && !r->framed) /* a word model's batches see to it themselves */
         p->n += r->rows(r, "<unk>", 5, p->ids + p->n);
     job->length[text] = p->n - before;
+    p->cut += tokens->n > n || (r->max_rows && p->n - before > r->max_rows);
     return STET_OK;
 }
 
@@ -80,7 +81,7 @@ static stet_status join(const encode_job *job, size_t n_pieces, stet_corpus *out
     return STET_OK;
 }
 
-stet_status corpus_read(const stet_dataset *d, const word_reader *r, stet_corpus *out)
+stet_status corpus_read(const stet_dataset *d, const word_reader *r, stet_corpus *out, size_t *cut)
 {
     *out = (stet_corpus){0};
     const size_t n = dataset_pieces(d);
@@ -94,8 +95,11 @@ stet_status corpus_read(const stet_dataset *d, const word_reader *r, stet_corpus
         pool_run(n, encode_piece, &job);
         st = join(&job, n, out);
     }
-    for (size_t i = 0; job.piece && i < n; i++)
+    for (size_t i = 0; job.piece && i < n; i++) {
+        if (cut)
+            *cut = (i ? *cut : 0) + job.piece[i].cut;
         mem_free(job.piece[i].ids);
+    }
     mem_free(job.piece);
     if (st != STET_OK)
         stet_corpus_deinit(out);
@@ -106,7 +110,7 @@ stet_status stet_corpus_encode(const stet_dataset *d, const stet_vocab *v, stet_
                                size_t max_len, stet_corpus *out)
 {
     const word_reader r = {.tokenizer = kind, .vocab = v, .max_len = max_len, .most_rows = 1};
-    return corpus_read(d, &r, out);
+    return corpus_read(d, &r, out, NULL);
 }
 
 void stet_corpus_deinit(stet_corpus *c)

@@ -49,7 +49,8 @@ static inline bool reader_tells(const word_reader *r)
 stet_status reader_types(const word_reader *r, stet_tokens *scratch, const char *word, size_t len,
                          bool *yes);
 
-/* A data set as rows; max_len 0: whole texts. */
-stet_status corpus_read(const stet_dataset *d, const word_reader *r, stet_corpus *out);
+/* A data set as rows; max_len 0: whole texts. `cut`: how many texts are not read to their end; or
+ * NULL. */
+stet_status corpus_read(const stet_dataset *d, const word_reader *r, stet_corpus *out, size_t *cut);
 
 #endif

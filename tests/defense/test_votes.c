@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "defense/defenses.h"
 #include "defense/kept_sets.h"
+#include "defense/textcrs.h"
 #include "defense/votes.h"
 #include "stet/certify.h"
 
@@ -366,6 +367,51 @@ TEST(where_no_word_is_drawn_the_vote_is_the_network_s)
             CHECK_EQ(c.verdict == STET_LIKELY, k == answer);
         }
     }
+    stet_model_free(m);
+}
+
+/* ---- Text-CRS ----------------------------------------------------------------------------- */
+
+TEST(ranks_fall_like_a_staircase)
+{
+    enum { N = 7, DRAWS = 200000 };
+    double all = 0;
+    size_t count[N] = {0};
+    rng r = rng_stream(5, STREAM_TEST, 0);
+    for (int i = 0; i < DRAWS; i++) {
+        const size_t k = crs_rank(&r, 20, N);
+        CHECK(k < N);
+        count[k]++;
+    }
+    for (int k = 0; k < N; k++)
+        all += exp(-5.0 * k / 20);
+    for (int k = 0; k < N; k++)
+        CHECK_NEAR((double)count[k] / DRAWS, exp(-5.0 * k / 20) / all, 0.004);
+}
+
+TEST(a_model_votes_with_near_words)
+{
+    stet_train_result t;
+    stet_model *m;
+    stet_train_args a = run_of("text-crs", SETTINGS("crs-scale=10", "crs-votes=31"), at("crs"));
+    CHECK_OK(stet_train(&a, &t));
+    CHECK_LE(0.8, t.valid_accuracy);
+    CHECK_OK(stet_model_load(a.out, &m));
+    uint32_t ids[64];
+    size_t n, k = 0;
+    float own[2], again[2];
+    read_text(m, ids, &n);
+    CHECK_OK(model_logits_of(m, ids, n, own));
+    CHECK_OK(stet_model_save(m, at("crs-copy")));
+    stet_model_free(m);
+    CHECK_OK(stet_model_load(at("crs-copy"), &m));
+    CHECK_OK(model_logits_of(m, ids, n, again));
+    CHECK(own[1] > own[0] && memcmp(own, again, sizeof own) == 0);
+    /* shares of 31 votes, half a vote added to each class: it votes */
+    while (k <= 31 && fabs(exp((double)own[0]) - ((double)k + 0.5) / 32) > 1e-6)
+        k++;
+    CHECK(k <= 31);
+    CHECK(m->rule->desc->certify == NULL);
     stet_model_free(m);
 }
 

@@ -315,6 +315,18 @@ TEST(a_very_long_text_is_cut)
     CHECK_OK(stet_model_predict(m, text, 2 * WORDS, p, NULL));
     CHECK_OK(stet_model_predict(m, text, 20, q, NULL));
     CHECK(memcmp(p, q, sizeof p) == 0);
+    FILE *f = fopen(in_folder(test_dir(), "long.tsv"), "w");
+    CHECK(f != NULL);
+    fprintf(f, "0\t%.20s\n1\t%.*s\n1\t%.22s\n", text, 2 * WORDS, text, text);
+    fclose(f);
+    stet_dataset *d;
+    stet_corpus c;
+    size_t cut;
+    CHECK_OK(stet_dataset_load(in_folder(test_dir(), "long.tsv"), NULL, &d));
+    CHECK_OK(corpus_read(d, &m->reader, &c, &cut));
+    CHECK_EQ(cut, 2);
+    stet_corpus_deinit(&c);
+    stet_dataset_free(d);
     mem_free(text);
     stet_model_free(m);
 }

@@ -146,6 +146,7 @@ static heard certify(const stet_model *m, size_t budget, bool compare)
     a.each_user = &h;
     stet_certify_result r;
     CHECK_OK(stet_certify_run(&a, &r));
+    stet_certify_result_deinit(&r);
     stet_sets_free(&words);
     stet_dataset_free(d);
     return h;

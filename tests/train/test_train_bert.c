@@ -1,4 +1,6 @@
 /* tests/train/test_train_bert.c - BERT through training, the folder and every attack. */
+#include <unistd.h>
+
 #include "base/json.h"
 #include "small_run.h"
 #include "stet/attack.h"
@@ -308,6 +310,57 @@ TEST(it_votes_with_synonyms_and_says_what_is_likely)
     stet_certify_result_deinit(&s);
     stet_dataset_free(d);
     stet_model_free(m);
+}
+
+/* ---- a teacher ---------------------------------------------------------------------------- */
+
+TEST(it_teaches_a_certified_cnn)
+{
+    static char teacher[256], sets_path[256];
+    snprintf(teacher, sizeof teacher, "%s", at("teacher"));
+    stet_model_free(trained(teacher));
+    snprintf(sets_path, sizeof sets_path, "%s", at("sets"));
+    write_sets(sets_path);
+    stet_model *m[2];
+    for (int k = 0; k < 2; k++) {
+        stet_train_args a = small_run("cnn", at(k ? "taught" : "alone"));
+        stet_train_result r;
+        static const char *const half[] = {"kappa=0.5", NULL};
+        a.synonyms = sets_path;
+        a.defense = "certified";
+        a.defense_settings = half;
+        a.rate = 1e-2;
+        a.epochs = 4;
+        a.teacher = k ? teacher : NULL;
+        CHECK_OK(stet_train(&a, &r));
+        CHECK_LE(0.9, r.valid_accuracy);
+        CHECK_OK(stet_model_load(a.out, &m[k]));
+    }
+    CHECK(stet_model_fingerprint(m[0]) != stet_model_fingerprint(m[1]));
+    stet_dataset *d = test_texts();
+    stet_sets sets;
+    CHECK_OK(stet_sets_load(sets_path, &sets));
+    stet_certify_args c = STET_CERTIFY_DEFAULTS;
+    c.model = m[1], c.data = d, c.sets = &sets;
+    stet_certify_result proved;
+    CHECK_OK(stet_certify_run(&c, &proved));
+    CHECK_LE(0.5, proved.certified);
+    stet_certify_result_deinit(&proved);
+    stet_sets_free(&sets);
+    stet_dataset_free(d);
+    stet_model_free(m[0]);
+    stet_model_free(m[1]);
+}
+
+TEST(a_teacher_that_cannot_teach_is_named)
+{
+    stet_train_args a = small_run("cnn", at("no"));
+    stet_train_result r;
+    a.teacher = tiny_bert(); /* of three classes */
+    CHECK_FAILS(stet_train(&a, &r), STET_EUSAGE, "its classes differ");
+    CHECK_EQ(unlink(in_folder(a.teacher, "vocab.txt")), 0);
+    CHECK_FAILS(stet_train(&a, &r), STET_EIO, "vocab.txt");
+    CHECK(!file_exists(at("no/config.json")));
 }
 
 TEST(what_it_cannot_use_is_refused)
