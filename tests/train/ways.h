@@ -17,6 +17,24 @@ static const char *const plain_spans[] = {"channels=8",  "state=4", "s4-block=re
                                           "s4-pool=max", "span=2",  NULL};
 static const char *const plain[] = {"channels=8", "state=4", "s4-block=relu", "s4-pool=max", NULL};
 
+/* On a frozen encoder of random numbers; that of a CNN, with a file of its rows. */
+static const char *const bilstm_head[] = {"bert-layers=2",
+                                          "bert-hidden=16",
+                                          "bert-heads=2",
+                                          "bert-inner=32",
+                                          "bert-positions=40",
+                                          "bert-pieces=100",
+                                          "bert-head=bilstm:hidden=6",
+                                          NULL};
+static const char *const cnn_head[] = {"bert-layers=2",
+                                       "bert-hidden=16",
+                                       "bert-heads=2",
+                                       "bert-inner=32",
+                                       "bert-positions=40",
+                                       "bert-pieces=100",
+                                       "bert-head=cnn:filters=6",
+                                       NULL};
+
 static const way ways[] = {
     {"cnn", "standard", {NULL}},
     {"bilstm", "standard", {NULL}},
@@ -68,6 +86,10 @@ static const way ways[] = {
     {"cnn", "ta-vat,gbm", {"ta-vat-steps=3", NULL}},
     {"bert", "infobert", {"infobert-hidden=5", NULL}},
     {"bert", "ascc", {"ascc-steps=2", NULL}},
+    {"!bert", "gbm", {"gbm-norm=init", NULL}},
+    {"%bert", "gbm", {NULL}},
+    {"bert", "encode", {"encode-most=3", NULL}},
+    {"cnn", "text-crs", {"crs-votes=3", NULL}},
     {"cnn", "smooth,sem,certified,gbm", {"sem-keep=2", "sem-neighbours=1", NULL}},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
@@ -84,9 +106,14 @@ static inline stet_train_args run_of(const way *w, const char *out)
     a.synonyms = sets;
     a.defense = w->defense;
     a.defense_settings = w->settings;
-    if (variant)
-        a.model_settings = a.model[0] == 'b' ? (spans ? largest_spans : largest)
-                                             : (spans ? plain_spans : plain);
+    static char rows[512];
+    snprintf(rows, sizeof rows, "%s.rows", out);
+    if (variant && strcmp(a.model, "bert") == 0) {
+        a.model_settings = spans ? cnn_head : bilstm_head;
+        a.feature_cache = spans ? rows : NULL;
+    } else if (variant)
+        a.model_settings =
+            a.model[0] == 'b' ? (spans ? largest_spans : largest) : (spans ? plain_spans : plain);
     a.word_scores = scores;
     a.vector_rate = learn ? 1e-3 : 0;
     a.epochs = 2;
