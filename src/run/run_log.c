@@ -81,6 +81,8 @@ static stet_status read_lines(run_log *l, FILE *in, run_log_line *take, run_log_
     }
     if (st == STET_OK && ferror(in))
         st = io_error(l->path);
+    if (st == STET_OK && !feof(in)) /* getline had no memory: what follows must not be cut off */
+        st = error_set(STET_ENOMEM, "%s: out of memory", l->path);
     free(line);
     return st;
 }
