@@ -65,15 +65,15 @@ struct stet_model {
     size_t head_first;
     const struct stet_model *whole; /* of a head: the model that it belongs to */
     struct feature_cache *cache;    /* where those rows are kept; NULL: they are not */
-    int scores;        /* id of the word scores (word_scores.h); -1: none */
-    int score_net;     /* id of the first weights of their small network; -1: none */
+    int scores;                     /* id of the word scores (word_scores.h); -1: none */
+    int score_net;                  /* id of the first weights of their small network; -1: none */
     real *score_table; /* (n_words, K): all that words add, once the model is compiled */
     atomic_bool is_compiled;
     void *compiled; /* desc->compile's, or NULL */
     struct model_kept {
         pthread_mutex_t lock;
         struct prepared *list;
-    } *kept; /* see prepared.c */
+    } * kept; /* see prepared.c */
     struct json_t
         *extra; /* config.json keys that are not ours: training settings, defence; kept on save */
 };
@@ -117,7 +117,7 @@ typedef struct model_recipe {
 
 /* Where a reader takes its vocabulary from: the folder of a model, or the texts of a training. */
 typedef struct reader_source {
-    const char *folder; /* or NULL */
+    const char *folder;        /* or NULL */
     const stet_dataset *texts; /* or NULL */
 } reader_source;
 
@@ -168,10 +168,11 @@ struct model_desc {
      * rows in a file (feature_cache.h). */
     void (*row_box)(const model *m, real *lo, real *hi);
     stet_status (*keep_rows)(model *m, const char *path);
-    const char *last_layer;       /* its name; `init` covers it then. NULL: "fc", by the frame */
-    size_t eval_rows; /* of a batch that is only evaluated; 0: batches go by texts */
+    const char *last_layer; /* its name; `init` covers it then. NULL: "fc", by the frame */
+    size_t eval_rows;       /* of a batch that is only evaluated; 0: batches go by texts */
 
-    bool slow_edits; /* an edit costs a walk over much of the text: demonstrations try fewer texts */
+    bool
+        slow_edits; /* an edit costs a walk over much of the text: demonstrations try fewer texts */
 
     stet_status (*layout)(model *m); /* model_param() for each parameter */
     stet_status (*init)(const model *m, rng *r);
@@ -254,6 +255,10 @@ stet_status model_alloc(const model_desc *desc, const char *const *settings,
 /* The same for a folder of somebody else's, with the settings that it has; others may be given. */
 stet_status model_alloc_foreign(const model_desc *desc, const char *folder,
                                 const char *const *settings, size_t n_classes, model **out);
+/* The kind that can read a folder with this config.json; NULL: none. And the model in it. */
+const model_desc *model_foreign_kind(const struct json_t *config);
+stet_status model_load_foreign(const model_desc *desc, const char *dir, const char *path,
+                               const struct json_t *config, model **out);
 stet_status model_zeros(model *m); /* zeros for all parameters */
 stet_status model_table(model *m); /* memory for a frozen table of n_words rows */
 stet_status model_check_logits(const model *m, const float *logits); /* STET_EFORMAT: not finite */
