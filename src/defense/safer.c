@@ -4,15 +4,11 @@
  * confidence, what swaps can do to the votes. docs/defences.md. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/pool.h"
-#include "defense/defenses.h"
 #include "defense/groups.h"
-#include "defense/kept_sets.h"
-#include "defense/set_words.h"
-#include "defense/votes.h"
+#include "defense/near_words.h"
 
 typedef struct safer_cfg {
     vote_cfg vote;
@@ -153,22 +149,15 @@ static stet_status word_vectors(const set_words *w, const model *m, real **made)
 
 /* ---- the rule ----------------------------------------------------------------------------- */
 
-typedef struct safer_rule {
-    kept_sets near; /* by the numbers of `words` */
-    set_words words;
-} safer_rule;
-
-static const char file_name[] = "safer.subst";
-
-static void rule_end(void *state)
+/* Any word of the neighbourhood, the word itself among them. */
+static size_t draw_any(const void *cfg, rng *r, size_t n)
 {
-    safer_rule *s = state;
-    if (s) {
-        kept_sets_deinit(&s->near);
-        set_words_deinit(&s->words);
-    }
-    mem_free(s);
+    (void)cfg;
+    const size_t k = rng_below(r, n + 1);
+    return k == n ? 0 : k + 1;
 }
+
+static const near_kind kind = {"safer", "safer.subst", draw_any};
 
 static stet_status find_neighbourhoods(const safer_cfg *c, const model *m, const stet_subst *subst,
                                        kept_sets *out)
@@ -188,115 +177,18 @@ static stet_status find_neighbourhoods(const safer_cfg *c, const model *m, const
     return st;
 }
 
-/* The words of the sets that are kept, which a loaded model has as well. */
-static stet_status know_words(safer_rule *s, const model *m)
-{
-    TRY(set_words_make(m, s->near.subst, &s->words));
-    return kept_sets_bind(&s->near, s->words.vocab);
-}
-
 static stet_status make(const void *cfg, const model *m, const stet_subst *subst, void **state)
 {
-    safer_rule *s = *state = mem_zalloc(1, sizeof *s);
-    if (!s)
-        return STET_ENOMEM;
-    TRY(votes_can_read(m, "safer"));
-    TRY(find_neighbourhoods(cfg, m, subst, &s->near));
-    return know_words(s, m);
+    near_words *s;
+    TRY(near_words_begin(&kind, m, state, &s));
+    TRY(find_neighbourhoods(cfg, m, subst, &s->lists));
+    return near_words_bind(s, m);
 }
 
 static stet_status load(const void *cfg, const model *m, const char *dir, void **state)
 {
     (void)cfg;
-    safer_rule *s = *state = mem_zalloc(1, sizeof *s);
-    if (!s)
-        return STET_ENOMEM;
-    TRY(votes_can_read(m, "safer"));
-    TRY(kept_sets_load(NULL, dir, file_name, &s->near));
-    return know_words(s, m);
-}
-
-static stet_status save(const void *state, const char *dir)
-{
-    return kept_sets_save(&((const safer_rule *)state)->near, dir, file_name);
-}
-
-/* A text's words by their numbers. */
-typedef struct swaps {
-    const safer_rule *s;
-    const uint32_t *word; /* (n) */
-} swaps;
-
-static stet_status swaps_make(const safer_rule *s, const model *m, const vote_text *t, arena *mem,
-                              swaps *out)
-{
-    uint32_t *word = arena_new(mem, uint32_t, t->n + 1);
-    if (!word)
-        return STET_ENOMEM;
-    for (size_t i = 0; i < t->n; i++)
-        word[i] = set_word_of(&s->words, m, t->rows + t->at[i], t->at[i + 1] - t->at[i]);
-    *out = (swaps){s, word};
-    return STET_OK;
-}
-
-static size_t put_rows(const uint32_t *from, size_t n, uint32_t *to)
-{
-    memcpy(to, from, n * sizeof *to);
-    return n;
-}
-
-static size_t swap_words(const void *ctx, rng *r, const vote_text *t, uint32_t *copy)
-{
-    const swaps *c = ctx;
-    const set_words *w = &c->s->words;
-    const word_sets *all = &c->s->near.words;
-    size_t made = 0;
-    for (size_t i = 0; i < t->n; i++) {
-        const uint32_t *near = all->word + all->start[c->word[i]];
-        const size_t n = all->start[c->word[i] + 1] - all->start[c->word[i]];
-        const size_t k = n ? rng_below(r, n + 1) : n;
-        if (k == n)
-            made += put_rows(t->rows + t->at[i], t->at[i + 1] - t->at[i], copy + made);
-        else if (w->own)
-            made +=
-                put_rows(w->row + w->at[near[k]], w->at[near[k] + 1] - w->at[near[k]], copy + made);
-        else
-            copy[made++] = near[k];
-    }
-    return made;
-}
-
-/* Rows of a copy, at most. */
-static size_t room_of(const safer_rule *s, const vote_text *t)
-{
-    return t->at[t->n] + t->n * s->words.longest;
-}
-
-/* What is drawn of a text: `mem` keeps it. */
-static stet_status copies_of(const rule *r, const model *m, const vote_text *t, arena *mem,
-                             vote_of *out)
-{
-    swaps *of = arena_new(mem, swaps, 1);
-    if (!of)
-        return STET_ENOMEM;
-    *out = (vote_of){t, room_of(r->state, t), swap_words, of};
-    return swaps_make(r->state, m, t, mem, of);
-}
-
-static stet_status predict(const rule *r, const model *m, const uint32_t *ids, size_t n,
-                           float *logits)
-{
-    const safer_cfg *c = r->cfg;
-    arena mem = {0};
-    vote_text t;
-    vote_of copies;
-    stet_status st = vote_text_make(m, ids, n, &mem, &t);
-    if (st == STET_OK)
-        st = copies_of(r, m, &t, &mem, &copies);
-    if (st == STET_OK)
-        st = votes_answer(&c->vote, m, &copies, logits);
-    arena_deinit(&mem);
-    return st;
+    return near_words_load(&kind, m, dir, state);
 }
 
 /* The number of a word that a certificate is asked about. It goes by the word's rows, as the votes do:
@@ -308,7 +200,7 @@ static uint32_t number_of(const set_words *w, const model *m, const stet_choices
 }
 
 /* The least that each position's word shares with one of its substitutes. */
-static stet_status least_overlaps(const safer_rule *s, const model *m, const uint32_t *ids,
+static stet_status least_overlaps(const near_words *s, const model *m, const uint32_t *ids,
                                   const stet_choices *c, double *q)
 {
     uint32_t *scratch = mem_alloc(m->reader.most_rows, sizeof *scratch);
@@ -321,7 +213,7 @@ static stet_status least_overlaps(const safer_rule *s, const model *m, const uin
             const uint32_t other = number_of(&s->words, m, c, c->word[k], scratch);
             /* where unknown words are different words, they share nothing */
             const bool apart = s->words.own && (word == STET_UNK || other == STET_UNK);
-            q[i] = fmin(q[i], apart ? 0 : draws_shared(&s->near.words, word, other));
+            q[i] = fmin(q[i], apart ? 0 : draws_shared(&s->lists.words, word, other));
         }
     }
     mem_free(scratch);
@@ -337,7 +229,7 @@ static stet_status votes_of(const rule *r, const model *m, const uint32_t *ids,
     vote_of copies;
     stet_status st = vote_text_asked(m, ids, choices, &mem, &t);
     if (st == STET_OK)
-        st = copies_of(r, m, &t, &mem, &copies);
+        st = near_words_copies(r, m, &t, &mem, &copies);
     if (st == STET_OK)
         st = votes_certificate(&c->vote, m, &copies, votes);
     arena_deinit(&mem);
@@ -383,33 +275,11 @@ static const rule_desc safer_rule_desc = {
     .cfg_size = sizeof(safer_cfg),
     .make = make,
     .load = load,
-    .save = save,
-    .end = rule_end,
-    .predict = predict,
+    .save = near_words_save,
+    .end = near_words_end,
+    .predict = near_words_predict,
     .certify = certify,
 };
-
-/* ---- training ----------------------------------------------------------------------------- */
-
-/* A drawn copy in place of each text, those that others added included. */
-static stet_status swap_texts(void *state, const step_view *v, step_texts *t)
-{
-    (void)state;
-    const safer_rule *s = v->m->rule->state;
-    rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
-    for (size_t i = 0; i < t->n; i++) {
-        vote_text text;
-        swaps of;
-        TRY(vote_text_make(v->m, t->v[i].ids, t->v[i].n, t->mem, &text));
-        TRY(swaps_make(s, v->m, &text, t->mem, &of));
-        uint32_t *copy = arena_new(t->mem, uint32_t, room_of(s, &text) + 1);
-        if (!copy)
-            return STET_ENOMEM;
-        t->v[i].n = swap_words(&of, &r, &text, copy);
-        t->v[i].ids = copy;
-    }
-    return STET_OK;
-}
 
 const defense_desc defense_safer = {
     .name = "safer",
@@ -417,6 +287,6 @@ const defense_desc defense_safer = {
     .opts = opts,
     .cfg_size = sizeof(safer_cfg),
     .needs_sets = "--defense safer needs --synonyms: what neighbourhoods are made of",
-    .batch = swap_texts,
+    .batch = near_words_batch,
     .rule = &safer_rule_desc,
 };

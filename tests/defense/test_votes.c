@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "defense/defenses.h"
-#include "defense/kept_sets.h"
+#include "defense/near_words.h"
 #include "defense/textcrs.h"
 #include "defense/votes.h"
 #include "stet/certify.h"
@@ -344,8 +344,8 @@ TEST(where_no_word_is_drawn_the_vote_is_the_network_s)
     stet_train_args a = run_of("safer", SETTINGS("safer-votes=31", "safer-draws=1000"), at("single"));
     CHECK_OK(stet_train(&a, &t));
     CHECK_OK(stet_model_load(a.out, &m));
-    kept_sets *sets = m->rule->state;
-    memset(sets->words.start, 0, (sets->words.n_words + 1) * sizeof *sets->words.start);
+    word_sets *lists = &((near_words *)m->rule->state)->lists.words;
+    memset(lists->start, 0, (lists->n_words + 1) * sizeof *lists->start);
     rng r = rng_stream(4, STREAM_TEST, 0);
     for (int trial = 0; trial < 20; trial++) {
         uint32_t ids[12], start[13] = {0}, none[1] = {0};
