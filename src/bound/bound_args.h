@@ -76,7 +76,8 @@ typedef struct score_worst_args {
     double eps;
 } score_worst_args;
 
-/* gbm_lstm_rows, gbm_lstm_gain, gbm_lstm_rho: see gbm_ops.h */
+/* gbm_lstm_rows, gbm_lstm_gain, gbm_lstm_rho: see gbm_ops.h. gbm_lstms: both directions, and what
+ * follows their rows; node.saved begins with the sums of Mv, Mh, Mc, numbers in the store. */
 typedef struct gbm_lstm_args {
     double k_v, k_h, k_c;
     int mode; /* gbm_cell_mode */

@@ -37,7 +37,7 @@ BOUND_OPS(BOUND_OP_DECLARE)
 extern const op_desc *const bound_ops[]; /* NULL at the end */
 
 /* Several of them as one, for devices that have it: see tensor/joined.h. */
-extern const op_desc gbm_convs_op;
-op_kernel cuda_gbm_convs_fwd, cuda_gbm_convs_bwd;
+extern const op_desc gbm_convs_op, gbm_lstms_op;
+op_kernel cuda_gbm_convs_fwd, cuda_gbm_convs_bwd, cuda_gbm_lstms_fwd, cuda_gbm_lstms_bwd;
 
 #endif

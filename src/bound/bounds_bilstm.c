@@ -19,16 +19,8 @@
 static node *term(const model *m, tape *t, node *const *params, const gbm_term_args *a,
                   gbm_report *report)
 {
-    const size_t H = (size_t)((const bilstm_cfg *)m->cfg)->hidden;
-    node *omega = a->of == GBM_OF_LOGITS || a->of == GBM_OF_GAIN ? gbm_head(m, t, params) : NULL,
-         *sum = NULL;
-    for (int d = 0; d < 2; d++) {
-        node *mine = omega ? op_slice(t, omega, (size_t)d * H, H) : NULL;
-        node *part =
-            gbm_lstm_term(t, params + d * LSTM_PER_DIRECTION, mine, a, a->state[d], report);
-        sum = sum ? op_add(t, sum, part) : part;
-    }
-    return sum;
+    node *omega = a->of == GBM_OF_LOGITS || a->of == GBM_OF_GAIN ? gbm_head(m, t, params) : NULL;
+    return gbm_lstm_term(t, params, omega, a, report);
 }
 
 /* Both directions: v, h, c of H units each. */

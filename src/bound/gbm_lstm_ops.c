@@ -2,11 +2,13 @@
 #include "bound/gbm_lstm_ops.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "bound/bound_args.h"
 #include "bound/bound_ops.h"
 #include "bound/gbm_gain.h"
 #include "model/bilstm.h"
+#include "tensor/joined.h"
 
 /* Inputs: the weights of one direction, boxes of words (2, D) and states (4, H); for the gain also
  * omega and eta. */
@@ -186,8 +188,8 @@ const op_desc gbm_lstm_rows_op = {
     .name = "gbm_lstm_rows",
     .n_in = STATE + 1,
     .infer = lstm_rows_infer,
-    .forward = {[DEV_CPU] = lstm_rows_fwd, CUDA_KERNEL(cuda_gbm_lstm_rows_fwd)},
-    .backward = {[DEV_CPU] = lstm_rows_bwd, CUDA_KERNEL(cuda_gbm_lstm_rows_bwd)},
+    .forward = {[DEV_CPU] = lstm_rows_fwd}, /* elsewhere gbm_lstms */
+    .backward = {[DEV_CPU] = lstm_rows_bwd},
 };
 const op_desc gbm_lstm_gain_op = {
     .name = "gbm_lstm_gain",
@@ -204,12 +206,56 @@ const op_desc gbm_lstm_rho_op = {
     .backward = {[DEV_CPU] = lstm_rho_bwd, CUDA_KERNEL(cuda_gbm_lstm_rho_bwd)},
 };
 
-node *gbm_lstm_term(tape *t, node *const *w, node *omega, const gbm_term_args *a, node *state,
-                    gbm_report *report)
+/* Inputs: the weights of both directions, then these; perhaps omega (2 H). */
+enum { BOTH_WORDS = 2 * LSTM_WEIGHTS, STATES, BOTH_INPUTS = STATES + 2 };
+
+static stet_status lstms_infer(const node *n, shape *out)
+{
+    *out = (shape){.rank = 0};
+    for (int d = 0; d < 2; d++) {
+        const lstm_weights w = gbm_lstm_of(n->in + d * LSTM_WEIGHTS);
+        TRY(op_expect_shape(n, BOTH_WORDS, shape2(2, w.D), "the box of words"));
+        TRY(op_expect_shape(n, STATES + d, shape2(4, w.H), "the box of states"));
+    }
+    return STET_OK;
+}
+
+const op_desc gbm_lstms_op = {
+    .name = "gbm_lstms",
+    .n_in = -1,
+    .infer = lstms_infer,
+    .forward = {[DEV_CPU] = NULL, CUDA_KERNEL(cuda_gbm_lstms_fwd)},
+    .backward = {[DEV_CPU] = NULL, CUDA_KERNEL(cuda_gbm_lstms_bwd)},
+};
+
+static gbm_lstm_args lstm_args_of(const gbm_term_args *a)
+{
+    return (gbm_lstm_args){a->k[GBM_V], a->k[GBM_H], a->k[GBM_C], (int)a->mode, a->steps, a->rho0};
+}
+
+/* Both directions as one op. */
+static node *terms_at_once(tape *t, node *const *w, node *omega, const gbm_term_args *a,
+                           gbm_report *report)
+{
+    node *in[BOTH_INPUTS + 1];
+    memcpy(in, w, BOTH_WORDS * sizeof *in);
+    in[BOTH_WORDS] = a->words;
+    in[STATES] = a->state[0];
+    in[STATES + 1] = a->state[1];
+    in[BOTH_INPUTS] = omega;
+    const gbm_lstm_args op = lstm_args_of(a);
+    node *sum = tape_push(t, &gbm_lstms_op, in, BOTH_INPUTS + (omega != NULL), &op, sizeof op);
+    for (int p = 0; sum && p < GBM_PARTS; p++)
+        report->part[p] = tape_constant(t, sum->shape, (real *)sum->saved + p);
+    return sum;
+}
+
+/* w, omega (H) and `state` of one direction. */
+static node *term_of(tape *t, node *const *w, node *omega, const gbm_term_args *a, node *state,
+                     gbm_report *report)
 {
     node *in[] = {w[0], w[1], w[2], w[3], a->words, state, omega, a->eta};
-    const gbm_lstm_args op = {a->k[GBM_V],  a->k[GBM_H], a->k[GBM_C],
-                              (int)a->mode, a->steps,    a->rho0};
+    const gbm_lstm_args op = lstm_args_of(a);
     if (a->of == GBM_OF_RHO)
         return tape_push(t, &gbm_lstm_rho_op, in, STATE + 1, &op, sizeof op);
     if (a->of == GBM_OF_GAIN)
@@ -220,4 +266,20 @@ node *gbm_lstm_term(tape *t, node *const *w, node *omega, const gbm_term_args *a
         gbm_report_add(t, report, p, op_slice(t, both, H + (size_t)p, 1));
     node *rows = op_slice(t, both, 0, H);
     return op_sum(t, omega ? op_mul(t, omega, rows) : rows);
+}
+
+node *gbm_lstm_term(tape *t, node *const *w, node *omega, const gbm_term_args *a,
+                    gbm_report *report)
+{
+    const bool by_rows = a->of == GBM_OF_LAYER || a->of == GBM_OF_LOGITS;
+    node *sum = NULL;
+    if (by_rows && tape_runs(t, &gbm_lstms_op))
+        return terms_at_once(t, w, omega, a, report);
+    const size_t H = omega ? shape_count(omega->shape) / 2 : 0;
+    for (int d = 0; d < 2; d++) {
+        node *mine = omega ? op_slice(t, omega, (size_t)d * H, H) : NULL;
+        node *part = term_of(t, w + d * LSTM_WEIGHTS, mine, a, a->state[d], report);
+        sum = sum ? op_add(t, sum, part) : part;
+    }
+    return sum;
 }

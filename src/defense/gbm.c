@@ -319,7 +319,9 @@ static stet_status term_over_boxes(gbm_state *s, const step_view *v)
         sum = sum ? op_add(t, sum, one) : one;
         for (int p = 0; p < GBM_PARTS; p++)
             if (s->report.part[p])
-                gbm_report_add(t, &mean, p, op_scale(t, s->report.part[p], share));
+                gbm_report_add(t, &mean, p,
+                               words > 1 ? op_scale(t, s->report.part[p], share)
+                                         : s->report.part[p]);
     }
     s->report = mean;
     s->term = words > 1 ? op_scale(t, sum, share) : sum;

@@ -38,19 +38,21 @@ static node *box_of(gpu_case *c, size_t sides, size_t n, double width)
 static node *term(gpu_case *c, int variant, gbm_of of, gbm_cell_mode mode)
 {
     const size_t D = cells[variant % CELLS].D, H = cells[variant % CELLS].H;
-    node *w[4];
+    node *w[8];
     cell_weights(c, D, H, w);
-    node *omega = of == GBM_OF_GAIN || variant % 2 ? gpu_input(c, shape1(H), 0.1, 1) : NULL;
+    cell_weights(c, D, H, w + 4);
+    node *omega = of == GBM_OF_GAIN || variant % 2 ? gpu_input(c, shape1(2 * H), 0.1, 1) : NULL;
     const double width = variant < CELLS ? 0.1 : 0.8;
     const gbm_term_args a = {.of = of,
                              .k = {1, 0.7, 1.3},
                              .mode = mode,
                              .words = box_of(c, 2, D, width),
+                             .state = {box_of(c, 4, H, width), box_of(c, 4, H, width)},
                              .eta = tape_numbers(&c->t, shape1(D), gpu_numbers(c, D, 0, 0.05)),
                              .steps = variant % CELLS == 0 ? 1 : 20,
                              .rho0 = 0.1};
     gbm_report report = {{NULL}};
-    node *y = gbm_lstm_term(&c->t, w, omega, &a, box_of(c, 4, H, width), &report);
+    node *y = gbm_lstm_term(&c->t, w, omega, &a, &report);
     for (int p = 0; p < GBM_PARTS; p++)
         y = report.part[p] ? op_add(&c->t, y, op_scale(&c->t, op_sum(&c->t, report.part[p]), 0.3))
                            : y;

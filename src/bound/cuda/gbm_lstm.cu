@@ -232,8 +232,15 @@ static __device__ void unit_backward(const gbm_cell &c, size_t i, const unit &u)
     }
 }
 
-static __global__ void __launch_bounds__(UNIT_THREADS) unit_kernel(gbm_cell c)
+/* Cells that are computed at once: one, or both directions. */
+struct gbm_cells {
+    gbm_cell of[2];
+};
+
+static __global__ void __launch_bounds__(UNIT_THREADS)
+    unit_kernel(const __grid_constant__ gbm_cells cells)
 {
+    const gbm_cell &c = cells.of[blockIdx.y];
     const size_t i = blockIdx.x;
     unit u;
     unit_forward(c, i, &u);
@@ -245,30 +252,41 @@ static __global__ void __launch_bounds__(UNIT_THREADS) unit_kernel(gbm_cell c)
         unit_backward(c, i, u);
 }
 
+static stet_status run_cells(cuda_device *d, const node *n, const gbm_cells *c, unsigned count)
+{
+    const unsigned H = (unsigned)c->of[0].w.H;
+    if (H == 0)
+        return STET_OK;
+    unit_kernel<<<dim3(H, count), UNIT_THREADS, 0, d->stream>>>(*c);
+    return cuda_launched(d, n->op->name);
+}
+
 /* ---- what others call --------------------------------------------------------------------- */
+
+static gbm_cell cell_of(const node *n, node *const *w, const node *words, const node *state)
+{
+    gbm_cell c = {};
+    c.w = lstm_weights{shape_cols(w[IN_W_IH]->shape),
+                       shape_cols(w[IN_W_HH]->shape),
+                       w[IN_W_IH]->value,
+                       w[IN_W_HH]->value,
+                       w[IN_B_IH]->value,
+                       w[IN_B_HH]->value};
+    c.words = words->value;
+    c.state = state->value;
+    c.mode = (gbm_cell_mode)((const gbm_lstm_args *)n->args)->mode;
+    return c;
+}
 
 gbm_cell gbm_cell_of(const node *n)
 {
-    const gbm_lstm_args *a = (const gbm_lstm_args *)n->args;
-    gbm_cell c = {};
-    c.w = lstm_weights{shape_cols(n->in[IN_W_IH]->shape),
-                       shape_cols(n->in[IN_W_HH]->shape),
-                       n->in[IN_W_IH]->value,
-                       n->in[IN_W_HH]->value,
-                       n->in[IN_B_IH]->value,
-                       n->in[IN_B_HH]->value};
-    c.words = n->in[IN_WORDS]->value;
-    c.state = n->in[IN_STATE]->value;
-    c.mode = (gbm_cell_mode)a->mode;
-    return c;
+    return cell_of(n, n->in, n->in[IN_WORDS], n->in[IN_STATE]);
 }
 
 stet_status gbm_cell_run(cuda_device *d, const node *n, const gbm_cell *c)
 {
-    if (c->w.H == 0)
-        return STET_OK;
-    unit_kernel<<<(unsigned)c->w.H, UNIT_THREADS, 0, d->stream>>>(*c);
-    return cuda_launched(d, n->op->name);
+    const gbm_cells one = {{*c}};
+    return run_cells(d, n, &one, 1);
 }
 
 /* ---- gradients kept ----------------------------------------------------------------------- */
@@ -276,6 +294,14 @@ stet_status gbm_cell_run(cuda_device *d, const node *n, const gbm_cell *c)
 static size_t weight_count(const gbm_cell *c)
 {
     return 4 * c->w.H * (c->w.D + c->w.H + 1);
+}
+
+/* The gradients go to x (weight_count). */
+static void keep_at(gbm_cell *c, float *x)
+{
+    c->dw_ih = x;
+    c->dw_hh = x + 4 * c->w.H * c->w.D;
+    c->db = c->dw_hh + 4 * c->w.H * c->w.H;
 }
 
 stet_status gbm_cell_keep(tape *t, node *n, scratch *mem, gbm_cell *c, size_t more, float **rest)
@@ -288,11 +314,66 @@ stet_status gbm_cell_keep(tape *t, node *n, scratch *mem, gbm_cell *c, size_t mo
     n->saved = x;
     if (!x)
         return STET_ENOMEM;
-    c->dw_ih = x;
-    c->dw_hh = x + 4 * c->w.H * c->w.D;
-    c->db = c->dw_hh + 4 * c->w.H * c->w.H;
+    keep_at(c, x);
     *rest = x + weight_count(c);
     return STET_OK;
+}
+
+/* What a cell gave away, and where its gradients belong. */
+struct kept_cell {
+    const float *from;     /* (weight_count) */
+    const float *omega;    /* (H) factors of the units, or NULL */
+    const float *slope;    /* (H) of omega */
+    float *to[IN_WEIGHTS]; /* NULL: not wanted */
+    float *domega;
+};
+
+static kept_cell kept_cell_of(node *const *w, const float *from)
+{
+    kept_cell k = {};
+    k.from = from;
+    for (int i = 0; i < IN_WEIGHTS; i++)
+        k.to[i] = w[i]->needs_grad ? w[i]->grad : NULL;
+    return k;
+}
+
+/* Gradients += *by (times *also where there is one) times those kept. A thread has both directions, so
+ * that operands may be the same. */
+struct add_kept {
+    size_t D, H;
+    int n;
+    const float *by, *also;
+    kept_cell of[2];
+    __device__ static void add(float *to, size_t i, float x)
+    {
+        if (to)
+            to[i] += x;
+    }
+    __device__ void operator()(size_t i) const
+    {
+        const size_t hh = 4 * H * D, b = hh + 4 * H * H, omega = b + 4 * H;
+        const size_t unit = (i < hh ? i / D : i < b ? (i - hh) / H : i - b) % H;
+        const float g = *by * (also ? *also : 1);
+        for (int d = 0; d < n; d++) {
+            const kept_cell &k = of[d];
+            if (i >= omega) {
+                add(k.domega, i - omega, g * (k.slope ? k.slope[i - omega] : 0));
+                continue;
+            }
+            const float x = g * (k.omega ? k.omega[unit] : 1) * k.from[i];
+            if (i < b) {
+                add(i < hh ? k.to[IN_W_IH] : k.to[IN_W_HH], i < hh ? i : i - hh, x);
+                continue;
+            }
+            add(k.to[IN_B_IH], i - b, x);
+            add(k.to[IN_B_HH], i - b, x);
+        }
+    }
+};
+
+static stet_status add_kept_run(cuda_device *d, const node *n, add_kept f)
+{
+    return each(d, n->op->name, 4 * f.H * (f.D + f.H + 1) + f.H, f);
 }
 
 float *gbm_cell_rest(const node *n)
@@ -301,72 +382,103 @@ float *gbm_cell_rest(const node *n)
     return (float *)n->saved + weight_count(&c);
 }
 
-struct add_scaled {
-    const float *from, *by, *also; /* also: NULL for 1 */
-    size_t cols, H;
-    bool each_unit;
-    float *to;
-    __device__ void operator()(size_t i) const
-    {
-        const float scale = by[each_unit ? i / cols % H : 0] * (also ? *also : 1);
-        to[i] += scale * from[i];
-    }
-};
-
-stet_status gbm_cell_back(cuda_device *d, node *n, const float *by, const float *also,
-                          bool each_unit)
+stet_status gbm_cell_back(cuda_device *d, node *n, const float *also, node *omega)
 {
     const gbm_cell c = gbm_cell_of(n);
-    const float *saved = (const float *)n->saved;
-    const size_t D = c.w.D, H = c.w.H,
-                 first[IN_WEIGHTS] = {0, 4 * H * D, 4 * H * (D + H), 4 * H * (D + H)};
-    for (int k = 0; k < IN_WEIGHTS; k++) {
-        node *x = n->in[k];
-        if (!x->needs_grad)
-            continue;
-        const size_t count = shape_count(x->shape);
-        const add_scaled f = {saved + first[k], by, also, count / (4 * H), H, each_unit, x->grad};
-        TRY(each(d, n->op->name, count, f));
+    add_kept f = {c.w.D, c.w.H, 1, n->grad, also, {kept_cell_of(n->in, (const float *)n->saved)}};
+    if (omega && omega->needs_grad) {
+        f.of[0].slope = gbm_cell_rest(n);
+        f.of[0].domega = omega->grad;
     }
-    return STET_OK;
+    return add_kept_run(d, n, f);
 }
 
-/* ---- gbm_lstm_rows ------------------------------------------------------------------------ */
+/* ---- gbm_lstms ---------------------------------------------------------------------------- */
 
-/* A warp has the sum of one part over the units. */
-static __global__ void parts_kernel(const double *parts, size_t H, float *out)
+/* Inputs: the weights of both directions, the box of words, both boxes of states, omega (2 H) or none. */
+enum { IN_BOTH_WORDS = 2 * IN_WEIGHTS, IN_STATES, IN_BOTH_OMEGA = IN_STATES + 2 };
+
+/* What the op keeps: the sums of Mv, Mh, Mc; what each unit contributes; for backward the gradients of
+ * both directions' weights. */
+struct lstms_kept {
+    float *parts, *value, *grad;
+};
+
+static lstms_kept kept_of(const node *n, size_t H)
+{
+    float *x = (float *)n->saved;
+    return lstms_kept{x, x + GBM_PARTS, x + GBM_PARTS + 2 * H};
+}
+
+static gbm_cell direction_of(const node *n, size_t d)
+{
+    return cell_of(n, n->in + d * IN_WEIGHTS, n->in[IN_BOTH_WORDS], n->in[IN_STATES + d]);
+}
+
+static const float *omega_of(const node *n)
+{
+    return n->n_in > IN_BOTH_OMEGA ? n->in[IN_BOTH_OMEGA]->value : NULL;
+}
+
+/* A warp has the sum of one part over the units, the last one that of their values. */
+static __global__ void parts_kernel(const double *parts, size_t units, const float *omega,
+                                    lstms_kept to, float *y)
 {
     const unsigned p = threadIdx.x / WARP;
     double sum = 0;
-    for (size_t i = threadIdx.x % WARP; i < H; i += WARP)
-        sum += parts[3 * i + p];
+    for (size_t i = threadIdx.x % WARP; i < units; i += WARP)
+        sum += p < GBM_PARTS ? parts[GBM_PARTS * i + p]
+                             : (double)to.value[i] * (omega ? (double)omega[i] : 1);
     sum = warp_sum(sum);
     if (threadIdx.x % WARP == 0)
-        out[p] = (float)sum;
+        *(p < GBM_PARTS ? to.parts + p : y) = (float)sum;
 }
 
-/* (H + 3): what each unit contributes, then the sums of Mv, Mh, Mc, which have no gradient. */
-extern "C" stet_status cuda_gbm_lstm_rows_fwd(tape *t, node *n)
+extern "C" stet_status cuda_gbm_lstms_fwd(tape *t, node *n)
 {
     cuda_device *d = cuda_now();
     const gbm_lstm_args *a = (const gbm_lstm_args *)n->args;
-    gbm_cell c = gbm_cell_of(n);
+    gbm_cells both = {{direction_of(n, 0), direction_of(n, 1)}};
+    const size_t H = both.of[0].w.H, weights = weight_count(both.of);
+    const bool learns = n->needs_grad && t->record;
     scratch mem(d);
-    float *rest;
-    TRY(gbm_cell_keep(t, n, &mem, &c, 1, &rest));
-    c.loss.kv = (float)a->k_v;
-    c.loss.kh = (float)a->k_h;
-    c.loss.kc = (float)a->k_c;
-    c.value = n->value;
-    c.parts = mem.take<double>(3 * c.w.H);
-    if (!c.parts)
+    double *parts = mem.take<double>(2 * H * GBM_PARTS + 1);
+    n->saved =
+        store_arena_alloc(t->values, GBM_PARTS + 2 * H + (learns ? 2 * weights : 0), sizeof(float));
+    if (!parts || !n->saved)
         return STET_ENOMEM;
-    TRY(gbm_cell_run(d, n, &c));
-    parts_kernel<<<1, 3 * WARP, 0, d->stream>>>(c.parts, c.w.H, n->value + c.w.H);
+    const lstms_kept kept = kept_of(n, H);
+    for (size_t k = 0; k < 2; k++) {
+        gbm_cell *c = &both.of[k];
+        c->loss.kv = (float)a->k_v;
+        c->loss.kh = (float)a->k_h;
+        c->loss.kc = (float)a->k_c;
+        c->value = kept.value + k * H;
+        c->parts = parts + k * H * GBM_PARTS;
+        if (learns)
+            keep_at(c, kept.grad + k * weights);
+    }
+    TRY(run_cells(d, n, &both, 2));
+    parts_kernel<<<1, (GBM_PARTS + 1) * WARP, 0, d->stream>>>(parts, 2 * H, omega_of(n), kept,
+                                                              n->value);
     return cuda_launched(d, n->op->name);
 }
 
-extern "C" stet_status cuda_gbm_lstm_rows_bwd(tape *, node *n)
+extern "C" stet_status cuda_gbm_lstms_bwd(tape *, node *n)
 {
-    return gbm_cell_back(cuda_now(), n, n->grad, NULL, true);
+    const gbm_cell c = direction_of(n, 0);
+    const size_t H = c.w.H;
+    const lstms_kept kept = kept_of(n, H);
+    const float *omega = omega_of(n);
+    add_kept f = {c.w.D, H, 2, n->grad, NULL, {}};
+    for (size_t k = 0; k < 2; k++) {
+        f.of[k] = kept_cell_of(n->in + k * IN_WEIGHTS, kept.grad + k * weight_count(&c));
+        if (!omega)
+            continue;
+        f.of[k].omega = omega + k * H;
+        f.of[k].slope = kept.value + k * H;
+        f.of[k].domega =
+            n->in[IN_BOTH_OMEGA]->needs_grad ? n->in[IN_BOTH_OMEGA]->grad + k * H : NULL;
+    }
+    return add_kept_run(cuda_now(), n, f);
 }

@@ -31,6 +31,8 @@ template <class T, int N> static __device__ void block_totals(T (&x)[N])
     }
 }
 
+enum { GBM_PARTS = 3 }; /* Mv, Mh, Mc, as in ../gbm_ops.h */
+
 /* Inputs of the ops: the weights of one direction, boxes of words (2, D) and states (4, H); for the
  * gain also omega and eta. */
 enum { IN_W_IH, IN_W_HH, IN_B_IH, IN_B_HH, IN_WEIGHTS };
@@ -58,10 +60,9 @@ stet_status gbm_cell_run(cuda_device *d, const node *n, const gbm_cell *c);
 /* Gradients of the weights, kept by the op's forward kernel, and so many numbers after them. Without a
  * backward pass *more is scratch, and nothing is kept. */
 stet_status gbm_cell_keep(tape *t, node *n, scratch *mem, gbm_cell *c, size_t more, float **rest);
-/* The weights' gradients += by[unit] (or by[0] times *also where there is one for all) times those
- * kept. */
-stet_status gbm_cell_back(cuda_device *d, node *n, const float *by, const float *also,
-                          bool each_unit);
+/* The weights' gradients += n's (times *also where there is one) times those kept; and omega's, if it
+ * wants one, from the numbers after them. */
+stet_status gbm_cell_back(cuda_device *d, node *n, const float *also, node *omega);
 /* The numbers after the kept gradients. */
 float *gbm_cell_rest(const node *n);
 

@@ -215,24 +215,9 @@ extern "C" stet_status cuda_gbm_lstm_gain_fwd(tape *t, node *n)
     return gbm_cell_run(d, n, &c); /* the gradient of the entries' weighted sum is kept */
 }
 
-struct add_product {
-    const float *x, *by;
-    float *to;
-    __device__ void operator()(size_t i) const
-    {
-        to[i] += *by * x[i];
-    }
-};
-
 extern "C" stet_status cuda_gbm_lstm_gain_bwd(tape *, node *n)
 {
-    cuda_device *d = cuda_now();
-    node *omega = n->in[IN_OMEGA];
-    TRY(gbm_cell_back(d, n, n->grad, NULL, false));
-    if (!omega->needs_grad)
-        return STET_OK;
-    return each(d, n->op->name, shape_count(omega->shape),
-                add_product{gbm_cell_rest(n), n->grad, omega->grad});
+    return gbm_cell_back(cuda_now(), n, NULL, n->in[IN_OMEGA]);
 }
 
 /* ---- contraction -------------------------------------------------------------------------- */
@@ -330,5 +315,5 @@ extern "C" stet_status cuda_gbm_lstm_rho_fwd(tape *t, node *n)
 
 extern "C" stet_status cuda_gbm_lstm_rho_bwd(tape *, node *n)
 {
-    return gbm_cell_back(cuda_now(), n, n->grad, gbm_cell_rest(n), false);
+    return gbm_cell_back(cuda_now(), n, gbm_cell_rest(n), NULL);
 }

@@ -132,7 +132,7 @@ static stet_status scores_gradient(cuda_device *d, const score_view *v, const no
              score_term{*v, n->grad, (const uint32_t *)n->saved, once, row, g, col}));
     TRY(cuda_sort(&mem, row, terms, v->s.n_rows, &sorted));
     return scatter_add(&mem, "score_worst", sorted, terms, v->s.n_rows, v->K,
-                       score_term_value{g, col}, n->in[SCORES]->grad);
+                       score_term_value{g, col}, false, n->in[SCORES]->grad);
 }
 
 extern "C" stet_status cuda_score_worst_bwd(tape *, node *n)

@@ -106,5 +106,5 @@ stet_status cuda_set_back(cuda_device *d, const batch_sets *s, double eps, set_e
     TRY(each(d, "sets' gradients", at.V, number_owners{s->start, owner}));
     TRY(cuda_sort(&mem, s->alt, s->n_alt, s->n_rows, &sorted));
     return scatter_add(&mem, "sets' gradients", sorted, s->n_alt, s->n_rows, at.cols,
-                       alt_entry{owner, s->alt, at, dends, (float)eps}, dtable);
+                       alt_entry{owner, s->alt, at, dends, (float)eps}, false, dtable);
 }

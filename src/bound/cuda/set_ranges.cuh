@@ -46,7 +46,7 @@ stet_status cuda_token_ends(cuda_device *d, const char *what, const batch_sets *
     sorted_keys sorted;
     store_clear(d->scratch.store, dends, V * 2 * cols * sizeof *dends);
     TRY(cuda_sort(&mem, s->at->row, T, V, &sorted));
-    return scatter_add(&mem, what, sorted, T, V, 2 * cols, token_ends<F>{centre_radius, cols},
+    return scatter_add(&mem, what, sorted, T, V, 2 * cols, token_ends<F>{centre_radius, cols}, true,
                        dends);
 }
 

@@ -105,7 +105,7 @@ extern "C" stet_status cuda_hull_points_bwd(tape *, node *n)
         return STET_OK;
     TRY(cuda_sort(&mem, s.of, s.n, shape_rows(rows->shape), &sorted));
     return scatter_add(&mem, n->op->name, sorted, s.n, shape_rows(rows->shape), s.D,
-                       slot_entry{s, n->grad}, rows->grad);
+                       slot_entry{s, n->grad}, false, rows->grad);
 }
 
 /* ---- steps of searches -------------------------------------------------------------------- */

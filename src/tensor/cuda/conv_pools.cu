@@ -287,7 +287,7 @@ static stet_status rows_gradient(cuda_device *d, const conv_sizes *c, conv_resul
     TRY(each(d, "conv_pools", n, row_term{*c, r, g, row}));
     TRY(cuda_sort(&mem, row, n, c->V, &sorted));
     return scatter_add(&mem, "the gradient of rows", sorted, n, c->V, c->D,
-                       row_term_value{g, packed, (uint32_t)c->taps, c->D}, drows);
+                       row_term_value{g, packed, (uint32_t)c->taps, c->D}, false, drows);
 }
 
 extern "C" stet_status cuda_conv_pools_bwd(tape *, node *n)

@@ -116,5 +116,6 @@ stet_status conv_rows_gradient(cuda_device *d, const conv_taps *c, const tap_ter
     TRY(pack(d, c, taps));
     TRY(cuda_sort(&mem, t->row, n, n_rows, &sorted));
     return scatter_add(&mem, "the gradient of rows", sorted, n, n_rows, c->D,
-                       term_value{t->g, taps, (uint32_t)t->cap, (uint32_t)c->F, c->D}, drows);
+                       term_value{t->g, taps, (uint32_t)t->cap, (uint32_t)c->F, c->D}, false,
+                       drows);
 }

@@ -187,7 +187,7 @@ template <class F> __global__ void column_kernel(size_t rows, size_t c, F f, flo
         const size_t end = begin + PIECE_ROWS < rows ? begin + PIECE_ROWS : rows;
         float s = 0;
         if (j < c)
-#pragma unroll 4
+#pragma unroll 8
             for (size_t i = begin + threadIdx.y; i < end; i += COLUMN_ROWS)
                 s += f(i, j);
         sum[threadIdx.y][threadIdx.x] = s;
@@ -284,21 +284,22 @@ stet_status cuda_sort(scratch *mem, const uint32_t *key, size_t n, size_t most,
 /* into[key[i]] += term(from[i], j) for columns j < c. The sorted terms are cut into pieces of
  * SCATTER_PIECE; what a piece has of a key is summed in order. Where a key goes on from one piece to
  * the next, the later parts wait in `rest` (pieces, c) and are added in order afterwards. Keys from
- * `rows` on are left out. A thread has COLS columns, WARP apart: what it finds out about a term
- * serves all of them. */
-enum { SCATTER_PIECE = 32, SCATTER_AHEAD = 8, SCATTER_COLS = 4 };
+ * `rows` on are left out. A warp has a piece, and its threads hold the keys; a thread has COLS
+ * columns, WARP apart. Where `into` holds zeros (`clear`) it is not read. */
+enum { SCATTER_PIECE = WARP, SCATTER_AHEAD = 8, SCATTER_COLS = 4 };
 
 template <int COLS, class F>
-__global__ void scatter_kernel(sorted_keys s, size_t n, size_t rows, size_t c, F term, float *into,
-                               float *rest)
+__global__ void scatter_kernel(sorted_keys s, size_t n, size_t rows, size_t c, F term, bool clear,
+                               float *into, float *rest)
 {
-    constexpr int AHEAD = SCATTER_AHEAD / (COLS > 1 ? 2 : 1);
     const size_t first_col = (size_t)blockIdx.y * WARP * COLS + threadIdx.x;
     for (size_t piece = (size_t)blockIdx.x * COLUMN_ROWS + threadIdx.y; piece * SCATTER_PIECE < n;
          piece += (size_t)gridDim.x * COLUMN_ROWS) {
-        const size_t begin = piece * SCATTER_PIECE;
-        bool first = begin > 0 && s.key[begin - 1] == s.key[begin]; /* began before */
-        uint32_t key = s.key[begin];
+        const size_t begin = piece * SCATTER_PIECE, mine = begin + threadIdx.x;
+        const uint32_t my_key = mine < n ? s.key[mine] : UINT32_MAX,
+                       my_from = my_key < rows ? s.from[mine] : 0;
+        uint32_t key = __shfl_sync(0xffffffffu, my_key, 0);
+        bool first = begin > 0 && s.key[begin - 1] == key; /* began before */
         float sum[COLS] = {0};
         const auto give = [&]() {
             float *to = first ? rest + piece * c : into + (size_t)key * c;
@@ -306,17 +307,17 @@ __global__ void scatter_kernel(sorted_keys s, size_t n, size_t rows, size_t c, F
             for (int k = 0; k < COLS; k++) {
                 const size_t j = first_col + (size_t)k * WARP;
                 if (j < c && key < rows)
-                    to[j] = (first ? 0 : to[j]) + sum[k];
+                    to[j] = (first || clear ? 0 : to[j]) + sum[k];
                 sum[k] = 0;
             }
         };
-        for (size_t at = begin; at < begin + SCATTER_PIECE; at += AHEAD) {
-            uint32_t keys[AHEAD];
-            float terms[AHEAD][COLS]; /* loaded together, then added in order */
+        for (int at = 0; at < SCATTER_PIECE; at += SCATTER_AHEAD) {
+            uint32_t keys[SCATTER_AHEAD];
+            float terms[SCATTER_AHEAD][COLS]; /* loaded together, then added in order */
 #pragma unroll
-            for (int i = 0; i < AHEAD; i++) {
-                keys[i] = at + i < n ? s.key[at + i] : UINT32_MAX;
-                const uint32_t from = keys[i] < rows ? s.from[at + i] : 0;
+            for (int i = 0; i < SCATTER_AHEAD; i++) {
+                keys[i] = __shfl_sync(0xffffffffu, my_key, at + i);
+                const uint32_t from = __shfl_sync(0xffffffffu, my_from, at + i);
 #pragma unroll
                 for (int k = 0; k < COLS; k++) {
                     const size_t j = first_col + (size_t)k * WARP;
@@ -324,7 +325,7 @@ __global__ void scatter_kernel(sorted_keys s, size_t n, size_t rows, size_t c, F
                 }
             }
 #pragma unroll
-            for (int i = 0; i < AHEAD; i++) {
+            for (int i = 0; i < SCATTER_AHEAD; i++) {
                 if (keys[i] != key) { /* the same for the whole warp */
                     give();
                     first = false;
@@ -372,7 +373,7 @@ static __global__ void scatter_rest_kernel(sorted_keys s, size_t n, size_t rows,
 
 template <class F>
 stet_status scatter_add(scratch *mem, const char *what, sorted_keys s, size_t n, size_t rows,
-                        size_t c, F term, float *into)
+                        size_t c, F term, bool clear, float *into)
 {
     cuda_device *d = mem->d;
     const size_t pieces = (n + SCATTER_PIECE - 1) / SCATTER_PIECE;
@@ -387,10 +388,10 @@ stet_status scatter_add(scratch *mem, const char *what, sorted_keys s, size_t n,
     if (c > 2 * WARP)
         scatter_kernel<SCATTER_COLS>
             <<<dim3(blocks, (unsigned)((c + wide - 1) / wide)), block, 0, d->stream>>>(
-                s, n, rows, c, term, into, rest);
+                s, n, rows, c, term, clear, into, rest);
     else
         scatter_kernel<1><<<dim3(blocks, (unsigned)((c + WARP - 1) / WARP)), block, 0, d->stream>>>(
-            s, n, rows, c, term, into, rest);
+            s, n, rows, c, term, clear, into, rest);
     scatter_rest_kernel<<<dim3(blocks, (unsigned)((c + WARP - 1) / WARP)), block, 0, d->stream>>>(
         s, n, rows, c, rest, into);
     return cuda_launched(d, what);

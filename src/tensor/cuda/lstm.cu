@@ -302,7 +302,8 @@ static stet_status lstm_bwd(node *n, bool every)
                           n->in[4 * k + 2]->grad));
     store_clear(d->scratch.store, dx, s.V * 2 * s.G * sizeof *dx);
     TRY(cuda_sort(&mem, s.row, s.T, s.V, &sorted));
-    TRY(scatter_add(&mem, "bilstm", sorted, s.T, s.V, 2 * s.G, matrix_entry{dz, 2 * s.G}, dx));
+    TRY(scatter_add(&mem, "bilstm", sorted, s.T, s.V, 2 * s.G, matrix_entry{dz, 2 * s.G}, true,
+                    dx));
     return lstm_input_gradients(d, "bilstm", n->in + 1, n->in[0], dx, s.V,
                                 matrix_entry{dx, 2 * s.G});
 }

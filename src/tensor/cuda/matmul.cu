@@ -171,11 +171,12 @@ extern "C" stet_status cuda_add_bias_bwd(tape *, node *n)
 
 /* The last layer of a classifier has few outputs and a row per text: too little for a library's
  * product, which cuts it into several launches. */
-enum { FEW_OUTPUTS = 8, FEW_ROWS = 256 };
+enum { FEW_OUTPUTS = 8, FEW_ROWS = 256, FEW_INPUTS = 1 << 14 };
 
 static bool is_small(const node *n)
 {
-    return shape_cols(n->shape) <= FEW_OUTPUTS && shape_rows(n->shape) <= FEW_ROWS;
+    return shape_cols(n->shape) <= FEW_OUTPUTS && shape_rows(n->shape) <= FEW_ROWS &&
+           shape_cols(n->in[0]->shape) <= FEW_INPUTS;
 }
 
 struct small_linear {
@@ -209,36 +210,52 @@ static __global__ void small_kernel(small_linear s, float *y)
         y[i] = sum + s.b[i % s.K];
 }
 
-/* All gradients: entries of x, then of w, then of b. A sum over rows goes in their order. */
+/* All gradients. */
 struct small_slopes {
     small_linear s;
     const float *dy;
     float *dx, *dw, *db; /* NULL: not wanted */
     bool x_fresh, w_fresh, b_fresh;
-    __device__ void operator()(size_t i) const
-    {
-        const size_t in_x = dx ? s.rows * s.c : 0, in_w = dw ? s.K * s.c : 0;
-        float sum = 0;
-        if (i < in_x) {
-            const size_t row = i / s.c, j = i % s.c;
-            for (size_t k = 0; k < s.K; k++)
-                sum += dy[row * s.K + k] * s.w[k * s.c + j];
-            dx[i] = (x_fresh ? 0 : dx[i]) + sum;
-        } else if (i < in_x + in_w) {
-            const size_t at = i - in_x, k = at / s.c, j = at % s.c;
-#pragma unroll 8
-            for (size_t row = 0; row < s.rows; row++)
-                sum += dy[row * s.K + k] * s.x[row * s.c + j];
-            dw[at] = (w_fresh ? 0 : dw[at]) + sum;
-        } else {
-            const size_t k = i - in_x - in_w;
-#pragma unroll 8
-            for (size_t row = 0; row < s.rows; row++)
-                sum += dy[row * s.K + k];
-            db[k] = (b_fresh ? 0 : db[k]) + sum;
-        }
-    }
 };
+
+/* A thread has an entry of dx. */
+static __device__ void slope_of_x(const small_slopes &f, size_t i)
+{
+    const small_linear &s = f.s;
+    const size_t row = i / s.c, j = i - row * s.c;
+    float sum = 0;
+    if (row >= s.rows)
+        return;
+    for (size_t k = 0; k < s.K; k++)
+        sum += f.dy[row * s.K + k] * s.w[k * s.c + j];
+    f.dx[i] = (f.x_fresh ? 0 : f.dx[i]) + sum;
+}
+
+/* A warp has an entry of dw, or of db behind them; its threads share the rows. */
+static __device__ void slope_of_weight(const small_slopes &f, size_t i)
+{
+    const small_linear &s = f.s;
+    const bool of_bias = i >= s.K * s.c;
+    const size_t k = of_bias ? i - s.K * s.c : i / s.c, j = i - k * s.c;
+    float *to = of_bias ? f.db : f.dw, sum = 0;
+    if (k >= s.K || !to)
+        return;
+    for (size_t row = threadIdx.x; row < s.rows; row += WARP)
+        sum += f.dy[row * s.K + k] * (of_bias ? 1 : s.x[row * s.c + j]);
+    sum = warp_sum(sum);
+    to += of_bias ? k : i;
+    if (threadIdx.x == 0)
+        *to = ((of_bias ? f.b_fresh : f.w_fresh) ? 0 : *to) + sum;
+}
+
+static __global__ void small_slopes_kernel(small_slopes f, unsigned blocks_of_x)
+{
+    const size_t block = blockIdx.x;
+    if (block < blocks_of_x)
+        slope_of_x(f, block * THREADS + threadIdx.y * WARP + threadIdx.x);
+    else
+        slope_of_weight(f, (block - blocks_of_x) * COLUMN_ROWS + threadIdx.y);
+}
 
 /* Where the block of x's gradient goes, if it is wanted. */
 static float *wanted(node *x, bool *fresh)
@@ -255,8 +272,13 @@ static stet_status small_bwd(const node *n)
     f.dx = wanted(n->in[0], &f.x_fresh);
     f.dw = wanted(n->in[1], &f.w_fresh);
     f.db = wanted(n->in[2], &f.b_fresh);
-    return each(cuda_now(), "linear",
-                (f.dx ? f.s.rows * f.s.c : 0) + (f.dw ? f.s.K * f.s.c : 0) + (f.db ? f.s.K : 0), f);
+    const unsigned of_x = f.dx ? blocks_for(f.s.rows * f.s.c, THREADS) : 0,
+                   of_weights = f.dw || f.db ? blocks_for(f.s.K * (f.s.c + 1), COLUMN_ROWS) : 0;
+    if (of_x + of_weights == 0)
+        return STET_OK;
+    small_slopes_kernel<<<of_x + of_weights, dim3(WARP, COLUMN_ROWS), 0, cuda_now()->stream>>>(
+        f, of_x);
+    return cuda_launched(cuda_now(), "linear");
 }
 
 /* x w^T + b: the product is added to rows that hold the bias already. */

@@ -147,7 +147,7 @@ stet_status cuda_add_rows_to(cuda_device *d, const float *from, const uint32_t *
     if (n == 0)
         return STET_OK;
     TRY(cuda_sort(&mem, at, n, rows, &sorted));
-    return scatter_add(&mem, "adding rows", sorted, n, rows, c, matrix_entry{from, c}, into);
+    return scatter_add(&mem, "adding rows", sorted, n, rows, c, matrix_entry{from, c}, false, into);
 }
 
 /* Every row takes one. */
