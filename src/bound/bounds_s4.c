@@ -89,8 +89,8 @@ static const double gelu_slope = 1.1289; /* the largest derivative of x Phi(x) *
 
 /* The layers' rows are sound bounds of their state spaces. Between them and the logits stand a
  * gate, whose factor is at most 1 on the values but which also moves with its input, and a layer
- * norm, which scales by 1 / sigma: no factor is sound for all inputs and of any use (BLOCK_RELU has
- * neither, and there it is a bound). So the term
+ * norm, which scales by 1 / sigma: no factor is sound for all inputs and of any use (BLOCK_RELU and
+ * BLOCK_BARE have neither, and there it is a bound). So the term
  * follows the way of a change through the layers with gates open and sigma = 1: it is a path gain,
  * not a bound (docs/gbm.md). From the logits down, w (1, H) is what a unit change of a layer's
  * output does. */
@@ -114,14 +114,17 @@ static node *term(const model *m, tape *t, node *const *params, const gbm_term_a
             h_part = h_part ? op_add(t, h_part, q_sum) : q_sum;
             continue;
         }
-        const bool relu = cfg->block == BLOCK_RELU;
-        node *residual = relu ? w : op_mul(t, w, op_abs(t, as_row(t, layer[S4_NORM_W])));
-        node *mix = op_abs(t, relu ? layer[S4_MIX_W] : value_half(t, layer[S4_MIX_W], H));
-        node *y = op_matmul(t, residual, false, mix, false); /* (1, H) */
-        y = relu ? y : op_scale(t, y, gelu_slope);
+        const bool glu = cfg->block == BLOCK_GLU;
+        node *residual = glu ? op_mul(t, w, op_abs(t, as_row(t, layer[S4_NORM_W]))) : w;
+        node *y = residual; /* (1, H) */
+        if (cfg->block != BLOCK_BARE)
+            y = op_matmul(t, y, false,
+                          op_abs(t, glu ? value_half(t, layer[S4_MIX_W], H) : layer[S4_MIX_W]),
+                          false);
+        y = glu ? op_scale(t, y, gelu_slope) : y;
         node *by_state = op_sum(t, op_mul(t, y, q));
         h_part = h_part ? op_add(t, h_part, by_state) : by_state;
-        w = relu ? op_mul(t, y, g) : op_add(t, residual, op_mul(t, y, g));
+        w = glu ? op_add(t, residual, op_mul(t, y, g)) : op_mul(t, y, g);
     }
     if (a->of == GBM_OF_LOGITS)
         v_part = op_sum(t, op_matmul(t, w, false, op_abs(t, params[S4_ENC_W]), false));

@@ -3,7 +3,7 @@
  *     encoder         the exact range over each word's set
  *     y = K * u       centre by K, radius by |K|, d added to K_0: exact for every position and
  * channel GELU            falls, then rises: least at the point of the box nearest to its minimum
- *     mix             centre by W, radius by |W|
+ *     mix             centre by W, radius by |W|; none with BLOCK_BARE
  *     the rest        s4_gate_norm.c
  *     maximum         its ends are the largest of the ends
  *
@@ -317,11 +317,15 @@ static box box_between(tape *t, node *lo, node *hi)
     return (box){op_scale(t, op_add(t, lo, hi), 0.5), op_scale(t, op_sub(t, hi, lo), 0.5)};
 }
 
-/* mix(ReLU(y)): ReLU keeps the order, so ends go to ends. */
-static box relu_mix(tape *t, node *const *w, box y)
+/* ReLU keeps the order, so ends go to ends. */
+static box relu_box(tape *t, box y)
 {
-    const box g = box_between(t, op_relu(t, op_sub(t, y.centre, y.radius)),
-                              op_relu(t, op_add(t, y.centre, y.radius)));
+    return box_between(t, op_relu(t, op_sub(t, y.centre, y.radius)),
+                       op_relu(t, op_add(t, y.centre, y.radius)));
+}
+
+static box mix_box(tape *t, node *const *w, box g)
+{
     return (box){op_linear(t, g.centre, w[S4_MIX_W], w[S4_MIX_B]),
                  op_matmul(t, g.radius, false, op_abs(t, w[S4_MIX_W]), true)};
 }
@@ -341,14 +345,14 @@ static box layer(const s4_cfg *cfg, pass *p, node *const *w, box u, const seq_in
     node *magnitude = tape_push(t, &s4_magnitude_op, k_d, 2, NULL, 0);
     node *y = op_s4_conv(t, u.centre, k, w[S4_D], seq),
          *y_radius = op_s4_conv(t, u.radius, magnitude, tape_numbers(t, shape1(H), zeros), seq);
-    if (cfg->block == BLOCK_RELU)
-        return relu_mix(t, w, (box){y, y_radius});
-    const box g = box_of(t, op_gelu_box(t, y, y_radius), H);
-    node *x = op_linear(t, g.centre, w[S4_MIX_W], w[S4_MIX_B]),
-         *x_radius = op_matmul(t, g.radius, false, op_abs(t, w[S4_MIX_W]), true);
+    if (cfg->block != BLOCK_GLU) {
+        const box g = relu_box(t, (box){y, y_radius});
+        return cfg->block == BLOCK_RELU ? mix_box(t, w, g) : g;
+    }
+    const box x = mix_box(t, w, box_of(t, op_gelu_box(t, y, y_radius), H));
     return box_of(t,
-                  op_s4_gate_norm(t, x, x_radius, u.centre, u.radius, w[S4_NORM_W], w[S4_NORM_B],
-                                  S4_NORM_EPS),
+                  op_s4_gate_norm(t, x.centre, x.radius, u.centre, u.radius, w[S4_NORM_W],
+                                  w[S4_NORM_B], S4_NORM_EPS),
                   H);
 }
 

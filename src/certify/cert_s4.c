@@ -81,6 +81,8 @@ static stet_status read_layer(const model *m, size_t k, const s4_net64 *net, s4_
                               arena *a)
 {
     const int first = s4_layer_at(m->cfg, (int)k);
+    if (net->bare)
+        return read_kernel(m, first, net, l, a);
     l->mix = cert_param(m, first + S4_MIX_W, a);
     l->mix_b = cert_param(m, first + S4_MIX_B, a);
     if (!l->mix || !l->mix_b)
@@ -104,7 +106,8 @@ static stet_status read_net(shared *s)
                       .layers = (size_t)cfg->layers,
                       .lags = model_steps(m),
                       .span = model_span(m),
-                      .relu = cfg->block == BLOCK_RELU,
+                      .relu = cfg->block != BLOCK_GLU,
+                      .bare = cfg->block == BLOCK_BARE,
                       .max = cfg->pool == S4_MAX,
                       .eps = S4_NORM_EPS};
     net->enc_t = arena_new(&s->mem, double, net->D * net->H);

@@ -3,7 +3,7 @@
  *     u = W v + b;  a layer:  y = K * u,  g = gelu(y),  (a, b) = M g + m,  z = a s(b),
  *                             r = u + z,  u' = gamma C r / sigma + beta;     mean over the text
  *
- * or, with ReLU,  u' = M relu(y) + m;  or the largest over the text. C: less the mean; D is added to
+ * or, with ReLU,  u' = M relu(y) + m  or  u' = relu(y);  or the largest over the text. C: less the mean; D is added to
  * K at lag 0. Boxes hold what float32 makes of any choice of words.
  * The adjoint writes the deviation from the clean text, layer by layer, as exact slopes times the
  * deviation before it:
@@ -30,7 +30,7 @@ typedef struct s4_layer64 {
     double *K_err;  /* (lags, H) how far another float32 evaluation may be from K; NULL: 0 */
     double *K_norm; /* (lags, H) length of the first lags of a channel's kernel, l + 1 of them */
     double *K_off;  /* (lags, H) the same of K_err */
-    double *mix, *mix_t;  /* (R, H), (H, R) with R rows: 2H, or H with ReLU */
+    double *mix, *mix_t;  /* (R, H), (H, R) with R rows: 2H, or H with ReLU; NULL in a bare block */
     double *abs, *abs_t;  /* their absolute values */
     double *mix_b;        /* (R) */
     double *row, *col;    /* (R), (H) lengths of rows and columns of mix */
@@ -40,7 +40,7 @@ typedef struct s4_layer64 {
 typedef struct s4_net64 {
     size_t D, H, layers, lags; /* lags: of the longest text, or piece of one */
     size_t span;               /* words after which the state space starts anew; 0: never */
-    bool relu, max;                  /* the plain block; the largest over the text */
+    bool relu, bare, max;            /* ReLU; and nothing after it; the largest over the text */
     double *enc_t, *enc_b, *enc_row; /* (D, H), (H), (H) lengths of the encoder's rows */
     s4_layer64 *layer;
     double eps;

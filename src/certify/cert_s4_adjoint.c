@@ -125,40 +125,50 @@ static void gate_back(const s4_text *t, const s4_station *s, const s4_layer64 *l
         }
 }
 
-/* The plain block: lam of its output is that of a, and nothing passes by. */
+/* With ReLU, lam of the block's output is that of a, or of g, and nothing passes by. */
+static void move_lam(const s4_text *t, s4_range lam, s4_range to)
+{
+    const size_t bytes = t->n * t->net->H * sizeof *lam.mid;
+    memcpy(to.mid, lam.mid, bytes);
+    memcpy(to.rad, lam.rad, bytes);
+    memset(lam.mid, 0, bytes);
+    memset(lam.rad, 0, bytes);
+}
+
 static void linear_back(const s4_text *t, const s4_station *s, const s4_layer64 *l, s4_range lam,
                         s4_range a, double *slack)
 {
-    const size_t H = t->net->H, bytes = t->n * H * sizeof *lam.mid;
-    memcpy(a.mid, lam.mid, bytes);
-    memcpy(a.rad, lam.rad, bytes);
-    memset(lam.mid, 0, bytes);
-    memset(lam.rad, 0, bytes);
+    const size_t H = t->net->H;
+    move_lam(t, lam, a);
     for (size_t i = 0; i < t->n * H; i++)
         *slack += range_mag(a, i) * s4_mix_error(s, l, i / H, i % H);
 }
 
-/* lam of a and b to lam of y, (n, H). */
-static void mix_back(const s4_text *t, const s4_station *s, const s4_layer64 *l, s4_range ab,
-                     s4_range y, double *slack)
+/* lam of a and b to lam of g, (n, H). */
+static void mix_back(const s4_text *t, const s4_layer64 *l, s4_range ab, s4_range g)
 {
     const size_t n = t->n, H = t->net->H, R = s4_mixed(t->net);
-    rows_product(n, H, R, ab.mid, l->mix, y.mid);
-    rows_product(n, H, R, ab.rad, l->abs, y.rad);
+    rows_product(n, H, R, ab.mid, l->mix, g.mid);
+    rows_product(n, H, R, ab.rad, l->abs, g.rad);
     for (size_t p = 0; p < n; p++) {
         double sum = 0;
         for (size_t i = 0; i < R; i++)
             sum += range_mag(ab, p * R + i) * range_mag(ab, p * R + i);
         const double rounding = own(R) * sqrt(sum);
-        for (size_t h = 0; h < H; h++) {
-            const size_t i = p * H + h;
-            y.rad[i] += rounding * l->col[h];
-            *slack += range_mag(y, i) * s->e_g[i];
-            const ival box = ival_with(range_at(s->box_y, i), s->y[i]),
-                       slopes = t->net->relu ? relu_slopes(s->y[i], box) : gelu_slopes(box);
-            range_put(y, i, ival_mul(range_at(y, i), slopes));
-            *slack += range_mag(y, i) * s->e_y[i];
-        }
+        for (size_t h = 0; h < H; h++)
+            g.rad[p * H + h] += rounding * l->col[h];
+    }
+}
+
+/* lam of g to lam of y, in place. */
+static void activation_back(const s4_text *t, const s4_station *s, s4_range lam, double *slack)
+{
+    for (size_t i = 0; i < t->n * t->net->H; i++) {
+        *slack += range_mag(lam, i) * s->e_g[i];
+        const ival box = ival_with(range_at(s->box_y, i), s->y[i]),
+                   slopes = t->net->relu ? relu_slopes(s->y[i], box) : gelu_slopes(box);
+        range_put(lam, i, ival_mul(range_at(lam, i), slopes));
+        *slack += range_mag(lam, i) * s->e_y[i];
     }
 }
 
@@ -269,8 +279,13 @@ bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double
         const s4_layer64 *l = &t->net->layer[k];
         for (size_t p = 0; !t->net->relu && p < n; p++)
             norm_back(t, s, l, p, lam, &t->cut[k * n + p], loss, slack);
-        (t->net->relu ? linear_back : gate_back)(t, s, l, lam, ab, slack);
-        mix_back(t, s, l, ab, y, slack);
+        if (t->net->bare) {
+            move_lam(t, lam, y);
+        } else {
+            (t->net->relu ? linear_back : gate_back)(t, s, l, lam, ab, slack);
+            mix_back(t, l, ab, y);
+        }
+        activation_back(t, s, y, slack);
         for (size_t p = 0; p < n; p = span_end(t->net->span, n, p))
             piece_back(t, l, y, through, lam, p, span_end(t->net->span, n, p));
         for (size_t i = 0; i < n * H; i++)

@@ -32,17 +32,34 @@ static double length_of(const double *x, size_t n, size_t stride)
     return sqrt(sum) * (1 + S4_OUTWARD);
 }
 
-static stet_status finish_layer(const s4_net64 *net, s4_layer64 *l, arena *a)
+static stet_status finish_mix(const s4_net64 *net, s4_layer64 *l, arena *a)
 {
     const size_t H = net->H, R = s4_mixed(net);
-    l->K_norm = arena_new(a, double, net->lags *H);
-    l->K_off = arena_znew(a, double, net->lags *H);
     l->mix_t = arena_new(a, double, R *H);
     l->abs = arena_new(a, double, R *H);
     l->abs_t = arena_new(a, double, R *H);
     l->row = arena_new(a, double, R);
     l->col = arena_new(a, double, H);
-    if (!l->K_norm || !l->K_off || !l->mix_t || !l->abs || !l->abs_t || !l->row || !l->col)
+    if (!l->mix_t || !l->abs || !l->abs_t || !l->row || !l->col)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < R; i++)
+        for (size_t j = 0; j < H; j++) {
+            l->mix_t[j * R + i] = l->mix[i * H + j];
+            l->abs[i * H + j] = l->abs_t[j * R + i] = fabs(l->mix[i * H + j]);
+        }
+    for (size_t i = 0; i < R; i++)
+        l->row[i] = length_of(l->mix + i * H, H, 1);
+    for (size_t j = 0; j < H; j++)
+        l->col[j] = length_of(l->mix + j, R, H);
+    return STET_OK;
+}
+
+static stet_status finish_layer(const s4_net64 *net, s4_layer64 *l, arena *a)
+{
+    const size_t H = net->H;
+    l->K_norm = arena_new(a, double, net->lags *H);
+    l->K_off = arena_znew(a, double, net->lags *H);
+    if (!l->K_norm || !l->K_off)
         return STET_ENOMEM;
     for (size_t h = 0; h < H; h++) {
         double sum = 0, off = 0;
@@ -60,16 +77,7 @@ static stet_status finish_layer(const s4_net64 *net, s4_layer64 *l, arena *a)
                              "certified",
                              h);
     }
-    for (size_t i = 0; i < R; i++)
-        for (size_t j = 0; j < H; j++) {
-            l->mix_t[j * R + i] = l->mix[i * H + j];
-            l->abs[i * H + j] = l->abs_t[j * R + i] = fabs(l->mix[i * H + j]);
-        }
-    for (size_t i = 0; i < R; i++)
-        l->row[i] = length_of(l->mix + i * H, H, 1);
-    for (size_t j = 0; j < H; j++)
-        l->col[j] = length_of(l->mix + j, R, H);
-    return STET_OK;
+    return net->bare ? STET_OK : finish_mix(net, l, a);
 }
 
 stet_status s4_net64_finish(s4_net64 *net, arena *a)
@@ -334,13 +342,13 @@ static void gate(s4_text *t, s4_station *s, s4_range ab)
         }
 }
 
-/* The plain block ends with the linear map. */
-static void linear_end(s4_text *t, const s4_station *s, s4_range a)
+/* A block with ReLU ends with the linear map, or with the ReLU: `clean` and `box` become the output. */
+static void plain_end(s4_text *t, const double *clean, s4_range box)
 {
     const size_t count = t->n * t->net->H;
-    memcpy(t->u, s->ab, count * sizeof *t->u);
+    memcpy(t->u, clean, count * sizeof *t->u);
     for (size_t i = 0; i < count; i++)
-        range_put(t->out, i, ival_with(range_at(a, i), t->u[i]));
+        range_put(t->out, i, ival_with(range_at(box, i), t->u[i]));
 }
 
 /* What float32 may get wrong about a normed row: its mean, then the deviation, then products. */
@@ -477,10 +485,11 @@ stet_status s4_text_read(s4_text *t, const s4_net64 *net, s4_rounding rounding, 
         const s4_layer64 *l = &net->layer[k];
         TRY(station_alloc(s, n, H, a));
         convolution(t, s, l, g, box_g);
-        mix(t, s, l, g, box_g, ab);
+        if (!net->bare)
+            mix(t, s, l, g, box_g, ab);
         TRY(check_size(s->box_y.mid, 2 * n * H)); /* each with its radii behind it */
         if (net->relu) {
-            linear_end(t, s, ab);
+            plain_end(t, net->bare ? g : s->ab, net->bare ? box_g : ab);
             TRY(check_size(t->out.mid, 2 * n * H));
             continue;
         }

@@ -20,13 +20,15 @@ static const stet_opt opts[] = {
     STET_OPT_INT("state", s4_cfg, state, "64", 2, 1024, "N",
                  "s4: state size, stored as conjugate pairs (even)"),
     STET_OPT_INT("layers", s4_cfg, layers, "1", 1, 8, "N", "s4: number of layers"),
-    STET_OPT_CHOICE("s4-block", s4_cfg, block, "glu", "glu|relu",
-                    "s4: what follows the state space, GELU, a gated map, residual and norm; or "
-                    "ReLU and a linear map, which lose least in certified training"),
+    STET_OPT_CHOICE("s4-block", s4_cfg, block, "glu", "glu|relu|bare",
+                    "s4: what follows the state space: GELU, a gated map, residual and norm; ReLU "
+                    "and a linear map; or ReLU alone, which loses least in certified training"),
     STET_OPT_CHOICE("s4-pool", s4_cfg, pool, "mean", "mean|max",
                     "s4: what the classifier sees of each channel, its mean over the text or its "
                     "largest value"),
     SPAN_OPT(s4_cfg, span),
+    STET_OPT_INT("s4-memory", s4_cfg, memory, "1000", 1, 1000000, "N",
+                 "s4: words that the slowest state space remembers at the start of training"),
     SCORE_HIDDEN_OPT(s4_cfg, score_hidden),
     STET_OPT_END,
 };
@@ -37,8 +39,8 @@ static stet_status layout(model *m)
     if (cfg->state % 2)
         return error_set(STET_EUSAGE, "--state %lld: expected an even number (conjugate pairs)",
                          (long long)cfg->state);
-    const bool relu = cfg->block == BLOCK_RELU;
-    const size_t h = (size_t)cfg->channels, n = (size_t)cfg->state / 2, mixed = relu ? h : 2 * h;
+    const size_t h = (size_t)cfg->channels, n = (size_t)cfg->state / 2,
+                 mixed = cfg->block == BLOCK_RELU ? h : 2 * h;
     TRY(model_param(m, "encoder.weight", shape2(h, m->dim), PARAM_PLAIN));
     TRY(model_param(m, "encoder.bias", shape1(h), PARAM_PLAIN));
     for (int64_t l = 0; l < cfg->layers; l++) {
@@ -59,7 +61,7 @@ static stet_status layout(model *m)
             [S4_NORM_W] = {"norm.weight", shape1(h), PARAM_PLAIN},
             [S4_NORM_B] = {"norm.bias", shape1(h), PARAM_PLAIN},
         };
-        for (int i = 0; i < (relu ? S4_NORM_W : S4_PER_LAYER); i++) {
+        for (int i = 0; i < s4_per_layer(cfg); i++) {
             char name[64];
             snprintf(name, sizeof name, "layers.%lld.%s", (long long)l, rows[i].name);
             TRY(model_param(m, name, rows[i].s, rows[i].kind));
@@ -83,12 +85,14 @@ static size_t span(const model *m)
     return (size_t)((const s4_cfg *)m->cfg)->span;
 }
 
-/* Every channel starts from the same HiPPO matrix; C, the steps and D are drawn. */
+/* Every channel starts from the same HiPPO matrix; C, the steps and D are drawn. A step of 1 / N
+ * remembers about N words; none starts above 1, where it would forget the word itself. */
 static void init_state_space(const model *m, int first, const double *w, const double *p,
                              const double *b, rng *r)
 {
     const s4_cfg *cfg = m->cfg;
     const size_t n = (size_t)cfg->state / 2;
+    const double slowest = 1 / (double)cfg->memory, fastest = fmin(1, 100 / (double)cfg->memory);
     for (size_t h = 0; h < (size_t)cfg->channels; h++) {
         for (size_t i = 0; i < n; i++) {
             const size_t at = h * n + i;
@@ -100,7 +104,7 @@ static void init_state_space(const model *m, int first, const double *w, const d
                 model_value(m, first + S4_C)[2 * at + part] = (real)(rng_normal(r) * sqrt(0.5));
             }
         }
-        model_value(m, first + S4_LOG_DT)[h] = (real)rng_range(r, log(1e-3), log(1e-1));
+        model_value(m, first + S4_LOG_DT)[h] = (real)rng_range(r, log(slowest), log(fastest));
         model_value(m, first + S4_D)[h] = (real)rng_normal(r);
     }
 }
@@ -120,8 +124,8 @@ static stet_status init(const model *m, rng *r)
         for (int l = 0; l < (int)cfg->layers; l++) {
             const int first = s4_layer_at(cfg, l);
             init_state_space(m, first, w, p, b, r);
-            init_uniform(m, first + S4_MIX_W, 1 / sqrt((double)cfg->channels), r);
-            init_uniform(m, first + S4_MIX_B, 1 / sqrt((double)cfg->channels), r);
+            for (int i = S4_MIX_W; i < s4_per_layer(cfg) && i <= S4_MIX_B; i++)
+                init_uniform(m, first + i, 1 / sqrt((double)cfg->channels), r);
             if (cfg->block == BLOCK_GLU)
                 init_constant(m, first + S4_NORM_W, 1);
         }
@@ -142,8 +146,10 @@ static node *features(const model *m, pass *p)
         node *k = op_s4_kernel(t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT],
                                cut.seq->max_len);
         node *y = op_s4_conv(t, u, k, w[S4_D], cut.seq);
-        if (cfg->block == BLOCK_RELU) {
-            u = op_linear(t, op_relu(t, y), w[S4_MIX_W], w[S4_MIX_B]);
+        if (cfg->block != BLOCK_GLU) {
+            u = op_relu(t, y);
+            if (cfg->block == BLOCK_RELU)
+                u = op_linear(t, u, w[S4_MIX_W], w[S4_MIX_B]);
             continue;
         }
         y = op_gelu(t, y);

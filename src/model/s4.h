@@ -8,16 +8,20 @@
  *
  *     BLOCK_GLU    u <- LayerNorm(u + GLU(mix(GELU(y)))), mix (2H, H)
  *     BLOCK_RELU   u <- mix(ReLU(y)), mix (H, H), and no norm
+ *     BLOCK_BARE   u <- ReLU(y)
  *
- * The second loses least in box arithmetic: ReLU keeps the order, no box is counted twice as by the
- * residual, and a norm that only centres would be part of the linear map. */
-typedef enum s4_block { BLOCK_GLU, BLOCK_RELU } s4_block;
+ * The second loses less in box arithmetic: ReLU keeps the order, no box is counted twice as by the
+ * residual, and a norm that only centres would be part of the linear map. The third loses nothing
+ * after the first linear map: with the maximum over the text it is a convolution whose filters
+ * share one direction over all their words. */
+typedef enum s4_block { BLOCK_GLU, BLOCK_RELU, BLOCK_BARE } s4_block;
 typedef enum s4_pool { S4_MEAN, S4_MAX } s4_pool; /* over the text */
 
 typedef struct s4_cfg {
     int64_t channels, state, layers;
     int block, pool;
-    int64_t span; /* spans.h */
+    int64_t span;   /* spans.h */
+    int64_t memory; /* words, at the start of training */
     int64_t score_hidden; /* word_scores.h */
 } s4_cfg;
 
@@ -37,10 +41,16 @@ enum {
     S4_NORM_B,
     S4_PER_LAYER /* of BLOCK_GLU */
 };
-/* The first parameter of a layer. */
+/* Parameters of a layer, and the first of them. */
+static inline int s4_per_layer(const s4_cfg *cfg)
+{
+    static const int count[] = {
+        [BLOCK_GLU] = S4_PER_LAYER, [BLOCK_RELU] = S4_NORM_W, [BLOCK_BARE] = S4_MIX_W};
+    return count[cfg->block];
+}
 static inline int s4_layer_at(const s4_cfg *cfg, int layer)
 {
-    return S4_FIRST_LAYER + layer * (cfg->block == BLOCK_RELU ? S4_NORM_W : S4_PER_LAYER);
+    return S4_FIRST_LAYER + layer * s4_per_layer(cfg);
 }
 #define S4_NORM_EPS 1e-5
 

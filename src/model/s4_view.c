@@ -21,11 +21,12 @@ static const real still = (real)0x1p-24; /* relative: y moved by no more than it
 
 typedef struct compiled {
     size_t H, span;
-    bool relu, max; /* BLOCK_RELU, S4_MAX */
+    bool max; /* S4_MAX */
+    s4_block block;
     real *word;     /* (n_words, H): every word encoded */
     real *kernel;   /* (model_steps, H): K transposed, D added at lag 0 */
-    size_t mixed;   /* 2H, or H, in whole panels */
-    real *mix;      /* mix.weight packed for panel_product */
+    size_t mixed; /* 2H, H or 0, in whole panels */
+    real *mix;    /* mix.weight packed for panel_product */
 } compiled;
 
 typedef struct view {
@@ -81,7 +82,9 @@ static stet_status make_kernel(const model *m, compiled *c)
 
 static stet_status pack_mix(const model *m, compiled *c)
 {
-    const size_t outputs = c->relu ? c->H : 2 * c->H;
+    if (c->block == BLOCK_BARE)
+        return STET_OK;
+    const size_t outputs = c->block == BLOCK_RELU ? c->H : 2 * c->H;
     c->mixed = panel_padded(outputs);
     c->mix = mem_aligned(c->H * c->mixed, sizeof *c->mix);
     if (!c->mix)
@@ -98,7 +101,7 @@ stet_status s4_compile(const model *m, void **out)
         return STET_ENOMEM;
     const s4_cfg *cfg = m->cfg;
     c->H = (size_t)cfg->channels;
-    c->relu = cfg->block == BLOCK_RELU;
+    c->block = (s4_block)cfg->block;
     c->max = cfg->pool == S4_MAX;
     c->span = model_span(m);
     stet_status st = encode_words(m, c);
@@ -139,7 +142,7 @@ static bool block_init(arena *a, const compiled *c, block *b)
     b->mixed = arena_new(a, real, ROWS * c->mixed);
     b->out = arena_new(a, real, ROWS * c->H);
     b->n = 0;
-    return b->y && b->mixed && b->out;
+    return b->y && (b->mixed || !c->mixed) && b->out;
 }
 
 /* Sums and maxima run in LANES parts that are joined at the end: one part would wait for each step. */
@@ -181,12 +184,16 @@ static void residual_row(real *RESTRICT a, const real *RESTRICT gate, const real
         a[i] = u[i] + a[i] * gate[i];
 }
 
-/* out = mix(ReLU(y)) */
+/* out = mix(ReLU(y)), or without mix */
 static void block_run_relu(const model *m, const compiled *c, block *b)
 {
     const size_t H = c->H;
     for (size_t i = 0; i < b->n * H; i++)
         b->y[i] = b->y[i] < 0 ? 0 : b->y[i]; /* NaN stays NaN */
+    if (c->block == BLOCK_BARE) {
+        memcpy(b->out, b->y, b->n * H * sizeof *b->out);
+        return;
+    }
     panel_product(b->n, c->mixed, H, b->y, H, c->mix, b->mixed, c->mixed);
     for (size_t r = 0; r < b->n; r++) {
         memcpy(b->out + r * H, b->mixed + r * c->mixed, H * sizeof *b->out);
@@ -197,7 +204,7 @@ static void block_run_relu(const model *m, const compiled *c, block *b)
 /* out = LayerNorm(u + a sigmoid(b)), (a, b) = mix(GELU(y)) */
 static void block_run(const model *m, const compiled *c, block *b)
 {
-    if (c->relu) {
+    if (c->block != BLOCK_GLU) {
         block_run_relu(m, c, b);
         return;
     }

@@ -97,6 +97,7 @@ typedef struct ver_model {
     ver_lstm lstm[2];
     size_t channels, states, layers; /* states: stored ones, half the state size */
     bool relu;                       /* S4: ReLU and a linear map, no gate, residual or norm */
+    bool bare;                       /* S4: and no linear map */
     const float *enc_w, *enc_b;
     ver_s4 s4[VER_S4_LAYERS];
     const float *scores;                      /* (n_words, classes) of words; NULL: none */

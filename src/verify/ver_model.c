@@ -218,8 +218,10 @@ static void read_s4(reader *r, const json_t *settings)
     m->layers = setting(r, settings, "layers");
     if (r->status == STET_OK && (n == 0 || m->layers > VER_S4_LAYERS))
         r->status = error_set(STET_EFORMAT, "config.json: bad size of state or number of layers");
-    static const char *const blocks[] = {"glu", "relu"}, *const pools[] = {"mean", "max"};
-    m->relu = choice(r, settings, "s4-block", blocks, 2) == 1;
+    static const char *const blocks[] = {"glu", "relu", "bare"}, *const pools[] = {"mean", "max"};
+    const size_t block = choice(r, settings, "s4-block", blocks, 3);
+    m->relu = block >= 1;
+    m->bare = block == 2;
     m->pool = choice(r, settings, "s4-pool", pools, 2) == 1 ? VER_LARGEST : VER_MEAN;
     m->span = span_of(r, settings);
     const size_t mixed = m->relu ? h : 2 * h;
@@ -234,6 +236,8 @@ static void read_s4(reader *r, const json_t *settings)
         s->c = TENSOR(r, h, n, 2, "layers.%zu.s4.c", l);
         s->log_dt = TENSOR(r, h, 0, 0, "layers.%zu.s4.log_dt", l);
         s->d = TENSOR(r, h, 0, 0, "layers.%zu.s4.d", l);
+        if (m->bare)
+            continue;
         s->mix_w = TENSOR(r, mixed, h, 0, "layers.%zu.mix.weight", l);
         s->mix_b = TENSOR(r, mixed, 0, 0, "layers.%zu.mix.bias", l);
         if (m->relu)
@@ -264,13 +268,14 @@ static void read_word_network(reader *r, const json_t *settings)
 static const struct {
     const ver_kind *kind;
     void (*read)(reader *r, const json_t *settings);
-    const char *settings[8];
+    const char *settings[9];
 } kinds[] = {{&ver_sum_kind, read_word_network, {"score-hidden"}},
              {&ver_cnn, read_cnn, {"filters", "kernels", "score-hidden"}},
              {&ver_bilstm, read_bilstm, {"hidden", "pool", "span", "score-hidden"}},
              {&ver_s4_kind,
               read_s4,
-              {"channels", "state", "layers", "s4-block", "s4-pool", "span", "score-hidden"}}};
+              {"channels", "state", "layers", "s4-block", "s4-pool", "s4-memory", "span",
+               "score-hidden"}}};
 
 static void know_settings(reader *r, const json_t *settings, const char *const *known)
 {

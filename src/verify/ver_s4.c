@@ -267,13 +267,18 @@ static void gate(ver_work *w, s4_state *s, s4_layer *l)
         }
 }
 
-/* The plain block ends with the linear map. */
-static void linear_end(ver_work *w, s4_state *s, s4_layer *l)
+/* A block with ReLU ends with the linear map, or with the ReLU. */
+static void plain_end(ver_work *w, s4_state *s, s4_layer *l)
 {
     const size_t H = w->m->channels;
     for (size_t i = 0; i < w->t->n * H; i++) {
-        s->box[i] = mix_row(w, l, i / H, i % H, &l->a[i], &l->e_a[i]);
-        s->u[i] = l->a[i];
+        if (w->m->bare) {
+            s->u[i] = ver_s4_activation(w->m, l->y[i]);
+            s->box[i] = s->lam[i];
+        } else {
+            s->box[i] = mix_row(w, l, i / H, i % H, &l->a[i], &l->e_a[i]);
+            s->u[i] = l->a[i];
+        }
         l->box_b[i] = l->box_centred[i] = s->box[i];
     }
 }
@@ -377,7 +382,7 @@ static stet_status open(ver_work *w)
             ver_s4_piece(w->m, n, from, &from, &to);
             convolve(w, s, l, from, to);
         }
-        (w->m->relu ? linear_end : gate)(w, s, l);
+        (w->m->relu ? plain_end : gate)(w, s, l);
         for (size_t i = 0; i < n * H; i++)
             s->overflows = s->overflows || !fits(l->box_y[i]) || !fits(l->box_b[i]) ||
                            !fits(l->box_centred[i]);

@@ -3,7 +3,7 @@
  *     u = W v + b;  a layer:  y = K * u,  g = gelu(y),  (a, b) = M g + m,  z = a s(b),
  *                             r = u + z,  u' = gamma C r / sigma + beta;     mean over the text
  *
- * or, with ReLU,  u' = a = M relu(y) + m;  or the largest over the text. C: less the mean. Ranges hold what float32 makes of any choice of words; `e` is what a station
+ * or, with ReLU,  u' = a = M relu(y) + m  or  u' = relu(y);  or the largest over the text. C: less the mean. Ranges hold what float32 makes of any choice of words; `e` is what a station
  * may get wrong by itself. */
 #ifndef VERIFY_VER_S4_H
 #define VERIFY_VER_S4_H

@@ -181,7 +181,7 @@ static void norm_back(const ver_work *w, const s4_layer *l, size_t p, int cut, v
         ver_add(loss, 0, iv_mag(lam[h]) * l->e_r[p * H + h]);
 }
 
-/* lam of r to lam of a and b at position p; of the plain block's output, which is a. */
+/* lam of r to lam of a and b at position p; with ReLU, of the block's output, which is a or g. */
 static void gate_back(const ver_work *w, const s4_layer *l, size_t p, ver_sum *loss)
 {
     const size_t H = w->m->channels;
@@ -191,7 +191,8 @@ static void gate_back(const ver_work *w, const s4_layer *l, size_t p, ver_sum *l
         if (w->m->relu) {
             s->lam_a[i] = s->lam[i];
             s->lam[i] = (iv){0, 0}; /* no residual */
-            ver_add(loss, 0, iv_mag(s->lam_a[i]) * l->e_a[i]);
+            if (!w->m->bare)
+                ver_add(loss, 0, iv_mag(s->lam_a[i]) * l->e_a[i]);
             continue;
         }
         s->lam_a[i] = iv_mul(s->lam[i], ver_range_of(false, l->box_b[i]));
@@ -201,23 +202,31 @@ static void gate_back(const ver_work *w, const s4_layer *l, size_t p, ver_sum *l
     }
 }
 
-/* lam of a and b to lam of y at position p. */
-static void mix_back(const ver_work *w, const s4_layer *l, size_t p, ver_sum *loss)
+/* lam of a and b to lam of g at position p and channel h. */
+static iv mix_back(const ver_work *w, const s4_layer *l, size_t p, size_t h)
+{
+    const size_t H = w->m->channels;
+    const s4_state *s = w->state;
+    double mid = 0, rad = 0, size = 0;
+    for (size_t k = 0; k < H; k++) {
+        const iv a = s->lam_a[p * H + k], b = w->m->relu ? (iv){0, 0} : s->lam_b[p * H + k];
+        const double ma = l->p->mix_w[k * H + h],
+                     mb = w->m->relu ? 0 : l->p->mix_w[(H + k) * H + h];
+        mid += ma * iv_mid(a) + mb * iv_mid(b);
+        rad += fabs(ma) * iv_rad(a) + fabs(mb) * iv_rad(b);
+        size += fabs(ma) * iv_mag(a) + fabs(mb) * iv_mag(b);
+    }
+    return iv_widen((iv){mid, mid}, rad * (1 + VER_OURS) + ver_gamma64(2 * H + 8) * size);
+}
+
+/* lam of a and b, or of g itself, to lam of y at position p. */
+static void activation_back(const ver_work *w, const s4_layer *l, size_t p, ver_sum *loss)
 {
     const size_t H = w->m->channels;
     const s4_state *s = w->state;
     for (size_t h = 0; h < H; h++) {
-        double mid = 0, rad = 0, size = 0;
-        for (size_t k = 0; k < H; k++) {
-            const iv a = s->lam_a[p * H + k], b = w->m->relu ? (iv){0, 0} : s->lam_b[p * H + k];
-            const double ma = l->p->mix_w[k * H + h],
-                         mb = w->m->relu ? 0 : l->p->mix_w[(H + k) * H + h];
-            mid += ma * iv_mid(a) + mb * iv_mid(b);
-            rad += fabs(ma) * iv_rad(a) + fabs(mb) * iv_rad(b);
-            size += fabs(ma) * iv_mag(a) + fabs(mb) * iv_mag(b);
-        }
         const size_t i = p * H + h;
-        const iv g = iv_widen((iv){mid, mid}, rad * (1 + VER_OURS) + ver_gamma64(2 * H + 8) * size);
+        const iv g = w->m->bare ? s->lam_a[i] : mix_back(w, l, p, h);
         s->lam_y[i] = iv_mul(g, w->m->relu ? relu_slopes(l->y[i], l->box_y[i])
                                            : gelu_derivatives(l->box_y[i]));
         ver_add(loss, 0, iv_mag(g) * l->e_g[i]);
@@ -323,7 +332,7 @@ stet_status ver_s4_adjoint(ver_work *w, int label, int other, const json_t *witn
             if (!w->m->relu)
                 norm_back(w, &s->layer[k], p, cut[p], &sum);
             gate_back(w, &s->layer[k], p, &sum);
-            mix_back(w, &s->layer[k], p, &sum);
+            activation_back(w, &s->layer[k], p, &sum);
         }
         if (!convolve_back(w, &s->layer[k]))
             return STET_OK;

@@ -29,6 +29,8 @@ static const char *const s4_relu[] = {"channels=64", "state=64", "s4-block=relu"
                          *const s4_max[] = {"channels=8", "state=4", "s4-pool=max", NULL};
 static const char *const lstm_span[] = {"hidden=64", "pool=max", "span=8", NULL},
                          *const s4_span[] = {"channels=64", "state=64", "s4-block=relu",
+                                             "s4-pool=max", "span=8", NULL},
+                         *const s4_bare[] = {"channels=64", "state=64", "s4-block=bare",
                                              "s4-pool=max", "span=8", NULL};
 static const char *const s4_small[] = {"channels=8", "state=4", NULL},
                          *const s4_64[] = {"channels=64", "state=64", NULL},
@@ -66,6 +68,7 @@ static const bound_case cases[] = {
     {"s4 of 64, relu, largest", "s4", s4_relu, true, false, true, 2, 1, 0.3},
     {"bilstm of 64, largest states, spans", "bilstm", lstm_span, true, false, false, 2, 1, 0.1},
     {"s4 of 64, relu, largest, spans", "s4", s4_span, true, false, true, 2, 1, 0.1},
+    {"s4 of 64, bare, largest, spans", "s4", s4_bare, true, false, true, 2, 1, 0.1},
     {"s4 of 8, largest", "s4", s4_max, false, false, true, 3, 0.6, 0},
 };
 enum { CASES = sizeof cases / sizeof *cases };

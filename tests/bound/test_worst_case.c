@@ -33,7 +33,9 @@ static const struct {
              {15, false, "bilstm with scores, mean states, spans"},
              {16, false, "s4 with scores, relu, largest, spans"},
              {17, false, "s4 of two layers, spans"},
-             {18, false, "s4, mean, spans"}};
+             {18, false, "s4, mean, spans"},
+             {19, false, "s4 with scores, bare, largest, spans"},
+             {20, false, "s4 of two layers, bare"}};
 enum { CASES = sizeof cases / sizeof *cases };
 
 static bool is_kind(int which, const char *name)

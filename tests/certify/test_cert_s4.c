@@ -188,14 +188,17 @@ TEST(no_bound_exceeds_the_least_of_all_combinations)
     CHECK_LE(2000, cases);
 }
 
-/* ReLU and a linear map, the largest of each channel, and both; in spans. */
-static const char *const variants[][6] = {
+/* ReLU and a linear map, or ReLU alone; the largest of each channel, and both; in spans. */
+static const char *const variants[][7] = {
     {"channels=4", "state=4", "s4-block=relu"},
     {"channels=4", "state=4", "s4-pool=max"},
     {"channels=4", "state=4", "s4-block=relu", "s4-pool=max"},
     {"channels=4", "layers=2", "s4-block=relu", "s4-pool=max"},
     {"channels=4", "state=4", "s4-block=relu", "s4-pool=max", "span=2"},
     {"channels=4", "layers=2", "span=2"},
+    {"channels=4", "state=4", "s4-block=bare"},
+    {"channels=4", "layers=2", "s4-block=bare", "s4-pool=max"},
+    {"channels=4", "state=4", "s4-block=bare", "s4-pool=max", "span=2", "s4-memory=2"},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
@@ -295,7 +298,10 @@ TEST(samples_of_long_texts_stay_within_their_bounds)
     static const char *const plain[] = {"channels=16", "state=8", "s4-block=relu", "s4-pool=max",
                                         NULL};
     sample_long(wide);
+    static const char *const bare[] = {"channels=16", "state=8", "s4-block=bare", "s4-pool=max",
+                                       NULL};
     sample_long(plain);
+    sample_long(bare);
 }
 
 /* ---- bad numbers -------------------------------------------------------------------------- */

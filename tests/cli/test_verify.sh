@@ -20,10 +20,10 @@ forge() { # FILE LINE SED-EXPRESSION
 
 # KIND, or KIND-and-something: a sum with a small network, kinds with word scores, with the largest states;
 # in spans of three words; three of them together.
-for model in cnn bilstm bilstm-max bilstm-max-span sum sum-net cnn-scores bilstm-scores s4-scores s4-relu s4-relu-span ensemble s4; do
+for model in cnn bilstm bilstm-max bilstm-max-span sum sum-net cnn-scores bilstm-scores s4-scores s4-relu s4-relu-span s4-bare-span ensemble s4; do
     kind=${model%%-*}
     small=$(case $kind in cnn) echo --filters 8 ;; bilstm) echo --hidden 6 ;; s4) echo --channels 8 --state 4 ;; esac)
-    small="$small $(case $model in *-net) echo --score-hidden 4 ;; *-scores) echo --word-scores ;; *-max*) echo --pool max ;; *-relu*) echo --s4-block relu --s4-pool max ;; esac)"
+    small="$small $(case $model in *-net) echo --score-hidden 4 ;; *-scores) echo --word-scores ;; *-max*) echo --pool max ;; *-relu*) echo --s4-block relu --s4-pool max ;; *-bare*) echo --s4-block bare --s4-pool max ;; esac)"
     case $model in *-span) small="$small --span 3" ;; esac
     if [ $kind = ensemble ]; then
         output "answer as one" "$STET" ensemble cnn-scores sum bilstm -o ensemble

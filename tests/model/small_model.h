@@ -26,6 +26,10 @@ static const char *const small_s4_span[] = {"channels=8", "state=6",  "s4-block=
                                             "s4-pool=max", "span=4", NULL};
 static const char *const small_s4_deep_span[] = {"channels=8", "state=6", "layers=2", "span=3",
                                                  NULL};
+static const char *const small_s4_bare[] = {"channels=8", "state=6", "s4-block=bare",
+                                            "s4-pool=max", "span=4", "s4-memory=4", NULL};
+static const char *const small_s4_bare_deep[] = {"channels=8", "state=6", "layers=2",
+                                                 "s4-block=bare", NULL};
 static const char *const small_s4_mean_span[] = {"channels=8", "state=6", "span=5", NULL};
 static const char *const small_sum[] = {NULL};
 static const char *const small_sum_net[] = {"score-hidden=6", NULL};
@@ -55,6 +59,8 @@ static const struct {
                    {"s4", small_s4_span, true},
                    {"s4", small_s4_deep_span, false},
                    {"s4", small_s4_mean_span, false},
+                   {"s4", small_s4_bare, true},
+                   {"s4", small_s4_bare_deep, false},
                    {"cnn", small_cnn_net, true},
                    {"bilstm", small_bilstm_net, true},
                    {"s4", small_s4_net, true}};

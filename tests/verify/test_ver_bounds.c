@@ -21,9 +21,13 @@ static const char *const s4_both_deep[] = {"channels=4",    "state=4",     "laye
 static const char *const s4_span[] = {"channels=5",  "state=4", "s4-block=relu",
                                       "s4-pool=max", "span=4",  NULL};
 static const char *const s4_deep_span[] = {"channels=5", "state=4", "layers=2", "span=3", NULL};
-static const char *const *const s4_variants[] = {s4_relu,      s4_max,  s4_both,
-                                                 s4_both_deep, s4_span, s4_deep_span};
-enum { S4_VARIANTS = 6 };
+static const char *const s4_bare[] = {"channels=5",  "state=4", "s4-block=bare",
+                                      "s4-pool=max", "span=4",  NULL};
+static const char *const s4_bare_deep[] = {"channels=4", "state=4", "layers=2", "s4-block=bare",
+                                           NULL};
+static const char *const *const s4_variants[] = {
+    s4_relu, s4_max, s4_both, s4_both_deep, s4_span, s4_deep_span, s4_bare, s4_bare_deep};
+enum { S4_VARIANTS = sizeof s4_variants / sizeof *s4_variants };
 static const char *const bilstm[] = {"hidden=4", NULL};
 static const char *const bilstm_max[] = {"hidden=4", "pool=max", NULL};
 static const char *const bilstm_mean[] = {"hidden=4", "pool=mean", NULL};
