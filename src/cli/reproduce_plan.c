@@ -157,6 +157,14 @@ static void on_device(const reproduction *r, cli_stage *s)
         cell_args(s, "--device", cli_device(&r->cfg->common), NULL);
 }
 
+/* A TextCNN is attacked and proved on the CPU: an edit costs so little there that a GPU would only be
+ * waited for. */
+static void attack_where(const reproduction *r, const char *model, cli_stage *s)
+{
+    if (strcmp(model, "cnn") != 0)
+        on_device(r, s);
+}
+
 /* Every model knows the full sets, so that all are attacked with the same words. What the user gives
  * after `--` comes last and counts. */
 static void training(const reproduction *r, const char *model, const char *row, const char *beta,
@@ -214,6 +222,7 @@ static void flip_texts(const reproduction *r, const char *model, const char *see
     cell_args(s, base, "-o", texts, "--log", log, NULL);
     cell_source(s, &from);
     cell_number(s, "--seed", r->cfg->common.seed);
+    attack_where(r, model, s);
 }
 
 cli_cell *repro_run(reproduction *r, const char *model, const char *row, const char *beta,
@@ -242,8 +251,7 @@ cli_cell *repro_run(reproduction *r, const char *model, const char *row, const c
     return x;
 }
 
-/* The sample of --limit is the same for every run: it is drawn by --seed of this command. A TextCNN
- * is measured on the CPU: an edit costs so little there that a GPU would only be waited for. */
+/* The sample of --limit is the same for every run: it is drawn by --seed of this command. */
 static cli_stage *measuring(reproduction *r, const char *model, cli_cell *x, const cli_command *cmd,
                             const repro_setting *by, const char *result)
 {
@@ -257,8 +265,7 @@ static cli_stage *measuring(reproduction *r, const char *model, cli_cell *x, con
     cell_args(s, x->dir, NULL);
     cell_source(s, &from);
     cell_number(s, "--seed", r->cfg->common.seed);
-    if (strcmp(model, "cnn") != 0)
-        on_device(r, s);
+    attack_where(r, model, s);
     return s;
 }
 
