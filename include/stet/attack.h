@@ -86,7 +86,7 @@ typedef struct stet_attack_args {
     size_t shard, shards;
     /* Makes a prover for the model, so that an attack may leave texts that are proved
      * (stet_certify_prover of stet/certify.h; STET_ENOTSUP: there are no proofs). Only attacks that
-     * say so in their settings ask (greedy-proofs). NULL: every text is searched to the end. */
+     * say so in their settings ask (proofs, greedy-proofs). NULL: every text is searched to the end. */
     stet_status (*prover)(const stet_model *m, stet_prover **out);
     size_t victim_batch; /* texts in one call of `victim` at most; 0: any number */
     /* Where a model answers: "cpu", "cuda", or "auto", a GPU where there is one. NULL: "cpu". There are

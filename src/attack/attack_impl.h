@@ -78,6 +78,7 @@ typedef struct attack_common {
     int similarity, scale;
     double least_similarity;
     int64_t window; /* words around a change that are compared */
+    bool proofs;    /* ask for a cheap proof first, and leave the texts that have one */
 } attack_common;
 
 /* What a substitution must keep: see constraints.c. Any part may be absent. */

@@ -31,6 +31,8 @@ static const stet_opt common_opts[] = {
                   "reject changes that leave less"),
     STET_OPT_INT("window", attack_common, window, "15", 0, 1e6, "N",
                  "words around a change that are compared; 0: all"),
+    {STET_OPT_FIELD("proofs", STET_T_FLAG, attack_common, proofs), .def = "no",
+     .help = "ask for a cheap certificate first, and leave the texts that nothing flips"},
     STET_OPT_END,
 };
 

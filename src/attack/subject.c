@@ -308,7 +308,9 @@ static stet_status search_one(const attack_job *j, attack_worker *w, record *r, 
     }
     if (j->a->time_limit > 0)
         s->deadline = seconds_now() + j->a->time_limit;
-    const stet_status st = j->d->run(s, j->set.cfg);
+    if (s->common.proofs)
+        TRY(search_ask_proof(s, false));
+    const stet_status st = s->proved ? STET_OK : j->d->run(s, j->set.cfg);
     s->deadline = 0; /* what was found is checked in any case */
     if (st == OVER_TIME) {
         r->outcome = OUTCOME_TIMEOUT;

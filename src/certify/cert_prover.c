@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "certify/certifier.h"
+#include "model/rule.h"
 
 typedef struct prover {
     stet_prover face;
@@ -56,6 +57,8 @@ stet_status stet_certify_prover(const stet_model *m, stet_prover **out)
     *out = NULL;
     const cert_family *f;
     TRY(cert_family_for(m, &f));
+    if (cert_by_rule(m) && m->rule->desc->draws)
+        return error_set(STET_ENOTSUP, "draws are no proofs");
     prover *p = mem_zalloc(1, sizeof *p);
     if (!p)
         return STET_ENOMEM;

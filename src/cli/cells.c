@@ -277,15 +277,17 @@ static stet_status check(cli_cells *c, const cli_cell *x, const cli_stage *s)
 void cell_skip_done(cli_cells *c, cli_cell *x)
 {
     stet_model *m = NULL;
-    for (; x->at < x->n_stages; x->at++) {
-        cli_stage *s = &x->stage[x->at];
+    for (size_t i = x->at; i < x->n_stages; i++) { /* also behind one that is missing */
+        cli_stage *s = &x->stage[i];
+        if (s->record)
+            continue;
         if (!s->output && !m && stet_model_load(x->dir, &m) != STET_OK)
             break;
         s->record = s->output ? output_of(x, s) : measured(c, x, s, m);
-        if (!s->record)
-            break;
     }
     stet_model_free(m);
+    while (x->at < x->n_stages && x->stage[x->at].record)
+        x->at++;
 }
 
 stet_status cells_run(cli_cells *c)

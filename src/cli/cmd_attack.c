@@ -374,8 +374,9 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
                      r.correct - r.decided);
         if (r.proved)
             cli_note("%s: %zu texts are certified, nothing flips them: the search stopped there "
-                     "(--greedy-proofs no: search on)",
-                     p->name[k], r.proved);
+                     "%s",
+                     p->name[k], r.proved,
+                     strcmp(p->name[k], "greedy") == 0 ? "(--greedy-proofs no: search on)" : "");
         if (r.timeouts)
             cli_note("%s: %zu texts took longer than %g s and are not counted", p->name[k],
                      r.timeouts, cfg->time_limit);

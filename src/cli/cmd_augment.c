@@ -132,6 +132,7 @@ static stet_status run(void *config, const stet_rest *rest)
     a.model = t.model, a.data = t.data, a.index = t.index, a.n_index = t.n_index, a.sets = &t.sets;
     a.attack = cfg->attack, a.profile = cfg->profile, a.seed = (uint64_t)cfg->common.seed;
     a.log = cfg->log, a.each = take_line, a.each_user = &c;
+    a.device = cli_device(&cfg->common);
     if (st == STET_OK)
         st = stet_attack_run(&a, &r);
     if (st == STET_OK && r.n > 0 && r.candidates_mean == 0)
@@ -161,6 +162,7 @@ const cli_command cmd_augment = {
     .opts = opts,
     .cfg_size = sizeof(augment_cfg),
     .min_args = 1,
+    .on_gpu = true,
     .max_args = 1,
     .run = run,
 };

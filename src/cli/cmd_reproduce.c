@@ -100,7 +100,8 @@ static void plan_accuracy(reproduction *r, const char *model, const repro_list *
     for (size_t k = 0; k < r->seeds.n; k++)
         for (size_t i = 0; i < rows->n; i++)
             if (repro_row_is_for(rows->v[i], model))
-                repro_measure(r, repro_run(r, model, rows->v[i], NULL, r->seeds.v[k]), &r->attacks,
+                repro_measure(r, model, repro_run(r, model, rows->v[i], NULL, r->seeds.v[k]),
+                              &r->attacks,
                               r->cfg->certify && !repro_row_find(rows->v[i])->no_proof);
 }
 
@@ -141,8 +142,8 @@ static void plan_bert(reproduction *r)
             const char *row = rows.v[i];
             const bool votes = strcmp(row, "safer") == 0 || strcmp(row, "ranmask") == 0;
             if (repro_row_is_for(row, "bert"))
-                repro_measure(r, repro_run(r, "bert", row, NULL, r->seeds.v[k]), &r->attacks,
-                              r->cfg->certify && votes);
+                repro_measure(r, "bert", repro_run(r, "bert", row, NULL, r->seeds.v[k]),
+                              &r->attacks, r->cfg->certify && votes);
         }
 }
 static void show_bert(reproduction *r)
@@ -157,8 +158,9 @@ static void plan_beta(reproduction *r)
     const repro_list first = {.v = {r->attacks.v[0]}, .n = 1};
     for (size_t k = 0; k < r->seeds.n; k++)
         for (size_t i = 0; i < r->betas.n; i++)
-            repro_measure(r, repro_run(r, r->models.v[0], "gbm", r->betas.v[i], r->seeds.v[k]),
-                          &first, false);
+            repro_measure(r, r->models.v[0],
+                          repro_run(r, r->models.v[0], "gbm", r->betas.v[i], r->seeds.v[k]), &first,
+                          false);
 }
 
 static void plan_time(reproduction *r)
@@ -182,8 +184,9 @@ static void plan_examples(reproduction *r)
     const repro_list first = {.v = {r->attacks.v[0]}, .n = 1};
     for (size_t m = 0; m < r->models.n; m++)
         for (size_t i = 0; i < s4_rows.n; i++)
-            repro_measure(r, repro_run(r, r->models.v[m], s4_rows.v[i], NULL, r->seeds.v[0]),
-                          &first, false);
+            repro_measure(r, r->models.v[m],
+                          repro_run(r, r->models.v[m], s4_rows.v[i], NULL, r->seeds.v[0]), &first,
+                          false);
 }
 
 static const struct {
@@ -505,7 +508,8 @@ const cli_command cmd_reproduce = {
     .summary = "repeat the tables of the growth bound paper, beside its printed figures",
     .details =
         "WHAT is table1 (defences, models and attacks), s4 (the S4 model), bert (BERT with the "
-        "defences of its table; not among all, weights by `-- --init FOLDER`), beta (accuracy against "
+        "defences of its table; not among all, weights by `-- --init FOLDER`), beta (accuracy "
+        "against "
         "the weight of the growth bound), time (an epoch of training with each defence), heatmap "
         "and distribution (the growth bound matrix, standard and trained with the bound), examples "
         "(flipped texts), or all. Every row and seed is a run folder inside the output folder; "

@@ -95,7 +95,8 @@ stet_status repro_files(reproduction *r);
 /* The run of a row; `beta` NULL: as the row has it. Made when it is not planned yet. */
 cli_cell *repro_run(reproduction *r, const char *model, const char *row, const char *beta,
                     const char *seed);
-void repro_measure(reproduction *r, cli_cell *x, const repro_list *attacks, bool certify);
+void repro_measure(reproduction *r, const char *model, cli_cell *x, const repro_list *attacks,
+                   bool certify);
 void repro_inspect(reproduction *r, const char *model);
 void repro_time(reproduction *r, const char *model, const char *row, const char *seed);
 /* Where these are; NULL: not planned. */

@@ -157,6 +157,14 @@ static void on_device(const reproduction *r, cli_stage *s)
         cell_args(s, "--device", cli_device(&r->cfg->common), NULL);
 }
 
+/* A TextCNN is attacked and proved on the CPU: an edit costs so little there that a GPU would only be
+ * waited for. */
+static void attack_where(const reproduction *r, const char *model, cli_stage *s)
+{
+    if (strcmp(model, "cnn") != 0)
+        on_device(r, s);
+}
+
 /* Every model knows the full sets, so that all are attacked with the same words. What the user gives
  * after `--` comes last and counts. */
 static void training(const reproduction *r, const char *model, const char *row, const char *beta,
@@ -214,6 +222,7 @@ static void flip_texts(const reproduction *r, const char *model, const char *see
     cell_args(s, base, "-o", texts, "--log", log, NULL);
     cell_source(s, &from);
     cell_number(s, "--seed", r->cfg->common.seed);
+    attack_where(r, model, s);
 }
 
 cli_cell *repro_run(reproduction *r, const char *model, const char *row, const char *beta,
@@ -243,7 +252,7 @@ cli_cell *repro_run(reproduction *r, const char *model, const char *row, const c
 }
 
 /* The sample of --limit is the same for every run: it is drawn by --seed of this command. */
-static cli_stage *measuring(reproduction *r, cli_cell *x, const cli_command *cmd,
+static cli_stage *measuring(reproduction *r, const char *model, cli_cell *x, const cli_command *cmd,
                             const repro_setting *by, const char *result)
 {
     if (has_stage(x, result, by->sets))
@@ -256,25 +265,26 @@ static cli_stage *measuring(reproduction *r, cli_cell *x, const cli_command *cmd
     cell_args(s, x->dir, NULL);
     cell_source(s, &from);
     cell_number(s, "--seed", r->cfg->common.seed);
-    on_device(r, s);
+    attack_where(r, model, s);
     return s;
 }
 
-void repro_measure(reproduction *r, cli_cell *x, const repro_list *attacks, bool certify)
+void repro_measure(reproduction *r, const char *model, cli_cell *x, const repro_list *attacks,
+                   bool certify)
 {
     for (size_t k = 0; k < REPRO_SETTINGS; k++) {
         const repro_setting *by = &r->setting[k];
         char result[96], log[REPRO_PATH + 128];
         for (size_t i = 0; i < attacks->n; i++) {
             snprintf(result, sizeof result, "attack-%s-%s", attacks->v[i], by->profile);
-            cli_stage *s = measuring(r, x, &cmd_attack, by, result);
+            cli_stage *s = measuring(r, model, x, &cmd_attack, by, result);
             snprintf(log, sizeof log, "%s/%s.jsonl", x->dir, result);
             if (s) /* with the log, an attack that is stopped goes on from its last text */
-                cell_args(s, "--attack", attacks->v[i], "--profile", by->profile, "--log", log,
-                          NULL);
+                cell_args(s, "--attack", attacks->v[i], "--profile", by->profile, "--proofs", "yes",
+                          "--log", log, NULL);
         }
         if (certify)
-            measuring(r, x, &cmd_certify, by, "certify-auto");
+            measuring(r, model, x, &cmd_certify, by, "certify-auto");
     }
 }
 

@@ -143,6 +143,7 @@ static const rule_desc ranmask_rule = {
     .make = make,
     .predict = predict,
     .certify = certify,
+    .draws = true,
 };
 
 /* ---- training ----------------------------------------------------------------------------- */

@@ -279,6 +279,7 @@ static const rule_desc safer_rule_desc = {
     .end = near_words_end,
     .predict = near_words_predict,
     .certify = certify,
+    .draws = true,
 };
 
 const defense_desc defense_safer = {

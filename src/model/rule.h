@@ -43,6 +43,7 @@ typedef struct rule_desc {
     stet_status (*certify)(const rule *r, const model *m, const uint32_t *ids,
                            const stet_choices *choices, const stet_certify_how *how, int label,
                            stet_certificate *out);
+    bool draws; /* that certificate rests on draws: it proves nothing */
 } rule_desc;
 
 /* The rule of one model. */

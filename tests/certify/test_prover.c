@@ -70,6 +70,28 @@ static size_t check_same(const char *without, const char *with)
     return stopped;
 }
 
+/* The other attacks ask before their search, where the settings say so. */
+static void check_proofs_first(world *w)
+{
+    static const char *const names[] = {"pwws", "ga", "pso", "textfooler"};
+    static const char *const yes[] = {"proofs=yes", NULL};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *without = path_of("all.jsonl"), *with = path_of("proofs.jsonl");
+        remove(without);
+        remove(with);
+        stet_attack_args a = args_of(w, without);
+        stet_attack_result plain, stopped;
+        a.attack = names[i];
+        CHECK_OK(stet_attack_run(&a, &plain));
+        a.log = with;
+        a.prover = stet_certify_prover;
+        a.settings = yes;
+        CHECK_OK(stet_attack_run(&a, &stopped));
+        CHECK_EQ(stopped.succeeded, plain.succeeded);
+        CHECK_EQ(stopped.proved, check_same(without, with));
+    }
+}
+
 TEST(a_text_that_is_proved_is_left_and_no_verdict_changes)
 {
     size_t left = 0;
@@ -96,6 +118,7 @@ TEST(a_text_that_is_proved_is_left_and_no_verdict_changes)
         CHECK_OK(stet_attack_run(&a, &again));
         CHECK_EQ(again.proved, 0);
         CHECK_NEAR(again.queries_mean, plain.queries_mean, 0);
+        check_proofs_first(&w);
         unmake(&w);
     }
     CHECK_LE(10, left);
@@ -194,6 +217,14 @@ TEST(the_cheap_proof_is_asked_first_and_the_other_once)
     script = (scripted){.cheap = true};
     CHECK_OK(stet_attack_run(&a, &r));
     CHECK_EQ(script.asked[0] + r.proved, 0);
+    static const char *const yes[] = {"proofs=yes", NULL};
+    a.settings = yes; /* unless it is told to: then before the search, and never again */
+    CHECK_OK(stet_attack_run(&a, &r));
+    CHECK(r.proved > 0);
+    CHECK_EQ(r.proved, script.asked[0]);
+    CHECK_EQ(r.succeeded + script.asked[1], 0);
+    CHECK_LE(r.queries_mean, 1);
+    a.settings = NULL;
     a.attack = "greedy";
     a.prover = no_proofs; /* a model without certificates is attacked as before */
     CHECK_OK(stet_attack_run(&a, &r));

@@ -43,6 +43,7 @@ rm q/cnn_sem_seed-1/results/attack-pso-original.json
 "$STET" reproduce table1 --quick --no-run --models cnn --defenses sem -o q >out 2>err || fail "--no-run: $(cat err)"
 [ ! -e q/cnn_sem_seed-1/results/attack-pso-original.json ] || fail "--no-run ran something"
 grep -q "^SEM .* - " out || fail "a figure that is not there: $(cat out)"
+grep -q "^SEM .* - .*±.*±.*±" out || fail "figures behind one that is not there: $(cat out)"
 "$STET" reproduce table1 --quick --models cnn --defenses sem -o q >out 2>err || fail "one missing: $(cat err)"
 [ "$(find q/cnn_sem_seed-1 -name '*.json' -newermt 2002-01-01)" = q/cnn_sem_seed-1/results/attack-pso-original.json ] ||
     fail "one missing result: $(find q/cnn_sem_seed-1 -newermt 2002-01-01)"
