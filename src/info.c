@@ -1,6 +1,10 @@
 /* info.c - what this build and this machine are (stet/info.h). */
 #include "stet/info.h"
 
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
 #include "bound/bound_ops.h"
 #include "lexicon/wordnet.h"
 #include "tensor/cuda/device.h"
@@ -26,6 +30,33 @@ stet_build_info stet_info(void)
         .simd = simd_level(), .blas = blas_name(), .threads = stet_threads(),
         .gpu = cuda_device_text(), .wordnet = wordnet_folder(),
     };
+}
+
+static pthread_t starter;
+static bool starting;
+
+static void *start_device(void *none)
+{
+    cuda_device_start();
+    return none;
+}
+
+void stet_device_start(const char *name)
+{
+    if (starting || !name || (strcmp(name, "cuda") != 0 && strcmp(name, "auto") != 0))
+        return;
+    sigset_t all, before; /* signals are for the program's own threads */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    starting = pthread_create(&starter, NULL, start_device, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void stet_device_wait(void)
+{
+    if (starting)
+        pthread_join(starter, NULL);
+    starting = false;
 }
 
 /* Op i of all layers' tables, or NULL. */

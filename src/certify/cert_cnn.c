@@ -293,7 +293,6 @@ static stet_status open_task(void *p, const cert_task *t)
     if (!w->pad || !w->err || !w->lo || !w->hi)
         return STET_ENOMEM;
     TRY(measure_task(w));
-    TRY(cnn_need(w->s->m, t->word, 1, t->start[t->n]));
     return w->on && !w->limited ? ask_ranges(w) : cnn_windows(w);
 }
 

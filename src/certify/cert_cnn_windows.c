@@ -162,6 +162,7 @@ stet_status cnn_windows(cnn_work *w)
     ring g;
     if (w->windows)
         return STET_OK;
+    TRY(cnn_need(s->m, w->t->word, 1, w->t->start[w->t->n]));
     TRY(make_room(w, &g));
     const arena_mark scratch = arena_save(&w->mem);
     real *top_lo = arena_znew(&w->mem, real, s->features);

@@ -8,6 +8,7 @@
 #include "cli/measured.h"
 #include "cli/source.h"
 #include "stet/certify.h"
+#include "stet/info.h"
 #include "stet/results.h"
 
 enum { MAX_SETTINGS = 64, MAX_ATTACKS = 16, SETTING_LEN = 128 };
@@ -455,6 +456,8 @@ static stet_status run(void *config, const stet_rest *rest)
         return cli_usage("expected --data FILE, or a run folder and --text \"a sentence\"");
     static plan p;
     inputs in = {0};
+    if (!cfg->command)
+        stet_device_start(cli_device(&cfg->common));
     stet_status st = make_plan(cfg, &p);
     if (st == STET_OK)
         st = cli_can_write(cfg->html);

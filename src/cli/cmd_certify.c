@@ -5,6 +5,7 @@
 #include "cli/prove.h"
 #include "cli/measured.h"
 #include "cli/source.h"
+#include "stet/info.h"
 
 typedef struct certify_cfg {
     cli_common common;
@@ -146,6 +147,7 @@ static stet_status run(void *config, const stet_rest *rest)
 {
     const certify_cfg *cfg = config;
     cli_texts t = {0};
+    stet_device_start(cli_device(&cfg->common));
     stet_status st = cli_texts_load(&cfg->source, rest->v[0], (uint64_t)cfg->common.seed, &t);
     if (st == STET_OK)
         st = certify(cfg, rest->v[0], &t);

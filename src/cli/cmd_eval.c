@@ -5,6 +5,7 @@
 #include "cli/measured.h"
 #include "cli/numbers.h"
 #include "cli/source.h"
+#include "stet/info.h"
 
 typedef struct eval_cfg {
     cli_common common;
@@ -122,6 +123,7 @@ static stet_status run(void *config, const stet_rest *rest)
         return cli_usage("expected --data FILE");
     stet_model *m = NULL;
     stet_dataset *d = NULL;
+    stet_device_start(cli_device(&cfg->common));
     stet_status st = stet_model_load(rest->v[0], &m);
     if (st == STET_OK)
         st = cli_data_load(&(cli_source){.data = cfg->data,

@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/prove.h"
+#include "stet/info.h"
 #include "stet/simple.h"
 
 enum { MOST_HARMFUL = 5 };
@@ -284,6 +285,8 @@ static stet_status run(void *config, const stet_rest *rest)
         return cli_fail(STET_ENOTSUP, "--device cuda: predict --certify computes on the CPU alone; "
                                       "'stet certify' can use a GPU");
     cli_end_at_once();
+    if (!p.cfg->certify)
+        stet_device_start(cli_device(&p.cfg->common));
     stet_status st = open_predictor(&p, rest->v[0]);
     if (st == STET_OK)
         st = p.cfg->certify ? all_texts(&p, rest, prove, NULL, &p) : predict_many(&p, rest);

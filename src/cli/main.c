@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
+#include "stet/info.h"
 
 enum {
     EXIT_DONE = 0,
@@ -203,6 +204,7 @@ static stet_status run(const cli_command *cmd, int argc, char **argv)
         stet_set_threads((int)common->threads);
         catch_signals();
         st = cmd->run(cfg, &rest);
+        stet_device_wait();
     }
     st = output_end(st);
     if (st == STET_EIO && output_unheard())

@@ -1,6 +1,8 @@
 /* model/answers.c - see answers.h. */
 #include "model/answers.h"
 
+#include <errno.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,8 +29,8 @@ typedef struct question {
 
     stet_status status;
     char message[256];
-    bool done, leads; /* answered; the device is this thread's now */
-    pthread_cond_t wake;
+    bool done;  /* answered */
+    sem_t wake; /* posted once it is, and where the device is this thread's now */
     struct question *next;
 } question;
 
@@ -57,7 +59,7 @@ static const answer_desc *desc_for(const model *m, const store *s)
 
 static stet_status prepare(answers *a)
 {
-    TRY(stet_model_compile(a->m));
+    TRY(model_ready(a->m));
     a->d = desc_for(a->m, a->store);
     if (a->d) {
         const stet_status st = a->d->open(a->m, a->store, &a->own);
@@ -338,23 +340,35 @@ static void answer(answers *a, question *list)
     }
 }
 
-/* Under the lock, with the device: a batch, and the device for the next in line. */
+/* With the device: a batch. The next in line has the device before those of this batch hear of their
+ * answers, since waking many takes as long as packing the next batch. */
 static void lead(answers *a)
 {
-    a->busy = true;
+    pthread_mutex_lock(&a->lock);
     question *list = take(a);
     pthread_mutex_unlock(&a->lock);
     answer(a, list);
     pthread_mutex_lock(&a->lock);
+    question *heir = a->first; /* its thread waits, and nobody else takes it */
+    a->busy = heir != NULL;
+    pthread_mutex_unlock(&a->lock);
+    if (heir)
+        sem_post(&heir->wake);
     for (question *next; list; list = next) {
         next = list->next; /* gone once its thread goes on */
         list->done = true;
-        pthread_cond_signal(&list->wake);
+        sem_post(&list->wake);
     }
-    a->busy = a->first != NULL;
-    if (a->first) {
-        a->first->leads = true;
-        pthread_cond_signal(&a->first->wake);
+}
+
+static void wait_for(answers *a, question *q)
+{
+    for (;;) {
+        while (sem_wait(&q->wake) != 0 && errno == EINTR)
+            ;
+        if (q->done)
+            return;
+        lead(a);
     }
 }
 
@@ -363,26 +377,26 @@ static void lead(answers *a)
 static stet_status ask(answers *a, question *q, size_t n)
 {
     stet_status st = STET_OK;
+    if (n == 0)
+        return STET_OK;
+    for (size_t i = 0; i < n; i++) {
+        sem_init(&q[i].wake, 0, 0);
+        q[i].next = i + 1 < n ? &q[i + 1] : NULL;
+    }
     pthread_mutex_lock(&a->lock);
     question **end = &a->first;
     while (*end)
         end = &(*end)->next;
-    for (size_t i = 0; i < n; i++) {
-        pthread_cond_init(&q[i].wake, NULL);
-        *end = &q[i];
-        end = &q[i].next;
-    }
-    for (size_t i = 0; i < n; i++) {
-        while (a->busy && !q[i].done && !q[i].leads)
-            pthread_cond_wait(&q[i].wake, &a->lock);
-        if (!q[i].done)
-            lead(a);
-    }
+    *end = q;
+    if (!a->busy)
+        sem_post(&q->wake);
+    a->busy = true;
     pthread_mutex_unlock(&a->lock);
     for (size_t i = 0; i < n; i++) {
+        wait_for(a, &q[i]);
         if (st == STET_OK && q[i].status != STET_OK)
             st = error_set(q[i].status, "%s", q[i].message);
-        pthread_cond_destroy(&q[i].wake);
+        sem_destroy(&q[i].wake);
     }
     return st;
 }

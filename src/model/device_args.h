@@ -47,8 +47,19 @@ typedef struct lstm_on {
     const float *fc, *fc_bias;
 } lstm_on;
 
-/* cuda/; between store_enter and store_leave. `room` of the first has 3 n_words features numbers, that of
+/* word (n_words, width) of a cnn_on: table (n_words, dim) by the filters, in panels of CNN_ON_PANEL columns
+ * (tensor/host/panel.h). Sums go through dim in order and round as the host's do: `fuses`. */
+enum { CNN_ON_PANEL = 64 };
+typedef struct cnn_words_on {
+    size_t n_words, dim, width;
+    const float *table, *panels;
+    float *word;
+    bool fuses;
+} cnn_words_on;
+
+/* cuda/; between store_enter and store_leave. `room` of the second has 3 n_words features numbers, that of
  * the last n_variants 2H. */
+stet_status cuda_cnn_words(const cnn_words_on *w);
 stet_status cuda_cnn_edits(const cnn_on *m, const edit_batch *b, float *room);
 stet_status cuda_cnn_ranges(const cnn_on *m, const range_batch *b);
 stet_status cuda_lstm_edits(const lstm_on *m, const edit_batch *b, float *room);

@@ -12,6 +12,7 @@
 #include "stet/attack.h"
 #include "stet/certify.h"
 #include "stet/verify.h"
+#include "tensor/host/panel.h"
 
 static void need_gpu(void)
 {
@@ -117,6 +118,58 @@ TEST(wide_models_too)
     need_gpu();
     for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
         compare_variants(harness_model(wide[i].kind, wide[i].settings, 8, CLASSES, 0.2, 11), 5, 41);
+}
+
+/* ---- words -------------------------------------------------------------------------------- */
+
+enum { WORDS = 150, DIM = 37, WIDTH = 100, PADDED = 128 };
+
+/* What the GPU makes of a table, in WIDTH columns. */
+static void words_there(store *s, const real *table, const real *panels, bool fuses, real *out)
+{
+    float *t = store_alloc(s, WORDS * DIM, sizeof *t), *p = store_alloc(s, DIM * PADDED, sizeof *p),
+          *w = store_alloc(s, WORDS * WIDTH, sizeof *w);
+    CHECK(t && p && w);
+    store_upload(s, t, table, WORDS * DIM * sizeof *t);
+    store_upload(s, p, panels, DIM * PADDED * sizeof *p);
+    store_clear(s, w, WORDS * WIDTH * sizeof *w);
+    store_enter(s);
+    CHECK_OK(cuda_cnn_words(&(cnn_words_on){WORDS, DIM, WIDTH, t, p, w, fuses}));
+    store_leave(s);
+    CHECK_OK(store_download(s, out, w, WORDS * WIDTH * sizeof *w));
+    store_release(s, t);
+    store_release(s, p);
+    store_release(s, w);
+}
+
+TEST(words_are_projected_as_on_the_host_bit_by_bit)
+{
+    need_gpu();
+    static real table[WORDS * DIM], filters[DIM * WIDTH], panels[DIM * PADDED], host[WORDS * PADDED],
+        there[WORDS * WIDTH];
+    rng r = rng_stream(8, STREAM_TEST, 3);
+    for (size_t i = 0; i < WORDS * DIM; i++)
+        table[i] = (real)rng_range(&r, -0.5, 0.5);
+    for (size_t i = 0; i < DIM * WIDTH; i++)
+        filters[i] = (real)rng_range(&r, -0.5, 0.5);
+    panel_pack(DIM, WIDTH, filters, WIDTH, 1, 0, panels);
+    panel_product(WORDS, PADDED, DIM, table, DIM, panels, host, PADDED);
+    store *s;
+    CHECK_OK(store_open("cuda", &s));
+    words_there(s, table, panels, panel_fuses(), there);
+    for (size_t i = 0; i < WORDS; i++)
+        CHECK(memcmp(there + i * WIDTH, host + i * PADDED, WIDTH * sizeof *there) == 0);
+    words_there(s, table, panels, false, there); /* as hosts without fused operations */
+    for (size_t i = 0; i < WORDS; i++)
+        for (size_t j = 0; j < WIDTH; j++) {
+            volatile float sum = 0;
+            for (size_t k = 0; k < DIM; k++) {
+                volatile const float term = table[i * DIM + k] * filters[k * WIDTH + j];
+                sum = sum + term;
+            }
+            CHECK(there[i * WIDTH + j] == sum);
+        }
+    store_close(s);
 }
 
 /* ---- attacks ------------------------------------------------------------------------------ */

@@ -125,3 +125,26 @@ TEST(packed_weights_multiply_like_the_weights)
         }
     }
 }
+
+/* Sums in order, rounded as panel_fuses() says: what a device repeats. */
+TEST(every_term_is_rounded_as_it_says)
+{
+    enum { M = 4, K = 50 };
+    static real a[M * K], b[K * PANEL], c[M * PANEL];
+    rng r = rng_stream(11, STREAM_TEST, 0);
+    if (sizeof(real) != sizeof(float))
+        SKIP("no device computes in double");
+    fill(a, M * K, &r);
+    fill(b, K * PANEL, &r);
+    panel_product(M, PANEL, K, a, K, b, c, PANEL);
+    for (size_t i = 0; i < M; i++)
+        for (size_t j = 0; j < PANEL; j++) {
+            volatile float sum = 0;
+            for (size_t k = 0; k < K; k++) {
+                const float x = (float)a[i * K + k], y = (float)b[k * PANEL + j];
+                volatile const float term = x * y;
+                sum = panel_fuses() ? fmaf(x, y, sum) : sum + term;
+            }
+            CHECK((float)c[i * PANEL + j] == sum);
+        }
+}

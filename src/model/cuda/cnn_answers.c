@@ -1,11 +1,15 @@
-/* model/cuda/cnn_answers.c - a compiled CNN on a device (answers.h): every word's projection, so that a
- * device adds what the host adds. */
+/* model/cuda/cnn_answers.c - a compiled CNN on a device (answers.h): every word's projection, bit by bit
+ * that of cnn_words.c, so that a device adds what the host adds. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "model/answers.h"
 #include "model/cnn.h"
 #include "model/cuda/copy.h"
+#include "tensor/host/panel.h"
+
+static_assert((int)CNN_ON_PANEL == (int)PANEL, "panels of the host, read by the device");
 
 static void close_cnn(void *p, store *s)
 {
@@ -15,6 +19,31 @@ static void close_cnn(void *p, store *s)
     store_release(s, (void *)c->fc);
     store_release(s, (void *)c->fc_bias);
     mem_free(c);
+}
+
+/* The host would need seconds of processor time for all words, and most of them no text asks for. */
+static stet_status project(cnn_on *on, const model *m, store *s)
+{
+    const cnn_compiled *c = m->compiled;
+    const float *table = copy_of(s, m->table, m->n_words * m->dim),
+                *panels = copy_of(s, c->panels, m->dim * panel_padded(c->width));
+    float *word = store_alloc(s, m->n_words * c->width, sizeof *word);
+    stet_status st = table && panels && word ? STET_OK : STET_ENOMEM;
+    on->word = word;
+    if (st == STET_OK) {
+        store_enter(s);
+        st = cuda_cnn_words(&(cnn_words_on){.n_words = m->n_words,
+                                            .dim = m->dim,
+                                            .width = c->width,
+                                            .table = table,
+                                            .panels = panels,
+                                            .word = word,
+                                            .fuses = panel_fuses()});
+        store_leave(s);
+    }
+    store_release(s, (void *)table);
+    store_release(s, (void *)panels);
+    return st;
 }
 
 static stet_status fill(cnn_on *on, const model *m, store *s)
@@ -35,10 +64,9 @@ static stet_status fill(cnn_on *on, const model *m, store *s)
         memcpy(bias + i * c->filters, model_value(m, (int)(2 * i + 1)), c->filters * sizeof *bias);
     on->bias = copy_of(s, bias, on->features);
     mem_free(bias);
-    on->word = copy_of(s, c->word, m->n_words * c->width);
     on->fc = copy_of(s, model_value(m, (int)m->n_params - 2), m->n_classes * on->features);
     on->fc_bias = copy_of(s, model_value(m, (int)m->n_params - 1), m->n_classes);
-    return on->bias && on->word && on->fc && on->fc_bias ? STET_OK : STET_ENOMEM;
+    return on->bias && on->fc && on->fc_bias ? project(on, m, s) : STET_ENOMEM;
 }
 
 static stet_status open_cnn(const model *m, store *s, void **out)

@@ -10,6 +10,64 @@ extern "C" {
 #include "model/device_args.h"
 }
 
+/* ---- words -------------------------------------------------------------------------------- */
+
+enum { WORD_ROWS = 64, WORD_DEEP = 16, WORD_TILE = 4 };
+
+/* A block has WORD_ROWS words and one panel, a thread WORD_TILE x WORD_TILE of their numbers, each a sum
+ * over dim in order. */
+template <bool FUSES> static __global__ void words_kernel(cnn_words_on w)
+{
+    __shared__ float x[WORD_DEEP][WORD_ROWS + 1], y[WORD_DEEP][CNN_ON_PANEL];
+    const unsigned t = threadIdx.x, col = t % 16 * WORD_TILE, row = t / 16 * WORD_TILE;
+    const float *panel = w.panels + (size_t)blockIdx.x * w.dim * CNN_ON_PANEL;
+    for (size_t first = (size_t)blockIdx.y * WORD_ROWS; first < w.n_words;
+         first += (size_t)gridDim.y * WORD_ROWS) {
+        float sum[WORD_TILE][WORD_TILE] = {};
+        for (size_t k = 0; k < w.dim; k += WORD_DEEP) {
+            const unsigned deep = (unsigned)(w.dim - k < WORD_DEEP ? w.dim - k : WORD_DEEP);
+            for (unsigned i = t; i < WORD_DEEP * WORD_ROWS; i += THREADS) {
+                const unsigned r = i / WORD_DEEP, l = i % WORD_DEEP;
+                if (l < deep && first + r < w.n_words)
+                    x[l][r] = w.table[(first + r) * w.dim + k + l];
+            }
+            for (unsigned i = t; i < deep * CNN_ON_PANEL; i += THREADS)
+                y[i / CNN_ON_PANEL][i % CNN_ON_PANEL] = panel[k * CNN_ON_PANEL + i];
+            __syncthreads();
+            for (unsigned l = 0; l < deep; l++)
+#pragma unroll
+                for (int i = 0; i < WORD_TILE; i++)
+#pragma unroll
+                    for (int j = 0; j < WORD_TILE; j++)
+                        sum[i][j] = FUSES ? __fmaf_rn(x[l][row + i], y[l][col + j], sum[i][j])
+                                          : __fadd_rn(sum[i][j],
+                                                      __fmul_rn(x[l][row + i], y[l][col + j]));
+            __syncthreads();
+        }
+        for (unsigned i = 0; i < WORD_TILE; i++)
+            for (unsigned j = 0; j < WORD_TILE; j++) {
+                const size_t at = (size_t)blockIdx.x * CNN_ON_PANEL + col + j;
+                if (first + row + i < w.n_words && at < w.width)
+                    w.word[(first + row + i) * w.width + at] = sum[i][j];
+            }
+    }
+}
+
+extern "C" stet_status cuda_cnn_words(const cnn_words_on *w)
+{
+    cuda_device *d = cuda_now();
+    const size_t rows = (w->n_words + WORD_ROWS - 1) / WORD_ROWS;
+    const dim3 grid((unsigned)((w->width + CNN_ON_PANEL - 1) / CNN_ON_PANEL),
+                    (unsigned)(rows < 32768 ? rows : 32768));
+    if (w->fuses)
+        words_kernel<true><<<grid, THREADS, 0, d->stream>>>(*w);
+    else
+        words_kernel<false><<<grid, THREADS, 0, d->stream>>>(*w);
+    return cuda_launched(d, "projecting words");
+}
+
+/* ---- texts -------------------------------------------------------------------------------- */
+
 /* Words a text has, and windows of a kernel over it. */
 static __device__ inline size_t text_length(const uint32_t *first, size_t text)
 {

@@ -23,3 +23,10 @@ extern "C" const char *cuda_device_text(void)
                       (double)p.totalGlobalMem / (1024.0 * 1024.0 * 1024.0), p.major, p.minor);
     return text;
 }
+
+extern "C" void cuda_device_start(void)
+{
+    cudaSetDevice(0);
+    cudaFree(NULL);
+    cudaGetLastError();
+}

@@ -5,3 +5,7 @@ const char *cuda_device_text(void)
 {
     return "none (built without CUDA)";
 }
+
+void cuda_device_start(void)
+{
+}

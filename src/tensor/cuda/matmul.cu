@@ -2,7 +2,7 @@
  * bias that follows them. */
 #include <cuda_bf16.h>
 
-#include "tensor/cuda/device.cuh"
+#include "tensor/cuda/blas.cuh"
 
 /* Row-major matrices are cuBLAS's transposed ones: c^T = op(b)^T op(a)^T. */
 static stet_status product(cuda_device *d, bool ta, bool tb, size_t m, size_t n, size_t k,
@@ -10,8 +10,10 @@ static stet_status product(cuda_device *d, bool ta, bool tb, size_t m, size_t n,
                            cudaDataType factors, cublasComputeType_t sums, float beta, float *c)
 {
     const float one = 1;
+    cublasHandle_t blas;
+    TRY(cuda_blas(d, &blas));
     const cublasStatus_t e = cublasGemmEx_64(
-        d->blas, tb ? CUBLAS_OP_T : CUBLAS_OP_N, ta ? CUBLAS_OP_T : CUBLAS_OP_N, (int64_t)n,
+        blas, tb ? CUBLAS_OP_T : CUBLAS_OP_N, ta ? CUBLAS_OP_T : CUBLAS_OP_N, (int64_t)n,
         (int64_t)m, (int64_t)k, &one, b, factors, (int64_t)(ldb ? ldb : 1), a, factors,
         (int64_t)(lda ? lda : 1), &beta, c, CUDA_R_32F, (int64_t)n, sums, CUBLAS_GEMM_DEFAULT);
     return e == CUBLAS_STATUS_SUCCESS ? STET_OK

@@ -1,5 +1,5 @@
 /* tensor/cuda/store.cu - the memory of the first GPU, its stream, and what goes wrong there. */
-#include "tensor/cuda/device.cuh"
+#include "tensor/cuda/blas.cuh"
 
 #include <cstdio>
 #include <cstdlib>
@@ -87,16 +87,31 @@ static stet_status open_parts(cuda_device *d)
     for (int i = 0; i < UPLOAD_PARTS; i++)
         TRY(check(d, "making an event",
                   cudaEventCreateWithFlags(&d->part_read[i], cudaEventDisableTiming)));
-    TRY(check(d, "taking memory", cudaMalloc(&d->blas_space, BLAS_SPACE)));
-    cublasStatus_t e = cublasCreate(&d->blas);
+    return STET_OK;
+}
+
+stet_status cuda_blas(cuda_device *d, cublasHandle_t *out)
+{
+    *out = d->blas;
+    if (d->blas)
+        return STET_OK;
+    if (!d->blas_space)
+        TRY(check(d, "taking memory", cudaMalloc(&d->blas_space, BLAS_SPACE)));
+    cublasHandle_t made = NULL;
+    cublasStatus_t e = cublasCreate(&made);
     if (e == CUBLAS_STATUS_SUCCESS)
-        e = cublasSetStream(d->blas, d->stream);
+        e = cublasSetStream(made, d->stream);
     if (e == CUBLAS_STATUS_SUCCESS)
-        e = cublasSetWorkspace(d->blas, d->blas_space, BLAS_SPACE);
+        e = cublasSetWorkspace(made, d->blas_space, BLAS_SPACE);
     if (e == CUBLAS_STATUS_SUCCESS) /* float products are float's: no TF32 */
-        e = cublasSetMathMode(d->blas, CUBLAS_DEFAULT_MATH);
-    return e == CUBLAS_STATUS_SUCCESS ? STET_OK
-                                      : cuda_failed(d, "starting cuBLAS", cublasGetStatusString(e));
+        e = cublasSetMathMode(made, CUBLAS_DEFAULT_MATH);
+    if (e == CUBLAS_STATUS_SUCCESS) {
+        *out = d->blas = made;
+        return STET_OK;
+    }
+    if (made)
+        cublasDestroy(made);
+    return cuda_failed(d, "starting cuBLAS", cublasGetStatusString(e));
 }
 
 static stet_status cuda_open(store *s)

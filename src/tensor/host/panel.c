@@ -13,6 +13,20 @@ panel_fn *panel_kernel(void)
     return FOR_MACHINE(rows);
 }
 
+/* -round(x x) + x x is what rounding x x took away. */
+bool panel_fuses(void)
+{
+    const real x = (real)(1 + 0x1p-12), a[2] = {1, x};
+    real b[2 * PANEL], c[PANEL];
+    for (size_t j = 0; j < PANEL; j++) {
+        b[j] = (real)-(1 + 0x1p-11);
+        b[PANEL + j] = x;
+    }
+    panel_kernel()(1, 2, (panel_left){a, 2, 1}, (panel_right){b, PANEL}, (panel_start){.zero = true},
+                   c, PANEL);
+    return c[0] != 0;
+}
+
 size_t panel_padded(size_t n)
 {
     return (n + PANEL - 1) / PANEL * PANEL;

@@ -49,5 +49,8 @@ typedef struct panel_start {
 typedef void panel_fn(size_t rows, size_t K, panel_left a, panel_right b, panel_start from, real *c,
                       size_t ldc);
 panel_fn *panel_kernel(void); /* the best for this machine */
+/* Does it round once for each term, as a fused multiply-add does, or twice? A device that is to find the
+ * same bits has to know. */
+bool panel_fuses(void);
 
 #endif
