@@ -96,15 +96,21 @@ static void shorten(json_t *v)
         shorten(json_array_get(v, i));
 }
 
+void measured_shorten(json_t *config)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach(config, key, v) shorten(v);
+}
+
 /* What was measured: enough to tell two results apart. */
 static stet_status make_head(const stet_measured *m, json_t **out)
 {
-    json_t *config = NULL, *v;
-    const char *key;
+    json_t *config = NULL;
     *out = NULL;
     if (m->config)
         TRY(json_read_text("config", m->config, strlen(m->config), &config));
-    json_object_foreach(config, key, v) shorten(v);
+    measured_shorten(config);
     json_t *o = json_pack("{s:i, s:s, s:s, s:o}", "schema", 1, "version", stet_version(), "command",
                           m->command, "config", config ? config : json_object());
     if (!o)

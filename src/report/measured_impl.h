@@ -6,5 +6,7 @@
 
 /* As a JSON string; what is no UTF-8 is told as far as it goes. NULL: out of memory. */
 json_t *measured_string(const char *s, size_t n);
+/* Paths among the values become their last part. */
+void measured_shorten(json_t *config);
 
 #endif

@@ -104,7 +104,7 @@ expect 1 "none.json" "$STET" sweep -o x --betas 0 --test train.tsv --certify --s
 [ ! -e x/beta-0_seed-1 ] || fail "training began before the options were checked"
 "$STET" sweep -o x --betas 0 -- --data none.tsv --vectors vectors.txt >out 2>err
 [ $? = 1 ] || fail "a failed point should give status 1"
-grep -q "x/beta-0_seed-1: failed: stet: none.tsv" err || fail "stderr: $(cat err)"
+grep -q "x/beta-0_seed-1: failed: none.tsv" err || fail "stderr: $(cat err)"
 grep -q "1 of 1 points failed" err || fail "stderr: $(cat err)"
 
 # Any other option of training by its name; words are values, too.
