@@ -190,10 +190,19 @@ typedef struct subject {
     size_t *index, n_index; /* the sample */
 } subject;
 
+static void set_path(json_t *o, const char *key, const char *path)
+{
+    if (path)
+        json_object_set_new(o, key, measured_string(path, strlen(path)));
+}
+
 /* The settings of the command of that name, by which its results are known. */
-static json_t *settings_of(const subject *x, sweep_stage stage, json_int_t limit)
+static json_t *settings_of(const subject *x, sweep_stage stage, const char *data, json_int_t limit)
 {
     json_t *o = json_pack("{s:I, s:I}", "limit", limit, "seed", (json_int_t)x->s->a.seed);
+    set_path(o, "data", data);
+    if (stage == SWEEP_ATTACK || stage == SWEEP_CERTIFY)
+        set_path(o, "synonyms", x->s->a.synonyms);
     if (x->p->held_out) {
         json_object_set_new(o, "label", json_string("label"));
         json_object_set_new(o, "text", json_string("text"));
@@ -372,7 +381,7 @@ static stet_status measure(const sweep *s, sweep_point *p, stet_model *m, sweep_
     if (stage == SWEEP_CERTIFY)
         snprintf(name, sizeof name, "certify-auto");
     const size_t failures = mem_failures();
-    json_t *settings = settings_of(&x, stage,
+    json_t *settings = settings_of(&x, stage, path,
                                    swaps   ? (json_int_t)s->a.limit
                                    : plain ? INSPECTED
                                            : 0);
