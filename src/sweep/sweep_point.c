@@ -184,7 +184,7 @@ static stet_status run_training(const sweep *s, sweep_point *p)
 /* What a stage works on. */
 typedef struct subject {
     const sweep *s;
-    const sweep_point *p;
+    sweep_point *p;
     stet_model *m;
     const stet_dataset *all;
     size_t *index, n_index; /* the sample */
@@ -356,7 +356,7 @@ static stet_status result_of(subject *x, sweep_stage stage, stet_measured *as, j
     char *found = NULL;
     TRY(stet_measured_read(as, &found));
     if (!found) {
-        ((sweep_point *)x->p)->found = false;
+        x->p->found = false;
         TRY(make(x, stage, as));
         TRY(stet_measured_read(as, &found));
     }
