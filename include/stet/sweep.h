@@ -62,9 +62,9 @@ typedef struct stet_sweep_args {
     size_t size; /* of this struct; 0 counts as what this header says */
     const char *out;
     /* The grid: values with commas between, as text, because they name folders. NULL: not swept over. */
-    const char *betas;   /* weights of the growth bound (defence `gbm`) */
-    const char *kappas;  /* weights of the worst case (defence `certified`) */
-    const char *smooths; /* lambdas of synonym-smoothed vectors */
+    const char *betas;       /* weights of the growth bound (defence `gbm`) */
+    const char *kappas;      /* weights of the worst case (defence `certified`) */
+    const char *smooths;     /* lambdas of synonym-smoothed vectors */
     const char *const *over; /* (n_over) "name=value,value" of any other option of training */
     size_t n_over;
     const char *seeds;
@@ -111,7 +111,7 @@ typedef struct stet_sweep_cell {
 } stet_sweep_cell;
 
 typedef struct stet_sweep_result {
-    const char *const *axis; /* (n_axes) options of training that were swept over: "kappa" */
+    const char *const *axis;      /* (n_axes) options of training that were swept over: "kappa" */
     const char *const *axis_name; /* what tables call them: "lambda" for "smooth" */
     size_t n_axes;
     stet_sweep_cell *cell; /* (n_cells) in the order of the grid, the last axis fastest */

@@ -80,8 +80,7 @@ static stet_status fill_args(const train_cfg *cfg, bool folder, stet_train_args 
                ? STET_OK
                : cli_usage("expected --data FILE%s --vectors FILE%s; missing:%s%s%s",
                            folder ? "," : " and", folder ? " and -o DIR" : "",
-                           a->data ? "" : " --data", vectors ? "" : " --vectors",
-                           out ? "" : " -o");
+                           a->data ? "" : " --data", vectors ? "" : " --vectors", out ? "" : " -o");
 }
 
 static stet_status run(void *config, const stet_rest *rest)

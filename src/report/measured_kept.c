@@ -201,10 +201,9 @@ static json_t *example_of(const stet_kept *p, size_t index, const stet_certified
                      (json_int_t)index, "verdict", stet_verdict_name(c->verdict), "label",
                      stet_model_class_name(p->model, (size_t)c->label), "answer",
                      c->answer < 0 ? "none" : stet_model_class_name(p->model, (size_t)c->answer),
-                     "clean", number(c->clean),
-                     "margin", number(c->margin), "method", c->method ? c->method : "none",
-                     "variants_log10", number(variants(t->choices)), "changes", changes, "harm",
-                     harm, "text", text.data, (int)text.len);
+                     "clean", number(c->clean), "margin", number(c->margin), "method",
+                     c->method ? c->method : "none", "variants_log10", number(variants(t->choices)),
+                     "changes", changes, "harm", harm, "text", text.data, (int)text.len);
 }
 
 static void keep_proof(stet_kept *p, size_t index, const stet_certified_text *t,

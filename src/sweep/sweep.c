@@ -39,9 +39,10 @@ static stet_status check(const stet_sweep_args *a)
     if (!a->blocks && (a->attack || a->certify) && !(a->test && a->synonyms))
         return error_set(STET_EUSAGE, "--attack and --certify need --test FILE and --synonyms SET");
     if (!a->blocks && !a->attack && !a->certify && (a->limit || a->synonyms))
-        return error_set(STET_EUSAGE,
-                         "--limit and --synonyms go with --attack or --certify; what training needs "
-                         "comes after --");
+        return error_set(
+            STET_EUSAGE,
+            "--limit and --synonyms go with --attack or --certify; what training needs "
+            "comes after --");
     return a->attack ? stet_attack_settings(a->attack, "openattack", NULL, NULL, NULL) : STET_OK;
 }
 

@@ -14,7 +14,8 @@ static stet_status load(const json_t *train, stet_dataset **out)
     how.skip_bad = json_is_true(json_object_get(train, "skip-bad"));
     *out = NULL;
     return data ? stet_dataset_load(data, &how, out)
-                : error_set(STET_EUSAGE, "--blocks: expected --data FILE among the options of training");
+                : error_set(STET_EUSAGE,
+                            "--blocks: expected --data FILE among the options of training");
 }
 
 /* A file that is there must hold the same texts: a run folder may have been made with them. */
@@ -33,7 +34,8 @@ static stet_status keep(const stet_dataset *part, const char *path)
     stet_dataset_free(old);
     return strcmp(is, was) == 0
                ? STET_OK
-               : error_set(STET_EUSAGE, "%s: cut from other data, or with another --block-share; choose another "
+               : error_set(STET_EUSAGE,
+                           "%s: cut from other data, or with another --block-share; choose another "
                            "folder with -o",
                            path);
 }
@@ -49,7 +51,8 @@ stet_status sweep_blocks_cut(const json_t *train, const stet_sweep_args *a, swee
     char dir[SWEEP_PATH + 16];
     snprintf(dir, sizeof dir, "%s/blocks", a->out);
     if (n > parts)
-        return error_set(STET_EUSAGE, "--blocks %zu: there are %zu blocks of --block-share %g", n, parts, share);
+        return error_set(STET_EUSAGE, "--blocks %zu: there are %zu blocks of --block-share %g", n,
+                         parts, share);
     stet_dataset *d;
     stet_status st = load(train, &d);
     if (st == STET_OK)

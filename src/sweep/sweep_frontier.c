@@ -100,8 +100,8 @@ static stet_status put_cell(FILE *f, const sweep_grid *g, const sweep *final, si
     return STET_OK;
 }
 
-stet_status sweep_frontier_script(const sweep_grid *g, const sweep *final, const sweep_block *blocks,
-                                  const size_t *chosen, size_t n)
+stet_status sweep_frontier_script(const sweep_grid *g, const sweep *final,
+                                  const sweep_block *blocks, const size_t *chosen, size_t n)
 {
     const size_t seeds = g->axis[SWEEP_SEED].n;
     char path[SWEEP_PATH + 16];

@@ -35,10 +35,12 @@ static stet_status parse(const char *name, const char *text, bool numbers, sweep
     char *rest = out->text;
     for (char *item; (item = strsep(&rest, ","));) {
         if (numbers && !is_number(item))
-            return error_set(STET_EUSAGE, "--%s %s: expected numbers of at least 0 with commas between", name,
+            return error_set(STET_EUSAGE,
+                             "--%s %s: expected numbers of at least 0 with commas between", name,
                              text);
         if (!*item || strchr(item, '/'))
-            return error_set(STET_EUSAGE, "--%s %s: expected values with commas between, none of them empty or "
+            return error_set(STET_EUSAGE,
+                             "--%s %s: expected values with commas between, none of them empty or "
                              "a path: they name folders",
                              name, text);
         if (out->n == SWEEP_MOST)
@@ -67,15 +69,18 @@ static stet_status parse_over(const stet_sweep_args *a, sweep_grid *g)
     if (a->n_over > SWEEP_MOST_OVER)
         return error_set(STET_EUSAGE, "--over: at most %d times", SWEEP_MOST_OVER);
     for (size_t k = 0; k < SWEEP_MOST_OVER; k++) {
-        const char *text = k < a->n_over ? a->over[k] : NULL, *equals = text ? strchr(text, '=') : NULL;
+        const char *text = k < a->n_over ? a->over[k] : NULL,
+                   *equals = text ? strchr(text, '=') : NULL;
         const size_t len = equals ? (size_t)(equals - text) : 0;
         if (text && (!len || len >= sizeof g->over[k]))
-            return error_set(STET_EUSAGE, "--over %s: expected NAME=VALUE,VALUE,... where NAME is an option of "
+            return error_set(STET_EUSAGE,
+                             "--over %s: expected NAME=VALUE,VALUE,... where NAME is an option of "
                              "stet train",
                              text);
         snprintf(g->over[k], sizeof g->over[k], "%.*s", (int)len, text ? text : "");
         if (is_taken(g->over[k]))
-            return error_set(STET_EUSAGE, "--over %s: --%s is not swept over this way", text, g->over[k]);
+            return error_set(STET_EUSAGE, "--over %s: --%s is not swept over this way", text,
+                             g->over[k]);
         g->def[SWEEP_OVER + k] = (sweep_axis){"over", g->over[k], g->over[k], NULL};
         const stet_status st =
             parse("over", text ? equals + 1 : NULL, false, &g->axis[SWEEP_OVER + k]);
@@ -91,11 +96,12 @@ stet_status sweep_name_point(const sweep_grid *g, const char *out, sweep_point *
     const char *before = "/";
     for (size_t x = 0; x < SWEEP_AXES && at < sizeof p->dir; x++)
         if (p->value[x]) {
-            at += (size_t)snprintf(p->dir + at, sizeof p->dir - at, "%s%s-%s", before, g->def[x].key,
-                                   p->value[x]);
+            at += (size_t)snprintf(p->dir + at, sizeof p->dir - at, "%s%s-%s", before,
+                                   g->def[x].key, p->value[x]);
             before = "_";
         }
-    return at < sizeof p->dir ? STET_OK : error_set(STET_EUSAGE, "-o %s: the name is too long", out);
+    return at < sizeof p->dir ? STET_OK
+                              : error_set(STET_EUSAGE, "-o %s: the name is too long", out);
 }
 
 /* The list of an axis that has an option of its own; "1,2,3" for blocks. */
@@ -113,8 +119,8 @@ static stet_status parse_axes(const stet_sweep_args *a, sweep_grid *g)
 {
     char blocks[SWEEP_MOST * 4] = "";
     for (size_t b = 1; b <= a->blocks && b <= SWEEP_MOST; b++)
-        snprintf(blocks + strlen(blocks), sizeof blocks - strlen(blocks), "%s%zu",
-                 b > 1 ? "," : "", b);
+        snprintf(blocks + strlen(blocks), sizeof blocks - strlen(blocks), "%s%zu", b > 1 ? "," : "",
+                 b);
     memcpy(g->def, named_axes, sizeof g->def);
     TRY(parse_over(a, g));
     g->n = 1;

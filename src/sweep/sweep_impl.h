@@ -110,7 +110,8 @@ typedef struct sweep {
     sweep_grid *g;
     sweep_point *point;
     size_t n;
-    bool certify, frontier; /* frontier: only what the choice needs: training, certificates, attack */
+    bool certify,
+        frontier; /* frontier: only what the choice needs: training, certificates, attack */
     sweep_files *files;
 } sweep;
 
@@ -159,8 +160,8 @@ stet_status sweep_frontier(const sweep_grid *g, size_t *chosen, size_t *n);
 stet_status sweep_final_points(const sweep_grid *g, const char *out, const size_t *chosen, size_t n,
                                sweep_point **points);
 /* OUT/frontier.sh: the commands of the final points, with what the blocks say of each. */
-stet_status sweep_frontier_script(const sweep_grid *g, const sweep *final, const sweep_block *blocks,
-                                  const size_t *chosen, size_t n);
+stet_status sweep_frontier_script(const sweep_grid *g, const sweep *final,
+                                  const sweep_block *blocks, const size_t *chosen, size_t n);
 
 /* ---- plots -------------------------------------------------------------------------------- */
 

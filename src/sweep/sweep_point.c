@@ -118,8 +118,8 @@ static stet_status keep_trained(const sweep_point *p, json_t *config, const stet
     char path[SWEEP_PATH + 32], *text = NULL;
     const size_t failures = mem_failures();
     json_t *o = json_pack(
-        "{s:i, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "schema",
-        1, "version", stet_version(), "command", "train", "config", config, "out",
+        "{s:i, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f}",
+        "schema", 1, "version", stet_version(), "command", "train", "config", config, "out",
         measured_string(p->dir, strlen(p->dir)), "epochs", (json_int_t)r->epochs, "best_epoch",
         (json_int_t)r->best_epoch, "steps", (json_int_t)r->steps, "train_texts",
         (json_int_t)r->n_train, "valid_texts", (json_int_t)r->n_valid, "words",

@@ -22,10 +22,10 @@ typedef struct crew {
     const sweep *s;
     pthread_mutex_t lock;
     pthread_cond_t news;
-    size_t next;         /* point to take */
-    size_t *ended;       /* (s->n) points that came to an end, in that order */
+    size_t next;   /* point to take */
+    size_t *ended; /* (s->n) points that came to an end, in that order */
     size_t n_ended;
-    size_t working;      /* workers that still do */
+    size_t working; /* workers that still do */
     bool stop;
     stet_status outcome; /* STET_EINTR: somebody was interrupted */
 } crew;

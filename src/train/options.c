@@ -15,7 +15,8 @@ enum { MAX_SETTINGS = 128 };
 
 /* What is behind a stet_train_settings. */
 typedef struct train_settings {
-    const char *data, *valid, *synonyms, *label, *text, *out, *defense, *recipe, *init, *feature_cache;
+    const char *data, *valid, *synonyms, *label, *text, *out, *defense, *recipe, *init,
+        *feature_cache;
     const char *fold, *teacher;
     int teacher_of;
     double teacher_weight;
@@ -60,7 +61,8 @@ static const stet_opt own_opts[] = {
                  "words read of each text; of models on word pieces: pieces"),
     STET_OPT_INT("max-words", train_settings, max_words, "0", 0, 1e9, "N",
                  "largest vocabulary; 0: no limit"),
-    STET_OPT_INT("min-count", train_settings, min_count, "1", 1, 1e9, "N", "rarer words are unknown"),
+    STET_OPT_INT("min-count", train_settings, min_count, "1", 1, 1e9, "N",
+                 "rarer words are unknown"),
     STET_OPT_TOPIC("Model"),
     STET_OPT_CHOICE("model", train_settings, model, "cnn", model_choices, "kind of classifier"),
     STET_OPT_STR(
@@ -73,8 +75,9 @@ static const stet_opt own_opts[] = {
                   "train the word vectors too, at this rate; 0: they stay as they are"),
     STET_OPT_STR("init", train_settings, init, NULL, "FOLDER",
                  "weights to start from: any BERT that Hugging Face's transformers saved"),
-    STET_OPT_STR("feature-cache", train_settings, feature_cache, NULL, "FILE",
-                 "with --bert-head: keep BERT's rows of every text there, for later epochs and runs"),
+    STET_OPT_STR(
+        "feature-cache", train_settings, feature_cache, NULL, "FILE",
+        "with --bert-head: keep BERT's rows of every text there, for later epochs and runs"),
     STET_OPT_TOPIC("Training"),
     STET_OPT_OUT(train_settings, out, NULL, "run folder"),
     STET_OPT_FLAG("resume", train_settings, resume,
@@ -312,8 +315,7 @@ static stet_status check_owner(const train_settings *cfg, size_t i)
     const char *owner = stet_defense_name(settings[i].owner);
     return listed(owner, cfg->defense)
                ? STET_OK
-               : error_set(STET_EUSAGE,
-                           "--%s is an option of defence '%s': add it to --defense",
+               : error_set(STET_EUSAGE, "--%s is an option of defence '%s': add it to --defense",
                            settings[i].name, owner);
 }
 
@@ -350,8 +352,8 @@ static stet_status check_own_values(const train_settings *cfg)
         {"smooth", cfg->smooth}};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (own[i].v < 0 && own[i].v != -1)
-            return error_set(STET_EUSAGE, "--%s %g: expected -1 or a number of at least 0", own[i].name,
-                             own[i].v);
+            return error_set(STET_EUSAGE, "--%s %g: expected -1 or a number of at least 0",
+                             own[i].name, own[i].v);
     return STET_OK;
 }
 

@@ -23,11 +23,11 @@ static const char *at(const char *name)
 /* 120 texts, one in four of which a swap can change; vectors; sets. */
 static void write_inputs(void)
 {
-    static const char *const text[] = {"1\tthis film is good and fine", "0\tthis film is bad and poor",
-                                       "1\tthis film is fine and great",
-                                       "0\tthis film is good and awful"};
-    static const char *const word[] = {"this", "film", "is",    "good", "fine",
-                                       "great", "bad", "poor", "awful", "and"};
+    static const char *const text[] = {
+        "1\tthis film is good and fine", "0\tthis film is bad and poor",
+        "1\tthis film is fine and great", "0\tthis film is good and awful"};
+    static const char *const word[] = {"this",  "film", "is",   "good",  "fine",
+                                       "great", "bad",  "poor", "awful", "and"};
     FILE *f = fopen(at("all.tsv"), "w");
     for (int i = 0; i < 120; i++)
         fprintf(f, "%s number%d\n", text[i % 4], i);
@@ -81,9 +81,9 @@ static stet_sweep_args small_sweep(told *t)
     snprintf(vectors, sizeof vectors, "%s", at("v.txt"));
     snprintf(sets, sizeof sets, "%s", at("map.json"));
     snprintf(out, sizeof out, "%s", at("s"));
-    const char *const train[N_TRAIN] = {"--data",  data,      "--vectors", vectors, "--synonyms",
-                                        sets,      "--model", "cnn",       "--filters", "4",
-                                        "--batch", "8",       "--epochs",  "2"};
+    const char *const train[N_TRAIN] = {"--data",   data,  "--vectors", vectors, "--synonyms", sets,
+                                        "--model",  "cnn", "--filters", "4",     "--batch",    "8",
+                                        "--epochs", "2"};
     memcpy(words, train, sizeof words);
     *t = (told){.thread = pthread_self()};
     stet_sweep_args a = STET_SWEEP_DEFAULTS;
