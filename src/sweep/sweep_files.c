@@ -20,32 +20,12 @@ void sweep_files_deinit(sweep_files *f)
     pthread_mutex_destroy(&f->lock);
 }
 
-/* An empty set with the model's classes: a test set may lack one, or have them in another order. */
-static stet_status classes_of(const stet_model *m, stet_dataset **out)
-{
-    const size_t k = stet_model_classes(m);
-    const char **names = mem_alloc(k, sizeof *names);
-    if (!names)
-        return STET_ENOMEM;
-    for (size_t c = 0; c < k; c++)
-        names[c] = stet_model_class_name(m, c);
-    const stet_status st = stet_dataset_new(NULL, NULL, 0, names, k, out);
-    mem_free(names);
-    return st;
-}
-
 static stet_status load(const char *path, bool block, const stet_model *m, stet_dataset **out)
 {
     stet_data_options how = STET_DATA_DEFAULTS;
-    stet_dataset *like = NULL;
-    if (m)
-        TRY(classes_of(m, &like));
     how.label = block ? "label" : NULL;
     how.text = block ? "text" : NULL;
-    how.like = like;
-    const stet_status st = stet_dataset_load(path, &how, out);
-    stet_dataset_free(like);
-    return st;
+    return m ? stet_model_data(m, path, &how, out) : stet_dataset_load(path, &how, out);
 }
 
 static stet_status find(sweep_files *f, const char *path, bool block, const stet_model *m,
