@@ -190,7 +190,7 @@ _CALLS = {  # that return a status
     "stet_train": [POINTER(TrainArgs), POINTER(TrainResult)],
     "stet_attack_run": [POINTER(AttackArgs), POINTER(AttackResult)],
     "stet_certify_run": [POINTER(CertifyArgs), POINTER(CertifyResult)],
-    "stet_verify_file": [_s, _s, POINTER(VerifyOptions), POINTER(VerifyResult)],
+    "stet_verify_against": [_s, _s, _p, POINTER(Sets), POINTER(VerifyOptions), POINTER(VerifyResult)],
     "stet_sweep": [POINTER(SweepArgs), POINTER(SweepResult)],
     "stet_block_cut": [_p, _n, c_double, _out, _out],
     "stet_report": [POINTER(ReportArgs), POINTER(c_void_p)],
