@@ -1,11 +1,15 @@
 /* cli/numbers.c - see cli/numbers.h. */
 #include "cli/numbers.h"
 
+#include "cli/cli.h"
+
 /* Takes the text. */
 static json_t *parsed(stet_status st, char *text, const stet_kept *kept)
 {
     if (st == STET_OK && kept)
         st = stet_kept_join(kept, &text);
+    if (st == STET_ENOMEM)
+        cli_no_memory();
     json_t *o = st == STET_OK ? json_loads(text, 0, NULL) : NULL;
     stet_free(text);
     return o;

@@ -1,6 +1,6 @@
 /* cli/numbers.h - what was measured, as the JSON object that --json prints and the run folder
- * keeps, whichever command measured it (stet/measured.h). New references; NULL: out of memory or a
- * failure with its message. */
+ * keeps, whichever command measured it (stet/measured.h). New references; NULL: a failure with its
+ * message. Memory that runs out ends the program. */
 #ifndef CLI_NUMBERS_H
 #define CLI_NUMBERS_H
 

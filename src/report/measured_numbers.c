@@ -49,9 +49,10 @@ stet_status stet_eval_json(const stet_model *m, const stet_scores *s, char **jso
         json_array_append_new(bins, json_pack("{s:I, s:f, s:f}", "n", (json_int_t)s->bin_count[b],
                                               "confidence", s->bin_confidence[b], "accuracy",
                                               s->bin_accuracy[b]));
-    return finish(json_pack("{s:f, s:I, s:f, s:f, s:o, s:o, s:o}", "accuracy", s->accuracy, "n",
-                            (json_int_t)s->n, "loss", s->loss, "ece", s->ece, "per_class", classes,
-                            "confusion", confusion, "calibration", bins),
+    return finish(json_pack("{s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "accuracy",
+                            number(s->accuracy), "n", (json_int_t)s->n, "loss", number(s->loss),
+                            "ece", number(s->ece), "per_class", classes, "confusion", confusion,
+                            "calibration", bins),
                   failures, json);
 }
 
