@@ -17,6 +17,7 @@
 
 #include "stet/attack.h"
 #include "stet/model.h"
+#include "stet/verify.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -167,6 +168,14 @@ STET_API stet_status stet_certify_prover(const stet_model *m, stet_prover **out)
 
 /* Methods for a kind of model ("cnn", ...), cheapest first, NULL at the end; NULL: it has none. */
 STET_API const char *const *stet_certify_methods(const char *kind);
+
+/* A file of certificates, checked as stet_verify_file() does, and against where its texts should come
+ * from: words and labels are those of `data` (stet_model_data), substitutes those of `sets`. Without
+ * `data` only the SHA-256 of the sets is compared; either may be NULL. `match` and the sums of `options`
+ * are not looked at. */
+STET_API stet_status stet_verify_against(const char *path, const char *model_dir,
+                                         const stet_dataset *data, const stet_sets *sets,
+                                         const stet_verify_options *options, stet_verify_result *r);
 
 #ifdef __cplusplus
 }

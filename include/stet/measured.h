@@ -17,6 +17,7 @@
 #define STET_MEASURED_H
 
 #include "stet/attack.h"
+#include "stet/bound.h"
 #include "stet/certify.h"
 
 #ifdef __cplusplus
@@ -46,11 +47,36 @@ STET_API stet_status stet_measured_read(const stet_measured *m, char **json);
 
 /* The numbers of a run as a JSON object, with the keys of docs/formats.md; new strings for stet_free().
  */
+STET_API stet_status stet_eval_json(const stet_model *m, const stet_scores *s, char **json);
+/* `dir` is what the object calls the model; `top`: units and inputs that are listed. */
+STET_API stet_status stet_gbm_json(const stet_gbm *g, const char *dir, size_t top, char **json);
 STET_API stet_status stet_attack_json(const char *attack, const char *profile,
                                       const char *const *settings, const stet_attack_result *r,
                                       char **json);
 STET_API stet_status stet_certify_json(const stet_certify_how *how, const stet_certify_result *r,
                                        char **json);
+
+/* Single texts of an attack or a certification, collected while it runs: the most telling ones as
+ * examples, and which were flipped, wrong, proved or broken. `stet report` shows them.
+ *
+ *     stet_kept *kept;
+ *     if (stet_kept_new(NULL, &kept) != STET_OK) ...
+ *     args.each = stet_kept_attacked, args.each_user = kept;
+ *     ... stet_attack_run(&args, &result), stet_attack_json(..., &numbers)
+ *     st = stet_kept_join(kept, &numbers);
+ *     stet_kept_free(kept); */
+typedef struct stet_kept stet_kept;
+enum { STET_KEPT_EXAMPLES = 8 }; /* of an attack, at most */
+/* `m`: the model that is certified, which is borrowed; NULL: for an attack. */
+STET_API stet_status stet_kept_new(const stet_model *m, stet_kept **out);
+STET_API void stet_kept_free(stet_kept *k); /* NULL is fine */
+STET_API void stet_kept_attacked(void *kept, const char *line); /* stet_attack_args.each */
+STET_API void stet_kept_certified(void *kept, size_t index, const stet_certified_text *t,
+                                  const stet_certificate *c); /* stet_certify_args.each */
+/* Why the first text without an answer has none; "": there is no such text. */
+STET_API const char *stet_kept_error(const stet_kept *k);
+/* The lists join the JSON object *numbers, which is replaced; on failure it is as it was. */
+STET_API stet_status stet_kept_join(const stet_kept *k, char **numbers);
 
 #ifdef __cplusplus
 }

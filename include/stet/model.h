@@ -87,6 +87,10 @@ STET_API stet_status stet_model_identity(const stet_model *m, stet_identity *out
 
 /* New words of a run, read as the model reads (stet/words.h); the model is borrowed. */
 STET_API stet_status stet_model_words(const stet_model *m, stet_words **out);
+/* Labelled texts with the model's classes: a file may lack one, or have them in another order. `how`
+ * as of stet_dataset_load, NULL: its defaults; `like` of it is not looked at. */
+STET_API stet_status stet_model_data(const stet_model *m, const char *path,
+                                     const stet_data_options *how, stet_dataset **out);
 /* A data set as the model reads it: rows of its table, for stet_model_logits. */
 STET_API stet_status stet_model_encode(const stet_model *m, const stet_dataset *d,
                                        stet_corpus *out);

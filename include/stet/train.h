@@ -113,6 +113,33 @@ typedef struct stet_train_bench {
 STET_API stet_status stet_train_time(const stet_train_args *a, size_t steps, const char *dump,
                                      double *loss, size_t n_loss, stet_train_bench *out);
 
+/* The options of `stet train` as data (stet/option.h), for programs that read settings as words:
+ *
+ *     stet_train_settings s;
+ *     if (stet_opt_parse(stet_train_options(), &s, argc, argv, &rest) != STET_OK) ...
+ *     stet_train_args a;
+ *     void *store;
+ *     if (stet_train_settings_args(&s, &a, &store) != STET_OK) ...
+ *     a.seed = 7;                      // seed and device have no option here
+ *     st = stet_train(&a, &result);
+ *     stet_free(store);
+ *
+ * The table is the same for the whole life of the process. Experimental. */
+typedef union stet_train_settings {
+    double align;
+    void *align_too;
+    unsigned char room[2048];
+} stet_train_settings;
+STET_API const stet_opt *stet_train_options(void);
+/* What the recipe among the settings stands for: words to be read before those given, NULL at the
+ * end; *words is NULL where there is no recipe. STET_EUSAGE if the model has none of that name. */
+STET_API stet_status stet_train_settings_recipe(const stet_train_settings *s,
+                                                const char *const **words);
+/* *out points into *s and *store. STET_EUSAGE for options that do not fit together; the message names
+ * them as the command line does. */
+STET_API stet_status stet_train_settings_args(const stet_train_settings *s, stet_train_args *out,
+                                              void **store);
+
 /* Defences by name, with their options. */
 STET_API size_t stet_defenses(void);
 STET_API const char *stet_defense_name(size_t i);

@@ -18,6 +18,7 @@ from ._data import Data, Synonyms, demo_data, read, tokenize
 from ._model import Model, Prediction, load
 from ._results import Attacked, AttackSummary, Certified, CertifySummary, Explained, Results, Swap
 from ._run import attack, certify, iter_attack, iter_certify
+from ._sweep import Sweep, SweepCell, SweepPoint, sweep
 from ._torch import from_torch
 from ._train import TrainSummary, Verified, report, train, verify
 

@@ -73,12 +73,14 @@ progress_fn = CFUNCTYPE(None, c_void_p, c_char_p, c_uint64, c_uint64, c_char_p)
 line_fn = CFUNCTYPE(None, c_void_p, c_char_p)
 victim_fn = CFUNCTYPE(c_int, c_void_p, POINTER(c_char_p), c_size_t, c_size_t, POINTER(c_double))
 failed_fn = CFUNCTYPE(None, c_void_p, c_size_t, c_char_p)
+point_fn = CFUNCTYPE(None, c_void_p, c_void_p)
 
 _SCALARS = {"size_t": c_size_t, "double": c_double, "float": c_float, "int": c_int, "bool": c_bool, "char": c_char,
             "uint64_t": c_uint64, "int64_t": c_int64, "uint32_t": c_uint32, "int32_t": c_int32,
             "unsigned char": c_ubyte}
 _FUNCTIONS = {"stet_victim_fn": victim_fn, "stet_verify_failed": failed_fn,
-              "stet_attack_args.each": line_fn, "stet_certify_args.line": line_fn}
+              "stet_attack_args.each": line_fn, "stet_certify_args.line": line_fn,
+              "stet_sweep_args.each": point_fn}
 
 
 class _Headers:
@@ -137,11 +139,14 @@ class _Headers:
 
 _headers = _Headers()
 [Str, Tokens, Sets, Opt, DataOptions, Corpus, Vectors, EmbedOptions, TrainArgs, TrainResult, AttackArgs,
-           AttackResult, CertifyHow, CertifyArgs, CertifyResult, VerifyOptions, VerifyResult, ReportArgs] = [
+           AttackResult, CertifyHow, CertifyArgs, CertifyResult, VerifyOptions, VerifyResult, ReportArgs, SweepNumber,
+           SweepPoint, SweepArgs, SweepResult] = [
     _headers.struct("stet_" + name) for name in (
         "str", "tokens", "sets", "opt", "data_options", "corpus", "vectors", "embed_options", "train_args",
         "train_result", "attack_args", "attack_result", "certify_how", "certify_args", "certify_result",
-        "verify_options", "verify_result", "report_args")]
+        "verify_options", "verify_result", "report_args", "sweep_number", "sweep_point", "sweep_args",
+        "sweep_result")]
+SWEEP_MEASURES = _headers.constants["STET_SWEEP_MEASURES"]
 
 # ---- functions --------------------------------------------------------------------------------
 
@@ -185,7 +190,8 @@ _CALLS = {  # that return a status
     "stet_train": [POINTER(TrainArgs), POINTER(TrainResult)],
     "stet_attack_run": [POINTER(AttackArgs), POINTER(AttackResult)],
     "stet_certify_run": [POINTER(CertifyArgs), POINTER(CertifyResult)],
-    "stet_verify_file": [_s, _s, POINTER(VerifyOptions), POINTER(VerifyResult)],
+    "stet_verify_against": [_s, _s, _p, POINTER(Sets), POINTER(VerifyOptions), POINTER(VerifyResult)],
+    "stet_sweep": [POINTER(SweepArgs), POINTER(SweepResult)],
     "stet_block_cut": [_p, _n, c_double, _out, _out],
     "stet_report": [POINTER(ReportArgs), POINTER(c_void_p)],
     "stet_report_write": [POINTER(ReportArgs), _s],
@@ -217,11 +223,14 @@ _OTHERS = {  # that return something else
     "stet_wordnet_free": (None, [_p]), "stet_tagger_free": (None, [_p]),
     "stet_corpus_deinit": (None, [POINTER(Corpus)]),
     "stet_certify_result_deinit": (None, [POINTER(CertifyResult)]),
+    "stet_sweep_result_deinit": (None, [POINTER(SweepResult)]),
+    "stet_sweep_numbers": (POINTER(SweepNumber), []),
     "stet_frontier": (_n, [_p, _p, _n, _p]),
     "stet_attacks": (_n, []), "stet_attack_name": (_s, [_n]),
     "stet_defenses": (_n, []), "stet_defense_name": (_s, [_n]),
 }
-for _kind in (DataOptions, EmbedOptions, TrainArgs, AttackArgs, CertifyHow, CertifyArgs, VerifyOptions, ReportArgs):
+for _kind in (DataOptions, EmbedOptions, TrainArgs, AttackArgs, CertifyHow, CertifyArgs, VerifyOptions, ReportArgs,
+              SweepArgs):
     _OTHERS[_kind.__name__ + "_init"] = (None, [POINTER(_kind), _n])
 
 

@@ -228,19 +228,29 @@ class Verified:
         return self.failed == 0
 
 
-def verify(file: PathLike, model: Union[PathLike, Model], *, exact: bool = False) -> Verified:
+def verify(file: PathLike, model: Union[PathLike, Model], texts: Optional[Sequence[str]] = None,
+           labels: Optional[Labels] = None, *, synonyms: Optional[SynonymsLike] = None, exact: bool = False) -> Verified:
     """Check certificates (certify(..., file=...)) with code that shares nothing with the certifier.
 
-    >>> assert stet.verify("cert.jsonl", "runs/robust")
+    texts, labels, synonyms: what the certificates should be about, as certify() got it. Words, labels and
+        substitutes must be theirs; without texts only the sets as a whole are compared.
+
+    >>> assert stet.verify("cert.jsonl", "runs/robust", texts, labels, synonyms="words.subst")
     """
     folder = model.path if isinstance(model, Model) else model
     if folder is None:
         raise _c.UsageError("the model is in no folder: save it, and verify with that")
+    if labels is not None and texts is None:
+        raise _c.UsageError("labels without texts")
+    known = model if isinstance(model, Model) else Model(os.fspath(model)) if texts is not None else None
+    data = known._dataset(texts, labels) if known is not None and texts is not None else None
+    sets = None if synonyms is None else synonyms_of(synonyms)
     how, out = _c.args_of(_c.VerifyOptions), _c.VerifyResult()
     failures: List[Tuple[int, str]] = []
     how.failed = _c.failed_fn(lambda _user, line, why: failures.append((line, why.decode("utf-8", "replace"))))
     how.exact = exact
-    _c.run(lambda: lib.stet_verify_file(_c.path(file), _c.path(folder), byref(how), byref(out)))
+    _c.run(lambda: lib.stet_verify_against(_c.path(file), _c.path(folder), data, None if sets is None else
+                                           byref(sets._sets), byref(how), byref(out)))
     return Verified(**{f: getattr(out, f) for f in Verified.__dataclass_fields__ if f != "failures"}, failures=failures)
 
 

@@ -16,7 +16,7 @@ cc = os.environ.get("CC") or shutil.which("cc")
 @unittest.skipUnless(cc and os.path.exists(os.path.join(include, "stet")), "needs a C compiler and the headers")
 class Abi(unittest.TestCase):
     def test_structs(self):
-        want, code = [], ["#include <stddef.h>", "#include <stdio.h>", "#include <stet/stet.h>",
+        want, code = [], ["#include <stddef.h>", "#include <stdio.h>", "#define STET_EXPERIMENTAL", "#include <stet/stet.h>",
                           "int main(void) {"]
         for kind in _c._headers.made.values():
             name = kind.__name__

@@ -62,6 +62,14 @@ class Certifies(unittest.TestCase):
         checked = stet.verify(path, model())
         self.assertTrue(checked)
         self.assertEqual((checked.texts, checked.certified), (60, int(r.column("certified").sum())))
+        self.assertEqual(stet.verify(path, model(), test.texts, test.labels, synonyms=SETS).certified, checked.certified)
+        self.assertTrue(stet.verify(path, model().path, synonyms=SETS))
+
+        for texts, labels, sets in ((["another text"] + test.texts[1:], test.labels, SETS), (test.texts, 1 - test.labels, SETS),
+                                    (test.texts, test.labels, {"film": ["movie"]})):
+            self.assertRegex(stet.verify(path, model(), texts, labels, synonyms=sets).failures[0][1], '"(data|sets)" is')
+        with self.assertRaisesRegex(stet.UsageError, "labels without texts"):
+            stet.verify(path, model(), labels=test.labels)
 
         lines = read(path).replace('"verdict":"wrong"', '"verdict":"certified"')
         with open(path, "w") as f:

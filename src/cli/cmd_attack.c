@@ -55,7 +55,7 @@ static const stet_opt own_opts[] = {
                  "a page with the changed words marked (several attacks: FILE-NAME.html)"),
     STET_OPT_REAL("require", attack_cfg, require, "0", 0, 1, "SHARE",
                   "exit with 4 if an accuracy under attack is below"),
-    STET_OPT_INT("show", attack_cfg, show, "2", 0, CLI_EXAMPLES, "N",
+    STET_OPT_INT("show", attack_cfg, show, "2", 0, STET_KEPT_EXAMPLES, "N",
                  "flipped texts to print after the table"),
     CLI_RECORD_OPT(attack_cfg),
     STET_OPT_TOPIC("Settings, on top of the profile"),
@@ -228,15 +228,15 @@ static stet_status print_json(const attack_cfg *cfg, json_t *numbers)
 {
     json_t *o = cli_json_start(&cmd_attack, cfg);
     json_object_update(o, numbers);
+    numbers_drop_lists(o);
     return cli_json_print(o);
 }
 
 static void keep(const attack_cfg *cfg, const inputs *in, const char *dir, const plan *p, size_t k,
-                 const cli_examples *e, json_t *numbers)
+                 json_t *numbers)
 {
     char name[256];
     snprintf(name, sizeof name, "attack-%s-%s", p->name[k], cfg->profile);
-    cli_examples_join(e, numbers);
     cli_record(&(cli_measured){.cmd = &cmd_attack,
                                .cfg = cfg,
                                .dir = dir,
@@ -319,28 +319,30 @@ static stet_status run_one(const attack_cfg *cfg, const inputs *in, const char *
                            size_t size)
 {
     char page[4096];
-    cli_examples e;
-    cli_examples_init(&e);
+    stet_kept *kept;
+    if (stet_kept_new(NULL, &kept) != STET_OK)
+        return STET_ENOMEM;
     stet_attack_args a = arguments(cfg, in, p, k);
     a.html = page_name(cfg, p, k, page, sizeof page);
-    a.each = cli_examples_add, a.each_user = &e;
+    a.each = stet_kept_attacked, a.each_user = kept;
     json_t *numbers = NULL;
     stet_status st = stet_attack_run(&a, r);
     if (st == STET_OK &&
-        !(numbers = numbers_of_attack(p->name[k], cfg->profile, p->settings[k], r)))
+        !(numbers = numbers_of_attack(p->name[k], cfg->profile, p->settings[k], r, kept)))
         st = cli_fail(STET_ENOMEM, "out of memory");
     if (st == STET_OK && cfg->common.json)
         st = print_json(cfg, numbers);
     if (st == STET_OK && dir && cfg->record)
-        keep(cfg, in, dir, p, k, &e, numbers);
-    if (json_array_size(e.examples) > json_array_size(*shown)) {
+        keep(cfg, in, dir, p, k, numbers);
+    json_t *examples = json_object_get(numbers, "examples");
+    if (json_array_size(examples) > json_array_size(*shown)) {
         json_decref(*shown);
-        *shown = json_incref(e.examples);
+        *shown = json_incref(examples);
     }
     if (!*reason)
-        snprintf(reason, size, "%s", e.error);
+        snprintf(reason, size, "%s", stet_kept_error(kept));
     json_decref(numbers);
-    cli_examples_deinit(&e);
+    stet_kept_free(kept);
     return st;
 }
 

@@ -1,9 +1,9 @@
 /* cli/cmd_certify.c - stet certify: for how many texts no combination of substitutions changes the
  * answer, proved. */
 #include "cli/commands.h"
-#include "cli/proofs.h"
-#include "cli/prove.h"
 #include "cli/measured.h"
+#include "cli/numbers.h"
+#include "cli/prove.h"
 #include "cli/source.h"
 #include "stet/info.h"
 
@@ -82,9 +82,9 @@ static void print_text(const certify_cfg *cfg, const stet_certify_result *r)
 
 static stet_status report(const certify_cfg *cfg, const char *dir, const cli_texts *t,
                           const stet_certify_args *a, const stet_certify_result *r,
-                          const cli_proofs *p)
+                          const stet_kept *kept)
 {
-    json_t *numbers = numbers_of_certify(&a->how, r, p);
+    json_t *numbers = numbers_of_certify(&a->how, r, kept);
     if (!numbers)
         return cli_fail(STET_ENOMEM, "out of memory");
     stet_status st = STET_OK;
@@ -93,9 +93,7 @@ static stet_status report(const certify_cfg *cfg, const char *dir, const cli_tex
         json_object_set_new(o, "seed", json_integer(cfg->common.seed));
         json_object_set_new(o, "fingerprints", cli_fingerprints(t));
         json_object_update(o, numbers);
-        static const char *const long_lists[] = {"examples", "proved_texts", "broken_texts"};
-        for (size_t k = 0; k < sizeof long_lists / sizeof *long_lists; k++)
-            json_object_del(o, long_lists[k]);
+        numbers_drop_lists(o);
         st = cli_json_print(o);
     } else {
         print_text(cfg, r);
@@ -126,20 +124,21 @@ static stet_status report(const certify_cfg *cfg, const char *dir, const cli_tex
 
 static stet_status certify(const certify_cfg *cfg, const char *dir, const cli_texts *t)
 {
-    cli_proofs p;
-    cli_proofs_init(&p, t->model);
+    stet_kept *kept;
+    if (stet_kept_new(t->model, &kept) != STET_OK)
+        return STET_ENOMEM;
     stet_certify_args a = cli_prove_args(&cfg->prove, t, dir);
     a.file = cfg->out;
     a.export_dir = cfg->export_dir;
     a.device = cli_device(&cfg->common);
-    a.each = cli_proofs_add, a.each_user = &p;
+    a.each = stet_kept_certified, a.each_user = kept;
     stet_certify_result r;
     stet_status st = stet_certify_run(&a, &r);
     if (st == STET_OK) {
-        st = report(cfg, dir, t, &a, &r, &p);
+        st = report(cfg, dir, t, &a, &r, kept);
         stet_certify_result_deinit(&r);
     }
-    cli_proofs_deinit(&p);
+    stet_kept_free(kept);
     return st;
 }
 

@@ -11,7 +11,6 @@
 #include "cli/kinds.h"
 #include "cli/measured.h"
 #include "cli/numbers.h"
-#include "cli/proofs.h"
 #include "cli/source.h"
 #include "stet/report.h"
 #include "stet/results.h"
@@ -169,8 +168,9 @@ static stet_status attack(const subject *s, const char *attack_name)
     snprintf(log, sizeof log, "%s/%s.jsonl", s->dir, attack_name);
     if (done(s, name))
         return STET_OK;
-    cli_examples e;
-    cli_examples_init(&e);
+    stet_kept *kept;
+    if (stet_kept_new(NULL, &kept) != STET_OK)
+        return STET_ENOMEM;
     stet_attack_args a = STET_ATTACK_DEFAULTS;
     a.model = s->t.model;
     a.data = s->t.data;
@@ -182,16 +182,14 @@ static stet_status attack(const subject *s, const char *attack_name)
     a.profile = profile;
     a.seed = (uint64_t)s->cfg->common.seed;
     a.log = log;
-    a.each = cli_examples_add;
-    a.each_user = &e;
+    a.each = stet_kept_attacked;
+    a.each_user = kept;
     stet_attack_result r;
     const stet_status st = stet_attack_run(&a, &r);
-    json_t *numbers = st == STET_OK ? numbers_of_attack(attack_name, profile, NULL, &r) : NULL;
-    if (numbers)
-        cli_examples_join(&e, numbers);
     if (st == STET_OK)
-        keep(s, "attack", name, s->t.n_index, numbers);
-    cli_examples_deinit(&e);
+        keep(s, "attack", name, s->t.n_index,
+             numbers_of_attack(attack_name, profile, NULL, &r, kept));
+    stet_kept_free(kept);
     return st;
 }
 
@@ -199,23 +197,24 @@ static stet_status prove(const subject *s)
 {
     if (!stet_certify_methods(stet_model_kind(s->t.model)) || done(s, "certify-auto"))
         return STET_OK;
-    cli_proofs p;
-    cli_proofs_init(&p, s->t.model);
+    stet_kept *kept;
+    if (stet_kept_new(s->t.model, &kept) != STET_OK)
+        return STET_ENOMEM;
     stet_certify_args a = STET_CERTIFY_DEFAULTS;
     a.model = s->t.model;
     a.data = s->t.data;
     a.index = s->t.index;
     a.n_index = s->t.n_index;
     a.sets = &s->t.sets;
-    a.each = cli_proofs_add;
-    a.each_user = &p;
+    a.each = stet_kept_certified;
+    a.each_user = kept;
     stet_certify_result r = {0};
     const stet_status st = stet_certify_run(&a, &r);
     if (st == STET_OK)
-        keep(s, "certify", "certify-auto", s->t.n_index, numbers_of_certify(&a.how, &r, &p));
+        keep(s, "certify", "certify-auto", s->t.n_index, numbers_of_certify(&a.how, &r, kept));
     if (st == STET_OK)
         stet_certify_result_deinit(&r);
-    cli_proofs_deinit(&p);
+    stet_kept_free(kept);
     return st;
 }
 

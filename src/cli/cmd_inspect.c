@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/measured.h"
+#include "cli/numbers.h"
 #include "stet/bound.h"
 #include "stet/plot.h"
 #include "stet/results.h"
@@ -85,51 +86,21 @@ static stet_status bounds_of(const inspect_cfg *cfg, const setting *s, const ste
     return st;
 }
 
-/* ---- most sensitive ----------------------------------------------------------------------- */
-
-/* The next largest entry after *last (by value, then place); SIZE_MAX when there is none. */
-static size_t next_largest(const double *v, size_t n, size_t last)
-{
-    size_t best = SIZE_MAX;
-    for (size_t i = 0; i < n; i++) {
-        const bool after = last == SIZE_MAX || v[i] < v[last] || (v[i] == v[last] && i > last);
-        if (after && (best == SIZE_MAX || v[i] > v[best]))
-            best = i;
-    }
-    return best;
-}
-
-typedef const char *name_fn(const stet_gbm *g, size_t i, char *out, size_t size);
-
-static void print_top(const inspect_cfg *cfg, const stet_gbm *g, const char *what,
-                      const double *sum, size_t n, name_fn *name)
-{
-    char text[64];
-    size_t at = SIZE_MAX;
-    for (int64_t k = 0; k < cfg->top && (at = next_largest(sum, n, at)) != SIZE_MAX; k++)
-        printf("%s%s %.4g", k ? "; " : what, name(g, at, text, sizeof text), sum[at]);
-    if (cfg->top)
-        putchar('\n');
-}
-
-static json_t *number(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
-static json_t *json_top(const inspect_cfg *cfg, const stet_gbm *g, const double *sum, size_t n,
-                        name_fn *name)
-{
-    json_t *list = json_array();
-    char text[64];
-    size_t at = SIZE_MAX;
-    for (int64_t k = 0; k < cfg->top && (at = next_largest(sum, n, at)) != SIZE_MAX; k++)
-        json_array_append_new(list, json_pack("{s:s, s:o}", "name", name(g, at, text, sizeof text),
-                                              "sum", number(sum[at])));
-    return list;
-}
-
 /* ---- printing ----------------------------------------------------------------------------- */
+
+/* The list `key` of the numbers: units or inputs, most sensitive first. */
+static void print_top(const json_t *numbers, const char *key, const char *what)
+{
+    const json_t *one;
+    size_t k;
+    json_array_foreach(json_object_get(numbers, key), k, one)
+    {
+        const json_t *sum = json_object_get(one, "sum");
+        printf("%s%s %.4g", k ? "; " : what, json_string_value(json_object_get(one, "name")),
+               json_is_number(sum) ? json_number_value(sum) : INFINITY);
+    }
+    putchar('\n');
+}
 
 static void row(cli_table *t, const char *what, const stet_gbm *g, size_t n, size_t offset)
 {
@@ -170,61 +141,16 @@ static void print_text(const inspect_cfg *cfg, const stet_gbm *g, const char *co
     cli_table_print(&t);
     for (size_t i = 0; i < n && cfg->top; i++) {
         printf("\n%s\n", dir[i]);
-        print_top(cfg, &g[i], "  units   ", g[i].row_sum, g[i].rows, stet_gbm_row_name);
-        print_top(cfg, &g[i], "  inputs  ", g[i].col_sum, g[i].cols, stet_gbm_col_name);
+        json_t *numbers = numbers_of_gbm(&g[i], dir[i], (size_t)cfg->top);
+        print_top(numbers, "units", "  units   ");
+        print_top(numbers, "inputs", "  inputs  ");
+        json_decref(numbers);
     }
 }
 
-static int by_size(const void *a, const void *b)
+static json_t *number(double x)
 {
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
-/* What half, nine tenths and 99 % of the entries that are not zero stay below. */
-static json_t *json_entries(const stet_gbm *g)
-{
-    static const struct {
-        const char *name;
-        double share;
-    } at[] = {{"median", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"largest", 1}};
-    json_t *o = json_object();
-    float *v = malloc((g->rows * g->cols + 1) * sizeof *v);
-    size_t n = 0;
-    if (!v)
-        cli_no_memory();
-    for (size_t k = 0; k < g->rows * g->cols; k++)
-        if (g->m[k] > 0 && isfinite(g->m[k]))
-            v[n++] = g->m[k];
-    qsort(v, n, sizeof *v, by_size);
-    for (size_t i = 0; i < sizeof at / sizeof *at; i++)
-        json_object_set_new(o, at[i].name,
-                            n ? number((double)v[(size_t)(at[i].share * (double)(n - 1))])
-                              : json_null());
-    free(v);
-    return o;
-}
-
-/* The numbers of model i, for --json and for its run folder. */
-static json_t *numbers_of(const inspect_cfg *cfg, const stet_gbm *g, const char *dir)
-{
-    static const char *const part[STET_GBM_PARTS] = {"input", "state", "cell"};
-    json_t *parts = json_object(), *contraction = json_array();
-    for (size_t p = 0; p < STET_GBM_PARTS; p++)
-        json_object_set_new(parts, part[p], number(g->by_part[p]));
-    for (size_t d = 0; d < g->n_contraction; d++)
-        json_array_append_new(contraction, number(g->contraction[d]));
-    json_t *lipschitz =
-        json_pack("{s:o, s:o, s:o, s:o}", "inf_inf", number(g->lipschitz.inf_inf), "one_inf",
-                  number(g->lipschitz.one_inf), "one_one", number(g->lipschitz.one_one), "two_two",
-                  number(g->lipschitz.two_two));
-    return json_pack("{s:o, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "dir",
-                     cli_json_string(dir), "model", g->kind, "boxes", g->boxes, "rows",
-                     (json_int_t)g->rows, "cols", (json_int_t)g->cols, "gbm_sum", number(g->sum),
-                     "entries", json_entries(g), "gbm_by_part", parts, "gbm_logits", number(g->logit_sum), "lipschitz",
-                     lipschitz, "contraction", contraction, "units",
-                     json_top(cfg, g, g->row_sum, g->rows, stet_gbm_row_name), "inputs",
-                     json_top(cfg, g, g->col_sum, g->cols, stet_gbm_col_name));
+    return isfinite(x) ? json_real(x) : json_null();
 }
 
 static stet_status print_json(const inspect_cfg *cfg, const stet_gbm *g, const char *const *dir,
@@ -233,7 +159,7 @@ static stet_status print_json(const inspect_cfg *cfg, const stet_gbm *g, const c
     stet_status st = STET_OK;
     for (size_t i = 0; st == STET_OK && i < n; i++) {
         json_t *o = cli_json_start(&cmd_inspect, cfg);
-        json_object_update_new(o, numbers_of(cfg, &g[i], dir[i]));
+        json_object_update_new(o, numbers_of_gbm(&g[i], dir[i], (size_t)cfg->top));
         if (i)
             json_object_set_new(o, "ratio", number(g[i].sum / g[0].sum));
         st = cli_json_print(o);
@@ -256,7 +182,7 @@ static void keep(const inspect_cfg *cfg, const setting *s, const stet_gbm *g,
                                    .texts = s->data ? stet_dataset_size(s->data) : 0,
                                    .sets = s->synonyms ? &sets : NULL,
                                    .sets_path = cfg->synonyms},
-                   numbers_of(cfg, &g[i], cli_last_part(dir[i])));
+                   numbers_of_gbm(&g[i], cli_last_part(dir[i]), (size_t)cfg->top));
 }
 
 /* ---- plots -------------------------------------------------------------------------------- */

@@ -1,9 +1,7 @@
 /* cli/cmd_verify.c - stet verify: derive every claim of a certificate file anew. */
-#include <string.h>
-
 #include "cli/commands.h"
 #include "cli/source.h"
-#include "stet/verify.h"
+#include "stet/certify.h"
 
 typedef struct verify_cfg {
     cli_common common;
@@ -36,129 +34,13 @@ static const stet_opt opts[] = {
     STET_OPT_END,
 };
 
-/* ---- where texts and sets come from ------------------------------------------------------- */
-
-/* Read by the ordinary readers: the checker itself knows neither tokenisers nor lexicons. */
-typedef struct source {
-    const verify_cfg *cfg;
-    stet_model *model;
-    stet_dataset *data;
-    stet_sets sets;
-    stet_words *words; /* of the run, and a fork for those of the text in work */
-    stet_words *own;
-    stet_bound *bound;
-    stet_reading reading;
-    stet_choices choices;
-    char problem[160];
-    char data_sha256[65], sets_sha256[65];
-} source;
-
-static stet_status source_open(source *s)
-{
-    stet_status st = STET_OK;
-    if (s->cfg->data)
-        st = stet_model_load(s->cfg->model, &s->model);
-    if (st == STET_OK && s->cfg->data)
-        st = cli_data_load(&(cli_source){.data = s->cfg->data,
-                                         .label = s->cfg->label,
-                                         .text = s->cfg->text,
-                                         .skip_bad = s->cfg->skip_bad},
-                           s->model, &s->data);
-    if (st == STET_OK && s->cfg->synonyms)
-        st = stet_sets_load(s->cfg->synonyms, &s->sets);
-    if (st == STET_OK && s->cfg->data)
-        stet_dataset_sha256(s->data, s->data_sha256);
-    if (st == STET_OK && s->model)
-        st = stet_model_words(s->model, &s->words);
-    if (st == STET_OK && s->model && s->cfg->synonyms)
-        st = stet_sets_bind(&s->sets, s->words, &s->bound);
-    if (st == STET_OK && s->model)
-        st = stet_words_fork(s->words, &s->own);
-    if (st == STET_OK && s->cfg->synonyms)
-        stet_sets_sha256(&s->sets, s->sets_sha256);
-    return st;
-}
-
-static void source_close(source *s)
-{
-    stet_reading_deinit(&s->reading);
-    stet_choices_deinit(&s->choices);
-    stet_bound_free(s->bound);
-    stet_words_free(s->own);
-    stet_words_free(s->words);
-    stet_sets_free(&s->sets);
-    stet_dataset_free(s->data);
-    stet_model_free(s->model);
-}
-
-static const char *differ(source *s, const char *fmt, size_t position)
-{
-    snprintf(s->problem, sizeof s->problem, fmt, position);
-    return s->problem;
-}
-
-/* Want of memory is no fault of the line that is looked at. */
-static stet_status in_memory(stet_status st)
-{
-    if (st == STET_ENOMEM)
-        cli_no_memory();
-    return st;
-}
-
-static const char *match_sets(source *s, const stet_verify_text *t)
-{
-    if (in_memory(stet_bound_choices(s->bound, s->own, &s->reading, &s->choices)) != STET_OK)
-        return stet_last_error();
-    for (size_t p = 0; p < t->n; p++) {
-        const size_t n = s->choices.start[p + 1] - s->choices.start[p];
-        bool same = n == t->start[p + 1] - t->start[p];
-        for (size_t k = 0; same && k < n; k++)
-            same = strcmp(s->choices.text[s->choices.start[p] + k],
-                          t->substitute[t->start[p] + k]) == 0;
-        if (!same)
-            return differ(s, "position %zu: not the substitutes that --synonyms has", p);
-    }
-    return NULL;
-}
-
-static const char *match(void *user, const stet_verify_text *t)
-{
-    source *s = user;
-    if (t->index >= stet_dataset_size(s->data))
-        return differ(s, "--data has %zu texts only", stet_dataset_size(s->data));
-    if (stet_dataset_label(s->data, t->index) != t->label)
-        return "not the label that --data has";
-    const stet_str text = stet_dataset_text(s->data, t->index);
-    stet_words_forget(s->own);
-    if (in_memory(stet_words_read(s->own, text.data, text.len, &s->reading)) != STET_OK)
-        return stet_last_error();
-    const size_t n = s->reading.n;
-    for (size_t p = 0; p < t->n && p < n; p++)
-        if (strcmp(stet_token_word(&s->reading.tokens, p), t->word[p]) != 0)
-            return differ(s, "position %zu: not the word that --data has", p);
-    if (n != t->n)
-        return differ(s, "the text of --data has %zu words", n);
-    return s->cfg->synonyms ? match_sets(s, t) : NULL;
-}
-
 /* ---- output ------------------------------------------------------------------------------- */
 
-typedef struct job {
-    source from;
-    json_t *lines; /* with --json: what failed */
-} job;
-
-static const char *match_job(void *user, const stet_verify_text *t)
-{
-    return match(&((job *)user)->from, t);
-}
-
+/* `user`: the list for --json of what failed, or NULL. */
 static void failed(void *user, size_t line, const char *why)
 {
-    job *j = user;
-    if (j->lines)
-        json_array_append_new(j->lines,
-                              json_pack("{s:I, s:s}", "line", (json_int_t)line, "why", why));
+    if (user)
+        json_array_append_new(user, json_pack("{s:I, s:s}", "line", (json_int_t)line, "why", why));
     else
         printf("line %zu: %s\n", line, why);
 }
@@ -198,27 +80,41 @@ static void print_text(const verify_cfg *cfg, const stet_verify_result *r)
         printf("smallest bound derived: %.6g\n", r->least);
 }
 
+/* The texts and sets that the certificates should be about, as far as they are named. */
+static stet_status check(const verify_cfg *cfg, const char *path, json_t *lines,
+                         stet_verify_result *r)
+{
+    const stet_verify_options how = {.failed = failed, .user = lines, .exact = cfg->exact};
+    stet_model *m = NULL;
+    stet_dataset *d = NULL;
+    stet_sets sets = {0};
+    stet_status st = cfg->data ? stet_model_load(cfg->model, &m) : STET_OK;
+    if (st == STET_OK && cfg->data)
+        st = cli_data_load(&(cli_source){.data = cfg->data,
+                                         .label = cfg->label,
+                                         .text = cfg->text,
+                                         .skip_bad = cfg->skip_bad},
+                           m, &d);
+    if (st == STET_OK && cfg->synonyms)
+        st = stet_sets_load(cfg->synonyms, &sets);
+    if (st == STET_OK)
+        st = stet_verify_against(path, cfg->model, d, cfg->synonyms ? &sets : NULL, &how, r);
+    stet_sets_free(&sets);
+    stet_dataset_free(d);
+    stet_model_free(m);
+    return st;
+}
+
 static stet_status run(void *config, const stet_rest *rest)
 {
     const verify_cfg *cfg = config;
     if (!cfg->model)
         return cli_usage("--model DIR is needed: the model that the certificates are about");
-    job j = {.from = {.cfg = cfg}, .lines = cfg->common.json ? json_array() : NULL};
-    stet_status st = source_open(&j.from);
+    json_t *lines = cfg->common.json ? json_array() : NULL;
     stet_verify_result r;
-    if (st == STET_OK) {
-        const stet_verify_options how = {
-            .match = cfg->data ? match_job : NULL,
-            .failed = failed,
-            .user = &j,
-            .exact = cfg->exact,
-            .data_sha256 = cfg->data ? j.from.data_sha256 : NULL,
-            .sets_sha256 = cfg->synonyms ? j.from.sets_sha256 : NULL,
-        };
-        st = stet_verify_file(rest->v[0], cfg->model, &how, &r);
-    }
+    stet_status st = check(cfg, rest->v[0], lines, &r);
     if (st == STET_OK && cfg->common.json)
-        st = print_json(cfg, &r, j.lines);
+        st = print_json(cfg, &r, lines);
     else if (st == STET_OK)
         print_text(cfg, &r);
     if (st == STET_OK && r.texts == 0 && r.failed == 0 && !cfg->expect_certified)
@@ -231,8 +127,7 @@ static stet_status run(void *config, const stet_rest *rest)
     if (st == STET_OK && r.failed)
         st = cli_fail(STET_EFORMAT, "%s: %zu line%s not hold", rest->v[0], r.failed,
                       r.failed == 1 ? " does" : "s do");
-    json_decref(j.lines);
-    source_close(&j.from);
+    json_decref(lines);
     return st;
 }
 

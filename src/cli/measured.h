@@ -45,18 +45,4 @@ const char *cli_last_part(const char *path); /* all of it if it ends in a slash 
 /* Paths among the values of a "config" become their last part. */
 void cli_shorten_paths(json_t *config);
 
-/* What to keep of an attack: the most telling texts; every flipped text, cut down to what is near
- * its changes; which texts were flipped or wrong (for comparing two models on one sample).
- * cli_examples_add is the `each` of stet_attack_args. */
-enum { CLI_EXAMPLES = 8, CLI_FLIPS = 2000 };
-typedef struct cli_examples {
-    json_t *examples, *flips, *flipped, *wrong;
-    char error[256]; /* why the first text without an answer has none */
-} cli_examples;
-/* The four lists join the attack's numbers. */
-void cli_examples_join(const cli_examples *e, json_t *numbers);
-void cli_examples_init(cli_examples *e);
-void cli_examples_add(void *user, const char *line);
-void cli_examples_deinit(cli_examples *e);
-
 #endif

@@ -1,43 +1,54 @@
 /* cli/numbers.c - see cli/numbers.h. */
 #include "cli/numbers.h"
 
-#include "stet/measured.h"
+#include "cli/cli.h"
 
-enum { MOST_CONFUSED = 100 }; /* classes: beyond it the matrix would be the whole file */
+/* Takes the text. */
+static json_t *parsed(stet_status st, char *text, const stet_kept *kept)
+{
+    if (st == STET_OK && kept)
+        st = stet_kept_join(kept, &text);
+    if (st == STET_ENOMEM)
+        cli_no_memory();
+    json_t *o = st == STET_OK ? json_loads(text, 0, NULL) : NULL;
+    stet_free(text);
+    return o;
+}
 
 json_t *numbers_of_eval(const stet_model *m, const stet_scores *s)
 {
-    json_t *classes = json_array(), *confusion = json_array(), *bins = json_array();
-    for (size_t c = 0; c < s->n_classes; c++) {
-        json_array_append_new(classes,
-                              json_pack("{s:s, s:f, s:f, s:f}", "class",
-                                        stet_model_class_name(m, c), "precision", s->precision[c],
-                                        "recall", s->recall[c], "f1", s->f1[c]));
-        json_t *row = json_array();
-        for (size_t j = 0; j < s->n_classes && s->n_classes <= MOST_CONFUSED; j++)
-            json_array_append_new(row,
-                                  json_integer((json_int_t)s->confusion[c * s->n_classes + j]));
-        if (s->n_classes <= MOST_CONFUSED)
-            json_array_append_new(confusion, row);
-        else
-            json_decref(row);
-    }
-    for (size_t b = 0; b < 15; b++)
-        json_array_append_new(bins, json_pack("{s:I, s:f, s:f}", "n", (json_int_t)s->bin_count[b],
-                                              "confidence", s->bin_confidence[b], "accuracy",
-                                              s->bin_accuracy[b]));
-    return json_pack("{s:f, s:I, s:f, s:f, s:o, s:o, s:o}", "accuracy", s->accuracy, "n",
-                     (json_int_t)s->n, "loss", s->loss, "ece", s->ece, "per_class", classes,
-                     "confusion", confusion, "calibration", bins);
+    char *text;
+    const stet_status st = stet_eval_json(m, s, &text);
+    return parsed(st, text, NULL);
+}
+
+json_t *numbers_of_gbm(const stet_gbm *g, const char *dir, size_t top)
+{
+    char *text;
+    const stet_status st = stet_gbm_json(g, dir, top, &text);
+    return parsed(st, text, NULL);
 }
 
 json_t *numbers_of_attack(const char *attack, const char *profile, const char *const *settings,
-                          const stet_attack_result *r)
+                          const stet_attack_result *r, const stet_kept *kept)
 {
     char *text;
-    if (stet_attack_json(attack, profile, settings, r, &text) != STET_OK)
-        return NULL;
-    json_t *o = json_loads(text, 0, NULL);
-    stet_free(text);
-    return o;
+    const stet_status st = stet_attack_json(attack, profile, settings, r, &text);
+    return parsed(st, text, kept);
+}
+
+json_t *numbers_of_certify(const stet_certify_how *how, const stet_certify_result *r,
+                           const stet_kept *kept)
+{
+    char *text;
+    const stet_status st = stet_certify_json(how, r, &text);
+    return parsed(st, text, kept);
+}
+
+void numbers_drop_lists(json_t *numbers)
+{
+    static const char *const lists[] = {"examples", "flips",        "flipped",
+                                        "wrong",    "proved_texts", "broken_texts"};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        json_object_del(numbers, lists[i]);
 }

@@ -5,33 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* An empty set with the model's classes: a test set may lack one, or have them in another order. */
-static stet_status classes_of(const stet_model *m, stet_dataset **out)
-{
-    const size_t k = stet_model_classes(m);
-    const char **names = malloc(k * sizeof *names);
-    if (!names)
-        return cli_fail(STET_ENOMEM, "out of memory");
-    for (size_t c = 0; c < k; c++)
-        names[c] = stet_model_class_name(m, c);
-    const stet_status st = stet_dataset_new(NULL, NULL, 0, names, k, out);
-    free(names);
-    return st;
-}
-
 stet_status cli_data_load(const cli_source *s, const stet_model *m, stet_dataset **out)
 {
-    stet_dataset *like = NULL;
-    stet_status st = m ? classes_of(m, &like) : STET_OK;
     stet_data_options how = STET_DATA_DEFAULTS;
     how.label = s->label;
     how.text = s->text;
     how.skip_bad = s->skip_bad;
-    how.like = like;
-    if (st == STET_OK)
-        st = stet_dataset_load(s->data, &how, out);
-    stet_dataset_free(like);
-    return st;
+    return m ? stet_model_data(m, s->data, &how, out) : stet_dataset_load(s->data, &how, out);
 }
 
 static stet_status choose_texts(const cli_source *s, uint64_t seed, cli_texts *out)

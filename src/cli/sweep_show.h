@@ -1,24 +1,24 @@
-/* cli/sweep_show.h - what a sweep measured, as lines, a table or JSON, and plots. */
+/* cli/sweep_show.h - what a sweep measured, as lines, a table or JSON. */
 #ifndef CLI_SWEEP_SHOW_H
 #define CLI_SWEEP_SHOW_H
 
-#include "cli/sweep_grid.h"
+#include "cli/commands.h"
+#include "stet/sweep.h"
 
-typedef struct sweep_page {
-    const void *cfg; /* of `stet sweep`, for JSON */
-    const char *out; /* folder of the plots */
-    bool json;
-} sweep_page;
+typedef struct sweep_cfg {
+    cli_common common;
+    const char *out, *attack, *betas, *kappas, *smooths, *seeds, *test, *synonyms;
+    stet_strings over;
+    int64_t jobs, blocks, limit;
+    double block_share;
+    bool certify;
+} sweep_cfg;
 
-/* A line about a point that is done. */
-void sweep_tell(const sweep *s, const sweep_point *p);
-/* All cells, with plots over the last axis. */
-stet_status sweep_show(const sweep_page *w, const sweep *s, const sweep_grid *g);
-/* The same without plots, the n chosen ones marked; `chosen` NULL: none is. */
-stet_status sweep_show_cells(const sweep_page *w, const sweep *s, const sweep_grid *g,
-                             const size_t *chosen, size_t n);
+/* A line about a point: `each` of stet_sweep_args. */
+void sweep_tell(void *user, const stet_sweep_point *p);
+/* All cells; with blocks, the chosen ones marked. */
+stet_status sweep_show_cells(const sweep_cfg *cfg, const stet_sweep_result *r);
 /* The chosen settings on the test texts. */
-stet_status sweep_show_final(const sweep_page *w, const sweep *final, const sweep_grid *g,
-                             size_t n);
+stet_status sweep_show_final(const sweep_cfg *cfg, const stet_sweep_result *r);
 
 #endif

@@ -33,17 +33,10 @@ static void end(void *state)
 /* The file's texts as the model reads them, with its classes. */
 static stet_status read_texts(const char *path, const model *m, stet_corpus *out)
 {
-    stet_dataset *like = NULL, *d = NULL;
-    stet_data_options how = STET_DATA_DEFAULTS;
-    stet_status st =
-        stet_dataset_new(NULL, NULL, 0, (const char *const *)m->class_names, m->n_classes, &like);
-    how.like = like;
-    if (st == STET_OK)
-        st = stet_dataset_load(path, &how, &d);
-    if (st == STET_OK)
-        st = stet_model_encode(m, d, out);
+    stet_dataset *d;
+    TRY(stet_model_data(m, path, NULL, &d));
+    const stet_status st = stet_model_encode(m, d, out);
     stet_dataset_free(d);
-    stet_dataset_free(like);
     return st;
 }
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/args.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
@@ -32,6 +33,22 @@ int stet_argmax(const float *v, size_t k)
 stet_status stet_model_words(const stet_model *m, stet_words **out)
 {
     return words_new(&m->reader, out);
+}
+
+stet_status stet_model_data(const stet_model *m, const char *path, const stet_data_options *how,
+                            stet_dataset **out)
+{
+    stet_data_options own = STET_DATA_DEFAULTS;
+    stet_dataset *like;
+    *out = NULL;
+    if (how)
+        TRY(ARGS_TAKE(&own, how));
+    TRY(stet_dataset_new(NULL, NULL, 0, (const char *const *)m->class_names, m->n_classes, &like));
+    own.size = sizeof own;
+    own.like = like;
+    const stet_status st = stet_dataset_load(path, &own, out);
+    stet_dataset_free(like);
+    return st;
 }
 
 stet_status stet_model_encode(const stet_model *m, const stet_dataset *d, stet_corpus *out)

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "report/measured_impl.h"
 #include "stet/measured.h"
 #include "stet/results.h"
 
@@ -22,18 +23,22 @@ static json_t *fingerprint(uint64_t f)
     return json_string(text);
 }
 
-/* The last part of a path; what is no UTF-8 is told as far as it goes. */
+json_t *measured_string(const char *s, size_t n)
+{
+    buf b = {0};
+    json_t *o = NULL;
+    buf_json_string(&b, s, n);
+    if (buf_status(&b) == STET_OK)
+        (void)!json_read_text("string", b.data, b.n, &o);
+    buf_deinit(&b);
+    return o;
+}
+
 static json_t *last_part(const char *path)
 {
     size_t n;
     const char *part = path_last(path ? path : "", &n);
-    buf b = {0};
-    json_t *o = NULL;
-    buf_json_string(&b, part, n);
-    if (buf_status(&b) == STET_OK)
-        (void)!json_read_text("path", b.data, b.n, &o);
-    buf_deinit(&b);
-    return o;
+    return measured_string(part, n);
 }
 
 /* ---- identity ----------------------------------------------------------------------------- */
@@ -91,15 +96,21 @@ static void shorten(json_t *v)
         shorten(json_array_get(v, i));
 }
 
+void measured_shorten(json_t *config)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach(config, key, v) shorten(v);
+}
+
 /* What was measured: enough to tell two results apart. */
 static stet_status make_head(const stet_measured *m, json_t **out)
 {
-    json_t *config = NULL, *v;
-    const char *key;
+    json_t *config = NULL;
     *out = NULL;
     if (m->config)
         TRY(json_read_text("config", m->config, strlen(m->config), &config));
-    json_object_foreach(config, key, v) shorten(v);
+    measured_shorten(config);
     json_t *o = json_pack("{s:i, s:s, s:s, s:o}", "schema", 1, "version", stet_version(), "command",
                           m->command, "config", config ? config : json_object());
     if (!o)

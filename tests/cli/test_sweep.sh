@@ -67,6 +67,13 @@ old s/*/results
 output "AUA %" "$STET" sweep -o s --betas 0,0.1 --seeds 1,2 $measure --limit 8 -- $train
 [ "$(fresh '*/results/certify*')" = 0 ] || fail "certified again: $(find s -path '*/results/certify*' -newermt 2002-01-01)"
 [ "$(fresh '*/results/attack*')" = 1 ] || fail "attacked again"
+rm -r s/beta-0_seed-2/results
+for command in "eval" "inspect" "certify --synonyms map.json --limit 8" "attack --attack greedy --synonyms map.json --limit 8"; do
+    "$STET" ${command%% *} s/beta-0_seed-2 --data train.tsv $(echo "$command" | sed 's/^[a-z]*//') >out || fail "$command"
+done
+old s/*/results
+output "AUA %" "$STET" sweep -o s --betas 0,0.1 --seeds 1,2 $measure --limit 8 -- $train
+[ -z "$(find s -path '*/results/*' -newermt 2002-01-01)" ] || fail "what was measured by hand is measured again: $(ls s/beta-0_seed-2/results)"
 output "AUA %" "$STET" sweep -o s --betas 0 $measure --limit 6 -- $train
 [ "$(fresh 's/beta-0_seed-1/results/certify-auto-*.json')" = 1 ] || fail "another sample was not proved"
 old s/*/results
@@ -104,7 +111,7 @@ expect 1 "none.json" "$STET" sweep -o x --betas 0 --test train.tsv --certify --s
 [ ! -e x/beta-0_seed-1 ] || fail "training began before the options were checked"
 "$STET" sweep -o x --betas 0 -- --data none.tsv --vectors vectors.txt >out 2>err
 [ $? = 1 ] || fail "a failed point should give status 1"
-grep -q "x/beta-0_seed-1: failed: stet: none.tsv" err || fail "stderr: $(cat err)"
+grep -q "x/beta-0_seed-1: failed: none.tsv" err || fail "stderr: $(cat err)"
 grep -q "1 of 1 points failed" err || fail "stderr: $(cat err)"
 
 # Any other option of training by its name; words are values, too.

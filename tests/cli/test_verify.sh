@@ -88,6 +88,23 @@ head -n 3 cert.jsonl >cut.jsonl
 expect 3 "not hold" "$STET" verify cut.jsonl --model s4
 sed 's/good/fine/' train.tsv >other.tsv
 expect 3 "not hold" "$STET" verify cert.jsonl --model s4 --data other.tsv
+# A forger who states the sum of other texts, or of other sets, still has the wrong words in the lines.
+swap_sum() { # OPTIONS: the first line states what they have
+    was=$("$STET" verify cert.jsonl --model s4 "$@" 2>/dev/null | sed -n "s/^line 1: .* is '\([0-9a-f]*\)', expected '\([0-9a-f]*\)'.*/s,\1,\2,/p")
+    [ -n "$was" ] || fail "verify $*: no sum to forge"
+    forge cert.jsonl 1 "$was" >forged.jsonl
+    "$STET" verify forged.jsonl --model s4 "$@" >out 2>err && fail "forged for $* and not noticed"
+}
+swap_sum --data other.tsv
+grep -q "position [0-9]*: not the word of the data" out || fail "other words: $(cat out)"
+awk '{ print 1 - $1 "\t" substr($0, 3) }' train.tsv >turned.tsv
+swap_sum --data turned.tsv
+grep -q "not the label of the data" out || fail "other labels: $(cat out)"
+head -n 1 train.tsv >one.tsv && echo "0	bad" >>one.tsv
+swap_sum --data one.tsv
+grep -q "the data has 2 texts only" out || fail "too few texts: $(cat out)"
+swap_sum --data train.tsv --synonyms far
+grep -q "not the substitutes of the sets" out || fail "other sets: $(cat out)"
 # What is expected of a file, beyond that it holds.
 certified=$("$STET" verify cert.jsonl --model s4 --json | sed 's/.*"certified":\([0-9]*\).*/\1/')
 output "stand" "$STET" verify cert.jsonl --model s4 --require "$certified"

@@ -28,7 +28,7 @@ pkg-config --libs stet | grep -qE -- '-L[^ ]* -lstet *$' || fail "pkg-config --l
 # ---- models and texts for the examples
 must prefix/bin/stet demo --texts 300 --epochs 3 --limit 10 -o demo -q
 
-# predict certify train attack certify_all, from this folder
+# predict certify train sweep attack certify_all, from this folder
 try_all() {
     out=$("$1/predict" demo/standard "a great film") || fail "$1/predict"
     echo "$out" | grep -qE '^(positive|negative), [0-9.]+ %$' || fail "$1/predict: $out"
@@ -38,6 +38,12 @@ try_all() {
     echo "$out" | grep -qE 'proved|flipped|open' || fail "$1/certify: $out"
     rm -rf runs && out=$("$1/train" demo/train.tsv demo/vectors.txt runs 2 2>/dev/null) || fail "$1/train"
     echo "$out" | grep -q "validation texts" || fail "$1/train: $out"
+    rm -rf swept && out=$("$1/sweep" demo/train.tsv demo/vectors.txt demo/synonyms.subst swept 0,0.9 1 2>err) || fail "$1/sweep"
+    echo "$out" | grep -qE '^kappa 0(\.9)?: clean 0\.[0-9]+, certified 0\.[0-9]+, chosen$' || fail "$1/sweep: $out"
+    [ "$(grep -c "(4 of 4)" err)" = 1 ] || fail "$1/sweep: $(cat err)"
+    [ "$("$1/sweep" demo/train.tsv demo/vectors.txt demo/synonyms.subst swept 0,0.9 1 2>err)" = "$out" ] || fail "$1/sweep again"
+    "$1/sweep" demo/train.tsv demo/vectors.txt demo/synonyms.subst swept 0,x 1 >out 2>err && fail "$1/sweep with a bad list"
+    grep -q "0,x: expected numbers" err || fail "$1/sweep: $(cat err)"
     head -n 20 demo/test.tsv >some.tsv
     out=$("$1/attack" some.tsv demo/synonyms.subst) || fail "$1/attack"
     echo "$out" | grep -q "20 texts: accuracy" || fail "$1/attack: $out"
@@ -92,8 +98,10 @@ int main()
     stet_data_options d = STET_DATA_DEFAULTS;
     stet_embed_options e = STET_EMBED_DEFAULTS;
     stet_gbm_options g = STET_GBM_DEFAULTS;
+    stet_sweep_args s = STET_SWEEP_DEFAULTS;
     bad += same(t, stet_train_args_init) + same(a, stet_attack_args_init) + same(c, stet_certify_args_init);
     bad += same(d, stet_data_options_init) + same(e, stet_embed_options_init) + same(g, stet_gbm_options_init);
+    bad += same(s, stet_sweep_args_init) + (std::strcmp(s.seeds, "1") != 0) + (s.jobs != 1);
     bad += t.epochs != 0 || t.format.header != -1 || std::strcmp(a.attack, "pwws") || h.budget != STET_ANY;
     bad += c.how.refine != h.refine || stet_version_number() != STET_VERSION_NUMBER;
     std::printf("%d %d.%d.%d\n", bad, STET_VERSION_MAJOR, STET_VERSION_MINOR, STET_VERSION_PATCH);

@@ -24,7 +24,7 @@ for kind in $kinds; do
     # "sum" is also a plain word: a norm, a key of what inspect prints. The paper's tables speak of its models.
     # shellcheck disable=SC2086
     found=$(grep -nE "\\b(model|bounds|cert)_$kind([^a-z0-9_.]|\$)|\"$kind\"" $sources |
-        grep -vE "^src/(base|tensor|text|lexicon|model|verify)/|^src/(report/paper|cli/(reproduce_rows|cmd_reproduce)).c:|const model_bounds bounds_$kind =|const cert_family cert_$kind =|STET_OPT_CHOICE\(\"(model|gbm-norm)\"|\"sum\", number" || true)
+        grep -vE "^src/(base|tensor|text|lexicon|model|verify)/|^src/(report/paper|cli/(reproduce_rows|cmd_reproduce)).c:|const model_bounds bounds_$kind =|const cert_family cert_$kind =|STET_OPT_CHOICE\(\"(model|gbm-norm)\"|\"sum\", number|json_object_get\(one, \"sum\"\)" || true)
     [ -z "$found" ] || say "a kind known by name above model/:
 $found"
     found=$(grep -rn "include \"model/$kind.h\"" src/attack src/defense src/train src/report || true)

@@ -2,7 +2,7 @@
 # Includes point down the list of layers only; the command-line program includes public headers only.
 set -eu
 cd "$1"
-layers="base tensor text lexicon model bound run attack certify api defense train report"
+layers="base tensor text lexicon model bound run attack certify api defense train report sweep"
 bad=0
 allowed=
 for layer in $layers; do

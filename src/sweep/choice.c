@@ -1,4 +1,4 @@
-/* report/choice.c - see stet/sweep.h. */
+/* sweep/choice.c - see stet/sweep.h. */
 #include <math.h>
 #include <string.h>
 

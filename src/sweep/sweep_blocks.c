@@ -1,11 +1,9 @@
-/* cli/sweep_blocks.c - see sweep_frontier.h: cutting the training data into blocks. */
+/* sweep/sweep_blocks.c - see sweep_impl.h: cutting the training data into blocks. */
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "cli/sweep_frontier.h"
-#include "stet/results.h"
-#include "stet/sweep.h"
+#include "base/file.h"
+#include "sweep/sweep_impl.h"
 
 static stet_status load(const json_t *train, stet_dataset **out)
 {
@@ -16,13 +14,14 @@ static stet_status load(const json_t *train, stet_dataset **out)
     how.skip_bad = json_is_true(json_object_get(train, "skip-bad"));
     *out = NULL;
     return data ? stet_dataset_load(data, &how, out)
-                : cli_usage("--blocks: expected --data FILE among the options of training");
+                : error_set(STET_EUSAGE,
+                            "--blocks: expected --data FILE among the options of training");
 }
 
 /* A file that is there must hold the same texts: a run folder may have been made with them. */
 static stet_status keep(const stet_dataset *part, const char *path)
 {
-    if (access(path, F_OK) != 0)
+    if (!file_exists(path))
         return stet_dataset_save(part, path);
     stet_dataset *old;
     const stet_data_options how = STET_DATA_DEFAULTS;
@@ -35,23 +34,29 @@ static stet_status keep(const stet_dataset *part, const char *path)
     stet_dataset_free(old);
     return strcmp(is, was) == 0
                ? STET_OK
-               : cli_usage("%s: cut from other data, or with another --block-share; choose another "
+               : error_set(STET_EUSAGE,
+                           "%s: cut from other data, or with another --block-share; choose another "
                            "folder with -o",
                            path);
 }
 
-stet_status sweep_blocks_cut(const json_t *train, const char *out, size_t n, double share,
-                             sweep_block *blocks)
+stet_status sweep_blocks_cut(const json_t *train, const stet_sweep_args *a, sweep_block *blocks)
 {
+    const double share = a->block_share;
+    const size_t n = a->blocks;
+    if (!(share > 0 && share <= 0.5))
+        return error_set(STET_EUSAGE, "--block-share %g: expected a share above 0, at most 0.5",
+                         share);
     const size_t parts = (size_t)lround(1 / share);
-    char dir[1024];
-    snprintf(dir, sizeof dir, "%s/blocks", out);
+    char dir[SWEEP_PATH + 16];
+    snprintf(dir, sizeof dir, "%s/blocks", a->out);
     if (n > parts)
-        return cli_usage("--blocks %zu: there are %zu blocks of --block-share %g", n, parts, share);
+        return error_set(STET_EUSAGE, "--blocks %zu: there are %zu blocks of --block-share %g", n,
+                         parts, share);
     stet_dataset *d;
     stet_status st = load(train, &d);
     if (st == STET_OK)
-        st = stet_folder_make(dir);
+        st = dir_make(dir);
     for (size_t b = 0; st == STET_OK && b < n; b++) {
         stet_dataset *held_out, *rest;
         snprintf(blocks[b].held_out, sizeof blocks[b].held_out, "%s/block-%zu.jsonl", dir, b + 1);
