@@ -277,13 +277,15 @@ static stet_status check(cli_cells *c, const cli_cell *x, const cli_stage *s)
 void cell_skip_done(cli_cells *c, cli_cell *x)
 {
     stet_model *m = NULL;
-    for (; x->at < x->n_stages; x->at++) {
-        cli_stage *s = &x->stage[x->at];
+    for (size_t k = x->at; k < x->n_stages; k++) {
+        cli_stage *s = &x->stage[k];
         if (!s->output && !m && stet_model_load(x->dir, &m) != STET_OK)
             break;
         s->record = s->output ? output_of(x, s) : measured(c, x, s, m);
-        if (!s->record)
+        if (!s->record && c->jobs)
             break;
+        if (s->record && x->at == k)
+            x->at++;
     }
     stet_model_free(m);
 }

@@ -131,6 +131,7 @@ static stet_status run(void *config, const stet_rest *rest)
     stet_attack_args a = STET_ATTACK_DEFAULTS;
     a.model = t.model, a.data = t.data, a.index = t.index, a.n_index = t.n_index, a.sets = &t.sets;
     a.attack = cfg->attack, a.profile = cfg->profile, a.seed = (uint64_t)cfg->common.seed;
+    a.device = cli_device(&cfg->common);
     a.log = cfg->log, a.each = take_line, a.each_user = &c;
     if (st == STET_OK)
         st = stet_attack_run(&a, &r);
@@ -162,5 +163,6 @@ const cli_command cmd_augment = {
     .cfg_size = sizeof(augment_cfg),
     .min_args = 1,
     .max_args = 1,
+    .on_gpu = true,
     .run = run,
 };

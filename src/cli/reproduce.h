@@ -38,6 +38,9 @@ typedef struct repro_row {
     const char *bert; /* of a BERT, instead of args; NULL: the same. Rates and epochs are the model's */
     const char *only; /* the one kind of model that it is for; NULL: any */
     bool no_proof;    /* its models have no certificates */
+    bool bert_proof;  /* but those of BERT do, without bounds */
+    bool votes;       /* an answer takes many passes */
+    bool head;        /* of a BERT: trains a head, so that its own settings count, not those given */
     bool augmented;   /* it trains on adversarial texts of a standard model */
 } repro_row;
 
@@ -61,7 +64,7 @@ typedef struct repro_setting {
 
 typedef struct repro_sheet {
     stet_sheet s;
-    char title[160], note[640];
+    char title[160], note[768];
     char **cell;
     size_t n, cap;
     bool text; /* for pages; the terminal shows it in another way */
@@ -95,7 +98,11 @@ stet_status repro_files(reproduction *r);
 /* The run of a row; `beta` NULL: as the row has it. Made when it is not planned yet. */
 cli_cell *repro_run(reproduction *r, const char *model, const char *row, const char *beta,
                     const char *seed);
-void repro_measure(reproduction *r, cli_cell *x, const repro_list *attacks, bool certify);
+/* That run, attacked and certified. */
+void repro_measure(reproduction *r, const char *model, const char *row, const char *beta,
+                   const char *seed, const repro_list *attacks, bool certify);
+/* Texts of --limit that a run is measured on: a quarter where an answer takes many passes of a BERT. */
+int64_t repro_limit(const reproduction *r, const char *model, const char *row);
 void repro_inspect(reproduction *r, const char *model);
 void repro_time(reproduction *r, const char *model, const char *row, const char *seed);
 /* Where these are; NULL: not planned. */

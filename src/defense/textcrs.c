@@ -166,6 +166,7 @@ static const rule_desc crs_rule_desc = {
     .save = save,
     .end = rule_end,
     .predict = predict,
+    .on_device = true,
 };
 
 /* ---- training ----------------------------------------------------------------------------- */
