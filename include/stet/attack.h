@@ -90,7 +90,9 @@ typedef struct stet_attack_args {
     stet_status (*prover)(const stet_model *m, stet_prover **out);
     size_t victim_batch; /* texts in one call of `victim` at most; 0: any number */
     /* Where a model answers: "cpu", "cuda", or "auto", a GPU where there is one. NULL: "cpu". There are
-     * more texts in work on a GPU than threads. What flips a text is confirmed on the CPU. */
+     * more texts in work on a GPU than threads. What flips a text is confirmed on the CPU, or, where a
+     * text is a whole pass (BERT, rules), by itself on the GPU. "cuda:bf16" and "cuda:tf32" round the
+     * factors of matrix products. */
     const char *device;
 } stet_attack_args;
 #ifdef __cplusplus

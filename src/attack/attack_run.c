@@ -55,9 +55,9 @@ static stet_status set_up(attack_job *j)
         return error_set(STET_EUSAGE,
                          "similarity 'mean' needs the word vectors of a model; a program has none");
     TRY(take_texts(j));
-    const bool asks =
-        j->set.common.proofs || (j->d->asks_proofs && j->d->asks_proofs(j->set.cfg));
-    if (a->prover && a->model && asks) {
+    const bool slow = a->model && a->model->rule && j->on; /* a prover would ask the host */
+    const bool asks = j->set.common.proofs || (j->d->asks_proofs && j->d->asks_proofs(j->set.cfg));
+    if (a->prover && a->model && asks && !slow) {
         const stet_status st = a->prover(a->model, &j->prover);
         if (st != STET_OK && st != STET_ENOTSUP)
             return st;

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "certify/cert_scores.h"
 #include "certify/certifier.h"
+#include "model/answers.h"
 
 const char *stet_verdict_name(stet_verdict v)
 {
@@ -275,7 +276,7 @@ static stet_status judge(stet_certifier *c, uint32_t *choice, stet_certificate *
 static stet_status judge_by_rule(stet_certifier *c, const stet_choices *choices,
                                  stet_certificate *out)
 {
-    const model *m = c->shared->m;
+    const model *m = answers_model(c->shared->on, c->shared->m);
     const cert_text *t = &c->text;
     uint32_t *ids = arena_new(&c->mem, uint32_t, t->n),
              *start = arena_new(&c->mem, uint32_t, t->n + 1),
@@ -341,7 +342,7 @@ static stet_status take_answer(stet_certifier *c, const float *logits, stet_cert
 static stet_status judge_words(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
                                stet_certificate *out)
 {
-    const model *m = c->shared->m;
+    const model *m = answers_model(c->shared->on, c->shared->m);
     uint32_t *rows = arena_new(&c->mem, uint32_t, choices->n * m->reader.most_rows + 1);
     float *logits = arena_new(&c->mem, float, m->n_classes);
     if (!rows || !logits)

@@ -16,7 +16,7 @@ static inline void cell_path(const cli_cell *x, const char *name, char out[CELL_
 /* The stage's command as an argument vector, NULL at the end, for free(); its strings are borrowed.
  * *skip: how many of them come before the options. */
 char **cell_command(const cli_cells *c, const cli_stage *s, size_t *skip);
-/* Past every stage that is done. */
+/* Past every stage that is done. Where nothing will run, what later ones left is read too. */
 void cell_skip_done(cli_cells *c, cli_cell *x);
 stet_status cell_jobs_run(cli_cells *c);
 

@@ -23,8 +23,9 @@ typedef struct cli_common {
         STET_OPT_INT("seed", T, common.seed, "1", 0, 9e15, "N", "seed of every random choice"),    \
         STET_OPT_INT("threads", T, common.threads, "0", 0, 1024, "N",                              \
                      "worker threads; 0: one per core"),                                           \
-        STET_OPT_CHOICE("device", T, common.device, "cpu", "cpu|cuda|auto",                        \
-                        "where to compute; auto: on a GPU where there is one"),                    \
+        STET_OPT_CHOICE("device", T, common.device, "cpu", "cpu|cuda|auto|cuda:tf32|cuda:bf16",    \
+                        "where to compute; auto: on a GPU where there is one; tf32, bf16: there, " \
+                        "with factors of matrix products rounded"),                                \
         STET_OPT_CHOICE("progress", T, common.progress, "auto", "auto|always|never",               \
                         "progress display"),                                                       \
         {.name = "quiet",                                                                          \
@@ -65,7 +66,11 @@ stet_status cli_parse(const cli_command *cmd, int argc, char *const *argv, void 
 
 extern const cli_command *const cli_commands[]; /* commands.c, NULL at the end */
 
-enum { CLI_CPU, CLI_CUDA, CLI_AUTO };
+enum { CLI_CPU, CLI_CUDA, CLI_AUTO, CLI_TF32, CLI_BF16 };
+static inline bool cli_needs_gpu(const cli_common *c)
+{
+    return c->device != CLI_CPU && c->device != CLI_AUTO;
+}
 const char *cli_device(const cli_common *c); /* as the library names it */
 
 /* ---- output ------------------------------------------------------------------------------- */

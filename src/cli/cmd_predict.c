@@ -281,7 +281,7 @@ static void close_predictor(predictor *p)
 static stet_status run(void *config, const stet_rest *rest)
 {
     predictor p = {.cfg = config};
-    if (p.cfg->certify && p.cfg->common.device == CLI_CUDA)
+    if (p.cfg->certify && cli_needs_gpu(&p.cfg->common))
         return cli_fail(STET_ENOTSUP, "--device cuda: predict --certify computes on the CPU alone; "
                                       "'stet certify' can use a GPU");
     cli_end_at_once();

@@ -100,8 +100,7 @@ static void plan_accuracy(reproduction *r, const char *model, const repro_list *
     for (size_t k = 0; k < r->seeds.n; k++)
         for (size_t i = 0; i < rows->n; i++)
             if (repro_row_is_for(rows->v[i], model))
-                repro_measure(r, model, repro_run(r, model, rows->v[i], NULL, r->seeds.v[k]),
-                              &r->attacks,
+                repro_measure(r, model, rows->v[i], NULL, r->seeds.v[k], &r->attacks,
                               r->cfg->certify && !repro_row_find(rows->v[i])->no_proof);
 }
 
@@ -125,7 +124,7 @@ static void show_s4(reproduction *r)
     show_accuracy(r, "s4", "s4", &s4_rows);
 }
 
-/* Those of --defenses, or of the paper's table of BERT. Only votes have certificates there. */
+/* Those of --defenses, or of the paper's table of BERT. */
 static void bert_rows(const reproduction *r, repro_list *out)
 {
     *out = r->defenses;
@@ -140,10 +139,9 @@ static void plan_bert(reproduction *r)
     for (size_t k = 0; k < r->seeds.n; k++)
         for (size_t i = 0; i < rows.n; i++) {
             const char *row = rows.v[i];
-            const bool votes = strcmp(row, "safer") == 0 || strcmp(row, "ranmask") == 0;
             if (repro_row_is_for(row, "bert"))
-                repro_measure(r, "bert", repro_run(r, "bert", row, NULL, r->seeds.v[k]),
-                              &r->attacks, r->cfg->certify && votes);
+                repro_measure(r, "bert", row, NULL, r->seeds.v[k], &r->attacks,
+                              r->cfg->certify && repro_row_find(row)->bert_proof);
         }
 }
 static void show_bert(reproduction *r)
@@ -158,9 +156,7 @@ static void plan_beta(reproduction *r)
     const repro_list first = {.v = {r->attacks.v[0]}, .n = 1};
     for (size_t k = 0; k < r->seeds.n; k++)
         for (size_t i = 0; i < r->betas.n; i++)
-            repro_measure(r, r->models.v[0],
-                          repro_run(r, r->models.v[0], "gbm", r->betas.v[i], r->seeds.v[k]), &first,
-                          false);
+            repro_measure(r, r->models.v[0], "gbm", r->betas.v[i], r->seeds.v[k], &first, false);
 }
 
 static void plan_time(reproduction *r)
@@ -184,9 +180,7 @@ static void plan_examples(reproduction *r)
     const repro_list first = {.v = {r->attacks.v[0]}, .n = 1};
     for (size_t m = 0; m < r->models.n; m++)
         for (size_t i = 0; i < s4_rows.n; i++)
-            repro_measure(r, r->models.v[m],
-                          repro_run(r, r->models.v[m], s4_rows.v[i], NULL, r->seeds.v[0]), &first,
-                          false);
+            repro_measure(r, r->models.v[m], s4_rows.v[i], NULL, r->seeds.v[0], &first, false);
 }
 
 static const struct {

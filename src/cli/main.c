@@ -160,7 +160,8 @@ static bool wants_help(int argc, char **argv)
 
 const char *cli_device(const cli_common *c)
 {
-    return c->device == CLI_CUDA ? "cuda" : c->device == CLI_AUTO ? "auto" : "cpu";
+    static const char *const names[] = {"cpu", "cuda", "auto", "cuda:tf32", "cuda:bf16"};
+    return names[c->device];
 }
 
 stet_status cli_parse(const cli_command *cmd, int argc, char *const *argv, void *cfg,
@@ -197,7 +198,7 @@ static stet_status run(const cli_command *cmd, int argc, char **argv)
         st = rest.n < cmd->min_args ? cli_usage("expected %s after 'stet %s'", cmd->args, cmd->name)
                                     : cli_usage("unexpected argument '%s'", rest.v[cmd->max_args]);
     const cli_common *common = cfg;
-    if (st == STET_OK && common->device == CLI_CUDA && !cmd->on_gpu)
+    if (st == STET_OK && cli_needs_gpu(common) && !cmd->on_gpu)
         st = cli_fail(STET_ENOTSUP, "--device cuda: stet %s runs on the CPU only", cmd->name);
     if (st == STET_OK) {
         output_init(common);

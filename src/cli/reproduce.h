@@ -35,10 +35,14 @@ typedef struct repro_row {
     struct {
         const char *model, *args; /* more of them, for one kind of model */
     } also[4];
-    const char *bert; /* of a BERT, instead of args; NULL: the same. Rates and epochs are the model's */
+    const char
+        *bert; /* of a BERT, instead of args; NULL: the same. Rates and epochs are the model's */
     const char *only; /* the one kind of model that it is for; NULL: any */
     bool no_proof;    /* its models have no certificates */
-    bool augmented;   /* it trains on adversarial texts of a standard model */
+    bool bert_proof;  /* but those of BERT do, without bounds */
+    bool votes;       /* an answer takes many passes */
+    bool head;      /* of a BERT: trains a head, so that its own settings count, not those given */
+    bool augmented; /* it trains on adversarial texts of a standard model */
 } repro_row;
 
 extern const char repro_paper_rows[]; /* names of the paper's rows */
@@ -48,7 +52,8 @@ bool repro_row_is_for(const char *name, const char *model);
 void repro_row_names(char *out, size_t size); /* with commas between */
 void repro_row_args(const repro_row *row, const char *model, cli_stage *out);
 void repro_small_args(const char *model, cli_stage *out); /* sizes of a --quick model */
-bool repro_needs_vectors(const char *model);
+stet_model_training
+repro_kind(const char *model); /* what is known of a kind of model that there is */
 
 /* ---- everything about one reproduction ---------------------------------------------------- */
 
@@ -61,7 +66,7 @@ typedef struct repro_setting {
 
 typedef struct repro_sheet {
     stet_sheet s;
-    char title[160], note[640];
+    char title[160], note[768];
     char **cell;
     size_t n, cap;
     bool text; /* for pages; the terminal shows it in another way */
@@ -95,8 +100,11 @@ stet_status repro_files(reproduction *r);
 /* The run of a row; `beta` NULL: as the row has it. Made when it is not planned yet. */
 cli_cell *repro_run(reproduction *r, const char *model, const char *row, const char *beta,
                     const char *seed);
-void repro_measure(reproduction *r, const char *model, cli_cell *x, const repro_list *attacks,
-                   bool certify);
+/* That run, attacked and certified. */
+void repro_measure(reproduction *r, const char *model, const char *row, const char *beta,
+                   const char *seed, const repro_list *attacks, bool certify);
+/* Texts of --limit that a run is measured on: a quarter where an answer takes many passes of a BERT. */
+int64_t repro_limit(const reproduction *r, const char *model, const char *row);
 void repro_inspect(reproduction *r, const char *model);
 void repro_time(reproduction *r, const char *model, const char *row, const char *seed);
 /* Where these are; NULL: not planned. */

@@ -157,11 +157,16 @@ static void on_device(const reproduction *r, cli_stage *s)
         cell_args(s, "--device", cli_device(&r->cfg->common), NULL);
 }
 
-/* A TextCNN is attacked and proved on the CPU: an edit costs so little there that a GPU would only be
+static bool is_bert(const char *model)
+{
+    return repro_kind(model).reads_itself;
+}
+
+/* Where an edit costs little, as in a TextCNN, attacks and proofs stay on the CPU: a GPU would only be
  * waited for. */
 static void attack_where(const reproduction *r, const char *model, cli_stage *s)
 {
-    if (strcmp(model, "cnn") != 0)
+    if (repro_kind(model).slow_edits)
         on_device(r, s);
 }
 
@@ -175,10 +180,12 @@ static void training(const reproduction *r, const char *model, const char *row, 
     cell_option(s, "--text", r->data.text);
     if (r->data.skip_bad)
         cell_args(s, "--skip-bad", NULL);
-    for (size_t i = 0; i < r->n_vectors && repro_needs_vectors(model); i++)
+    for (size_t i = 0; i < r->n_vectors && !repro_kind(model).reads_itself; i++)
         cell_args(s, "--vectors", r->vectors[i], NULL);
     cell_args(s, "--synonyms", r->setting[REPRO_FULL].sets, NULL);
-    repro_row_args(repro_row_find(row), model, s);
+    const bool own = is_bert(model) && repro_row_find(row)->head;
+    if (!own)
+        repro_row_args(repro_row_find(row), model, s);
     cell_option(s, "--beta", beta);
     if (r->epochs)
         cell_number(s, "--epochs", r->epochs);
@@ -188,6 +195,8 @@ static void training(const reproduction *r, const char *model, const char *row, 
         repro_small_args(model, s);
     for (size_t i = 0; i < r->n_train_args; i++)
         cell_args(s, r->train_args[i], NULL);
+    if (own)
+        repro_row_args(repro_row_find(row), model, s);
     cell_args(s, "--seed", seed, NULL);
     on_device(r, s);
 }
@@ -218,11 +227,16 @@ static void flip_texts(const reproduction *r, const char *model, const char *see
     s->output = "flipped.json";
     cli_source from = r->data;
     from.synonyms = r->setting[REPRO_FULL].sets;
-    from.limit = r->flipped;
+    from.limit = is_bert(model) ? r->flipped / 4 : r->flipped;
     cell_args(s, base, "-o", texts, "--log", log, NULL);
     cell_source(s, &from);
     cell_number(s, "--seed", r->cfg->common.seed);
     attack_where(r, model, s);
+}
+
+int64_t repro_limit(const reproduction *r, const char *model, const char *row)
+{
+    return is_bert(model) && repro_row_find(row)->votes ? (r->limit + 3) / 4 : r->limit;
 }
 
 cli_cell *repro_run(reproduction *r, const char *model, const char *row, const char *beta,
@@ -246,21 +260,26 @@ cli_cell *repro_run(reproduction *r, const char *model, const char *row, const c
     s = cell_add(x, &cmd_eval);
     snprintf(s->result, sizeof s->result, "eval");
     cell_args(s, dir, NULL);
-    cell_source(s, &r->test);
+    cli_source from = r->test;
+    if (is_bert(model) && repro_row_find(row)->votes) { /* the sample that is attacked */
+        from.limit = repro_limit(r, model, row);
+        cell_number(s, "--seed", r->cfg->common.seed);
+    }
+    cell_source(s, &from);
     on_device(r, s);
     return x;
 }
 
 /* The sample of --limit is the same for every run: it is drawn by --seed of this command. */
-static cli_stage *measuring(reproduction *r, const char *model, cli_cell *x, const cli_command *cmd,
-                            const repro_setting *by, const char *result)
+static cli_stage *measuring(reproduction *r, const char *model, const char *row, cli_cell *x,
+                            const cli_command *cmd, const repro_setting *by, const char *result)
 {
     if (has_stage(x, result, by->sets))
         return NULL;
     cli_stage *s = cell_add(x, cmd);
     cli_source from = r->test;
     from.synonyms = by->sets;
-    from.limit = r->limit;
+    from.limit = repro_limit(r, model, row);
     snprintf(s->result, sizeof s->result, "%s", result);
     cell_args(s, x->dir, NULL);
     cell_source(s, &from);
@@ -269,22 +288,25 @@ static cli_stage *measuring(reproduction *r, const char *model, cli_cell *x, con
     return s;
 }
 
-void repro_measure(reproduction *r, const char *model, cli_cell *x, const repro_list *attacks,
-                   bool certify)
+void repro_measure(reproduction *r, const char *model, const char *row, const char *beta,
+                   const char *seed, const repro_list *attacks, bool certify)
 {
+    cli_cell *x = repro_run(r, model, row, beta, seed);
     for (size_t k = 0; k < REPRO_SETTINGS; k++) {
         const repro_setting *by = &r->setting[k];
         char result[96], log[REPRO_PATH + 128];
         for (size_t i = 0; i < attacks->n; i++) {
             snprintf(result, sizeof result, "attack-%s-%s", attacks->v[i], by->profile);
-            cli_stage *s = measuring(r, model, x, &cmd_attack, by, result);
+            cli_stage *s = measuring(r, model, row, x, &cmd_attack, by, result);
             snprintf(log, sizeof log, "%s/%s.jsonl", x->dir, result);
             if (s) /* with the log, an attack that is stopped goes on from its last text */
                 cell_args(s, "--attack", attacks->v[i], "--profile", by->profile, "--proofs", "yes",
                           "--log", log, NULL);
         }
-        if (certify)
-            measuring(r, model, x, &cmd_certify, by, "certify-auto");
+        cli_stage *s =
+            certify ? measuring(r, model, row, x, &cmd_certify, by, "certify-auto") : NULL;
+        if (s && is_bert(model) && cli_needs_gpu(&r->cfg->common) && !repro_row_find(row)->votes)
+            cell_args(s, "--device", "cuda", NULL); /* what is exact is so in float */
     }
 }
 

@@ -9,8 +9,8 @@
 #include "stet/train.h"
 
 const char repro_paper_rows[] = "standard,ibp,atfl,sem,ascc,gbm";
-const char repro_bert_rows[] =
-    "standard,mixada,pgd,freelb,ta-vat,infobert,dne,ascc,safer,ranmask,freelb++,text-crs,gbm";
+const char repro_bert_rows[] = "standard,mixada,pgd,freelb,ta-vat,infobert,dne,ascc,safer,ranmask,"
+                               "freelb++,text-crs,gbm,encode";
 
 static const repro_row rows[] = {
     {.name = "standard", .label = "Standard", .args = ""},
@@ -29,21 +29,43 @@ static const repro_row rows[] = {
     {.name = "gbm",
      .label = "GBM",
      .args = "--defense gbm",
-     .bert = "--bert-head bilstm --defense gbm --beta 3e-5 --dropout 0.2 --clip 0.25 --batch 64",
+     .bert = "--bert-head bilstm --defense gbm --beta 3e-5 --lr 1e-3 --dropout 0.2 --clip 0.25 "
+             "--batch 64 --epochs 3",
+     .head = true,
      .also = {{"cnn", "--beta 1e-4"}, {"bilstm", "--beta 3e-5"}, {"s4", "--beta 1e-5"}}},
     {.name = "pgd", .label = "PGD-K", .args = "--defense pgd"},
     {.name = "freelb", .label = "FreeLB", .args = "--defense freelb"},
     {.name = "freelb++", .label = "FreeLB++", .args = "--defense freelb++"},
     {.name = "ta-vat", .label = "TA-VAT", .args = "--defense ta-vat"},
     {.name = "infobert", .label = "InfoBERT", .args = "--defense infobert"},
-    {.name = "ranmask", .label = "RanMASK", .args = "--defense ranmask"},
-    {.name = "safer", .label = "SAFER", .args = "--defense safer"},
-    {.name = "text-crs", .label = "Text-CRS", .args = "--defense text-crs", .no_proof = true},
+    {.name = "ranmask",
+     .label = "RanMASK",
+     .args = "--defense ranmask",
+     .bert = "--defense ranmask --ranmask-votes 11 --ranmask-draws 1000",
+     .bert_proof = true,
+     .votes = true},
+    {.name = "safer",
+     .label = "SAFER",
+     .args = "--defense safer",
+     .bert = "--defense safer --safer-votes 11 --safer-draws 1000",
+     .bert_proof = true,
+     .votes = true},
+    {.name = "text-crs",
+     .label = "Text-CRS",
+     .args = "--defense text-crs",
+     .bert = "--defense text-crs --crs-votes 11",
+     .no_proof = true,
+     .votes = true},
     {.name = "dne",
      .label = "DNE",
      .args = "--defense dne --lr 1e-3",
-     .bert = "--defense dne",
-     .no_proof = true},
+     .bert = "--defense dne --dne-draws 8",
+     .no_proof = true,
+     .votes = true},
+    {.name = "encode",
+     .label = "Encoding",
+     .args = "--defense encode --encode-tries 2000",
+     .bert_proof = true},
     {.name = "augment",
      .label = "Augmentation",
      .args = "--defense augment --lr 1e-3",
@@ -116,10 +138,10 @@ void repro_small_args(const char *model, cli_stage *out)
         add_words(out, "--bert-hidden 32 --bert-inner 64 --max-len 48");
 }
 
-bool repro_needs_vectors(const char *model)
+stet_model_training repro_kind(const char *model)
 {
-    for (size_t i = 0; i < stet_model_kinds(); i++)
-        if (strcmp(stet_model_kind_name(i), model) == 0)
-            return !stet_model_kind_training(i).reads_itself;
-    return true;
+    size_t k = 0;
+    while (strcmp(stet_model_kind_name(k), model) != 0)
+        k++;
+    return stet_model_kind_training(k);
 }

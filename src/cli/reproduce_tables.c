@@ -261,19 +261,22 @@ static void put_paper_row(reproduction *r, repro_sheet *t, const place *p,
         put(t, "%s", "");
 }
 
-static void note_accuracy(const reproduction *r, repro_sheet *t)
+static void note_accuracy(const reproduction *r, bool bert, repro_sheet *t)
 {
     char texts[64];
     snprintf(texts, sizeof texts, r->limit ? "%lld test texts" : "all test texts",
              (long long)r->limit);
     snprintf(
         t->note, sizeof t->note,
-        "In %%: clean on all test texts, the rest on %s; the median of %zu seed%s, and half the "
-        "95 %% interval that so many texts leave. full: the given substitution sets, attacks "
-        "as published. paper's: eight neighbours at a distance below 0.2, attacks as the "
+        "In %%: clean on all test texts, the rest on %s%s; the median of %zu seed%s, and half "
+        "the 95 %% interval that so many texts leave. full: the given substitution sets, attacks "
+        "as published. paper's: %s, attacks as the "
         "paper's code has them. words x subst.: words of a text that can change, and "
         "substitutes of each. paper prints: the paper's own figures for %s.",
-        texts, r->seeds.n, r->seeds.n == 1 ? "" : "s",
+        texts, bert ? " (SAFER, RanMASK, Text-CRS and DNE: everything on a quarter of them)" : "",
+        r->seeds.n, r->seeds.n == 1 ? "" : "s",
+        r->cfg->paper_synonyms ? "the sets of --paper-synonyms"
+                               : "eight neighbours at a distance below 0.2",
         strcmp(r->corpus, "imdb") == 0 ? "IMDB" : "Yahoo! Answers");
 }
 
@@ -292,7 +295,7 @@ void show_accuracy(reproduction *r, const char *what, const char *model, const r
             put_row(r, t, what, &p, repro_row_find(rows->v[i])->label, k, &r->attacks, certify);
         put_paper_row(r, t, &p, &r->attacks, certify);
     }
-    note_accuracy(r, t);
+    note_accuracy(r, repro_kind(model).reads_itself, t);
 }
 
 /* ---- beta --------------------------------------------------------------------------------- */
@@ -348,7 +351,7 @@ void show_beta(reproduction *r)
         for (size_t k = 0; k < REPRO_SETTINGS; k++)
             put_row(r, t, "beta", &p, r->betas.v[i], k, &attacks, false);
     }
-    note_accuracy(r, t);
+    note_accuracy(r, false, t);
     plot_beta(r, model, attacks.v[0]);
 }
 

@@ -404,6 +404,34 @@ static stet_status copies_of(const model *m, const uint32_t *ids, size_t L, size
     return batch_spread(&x, mem, own);
 }
 
+static stet_status pass_at(const model *m, const model_weights *w, store_arena *values,
+                           const batch *own, const real *points, arena *mem, real *z)
+{
+    tape t;
+    pass p;
+    tape_init(&t, mem, values, false);
+    TRY(pass_init(&p, m, &t, w, NULL, own));
+    p.rows = tape_numbers(&t, shape2(own->seq.n_tokens, m->dim), points);
+    const node *out = p.rows ? model_forward(m, &p) : NULL;
+    TRY(tape_status(&t));
+    return tape_download(&t, out, z);
+}
+
+/* Logits (M, K) of the texts at these points. */
+static stet_status answer_at(const model *m, const batch *own, const real *points, arena *mem,
+                             real *z)
+{
+    const model_place *at = m->place;
+    if (!at)
+        return pass_at(m, NULL, NULL, own, points, mem, z);
+    pthread_mutex_lock(at->lock);
+    const store_mark held = store_arena_save(at->values);
+    const stet_status st = pass_at(m, at->w, at->values, own, points, mem, z);
+    store_arena_restore(at->values, held);
+    pthread_mutex_unlock(at->lock);
+    return st;
+}
+
 static stet_status answer(const rule *r, const model *m, const uint32_t *ids, size_t L, batcher *b,
                           arena *mem, float *logits)
 {
@@ -411,21 +439,16 @@ static stet_status answer(const rule *r, const model *m, const uint32_t *ids, si
     const size_t M = (size_t)c->draws, K = m->n_classes;
     rng draws = rng_stream(hash_bytes(ids, L * sizeof *ids, 1), STREAM_DEFENSE, 0);
     batch own;
-    tape t;
-    pass p;
     TRY(copies_of(m, ids, L, M, b, mem, &own));
-    real *points = arena_new(mem, real, own.seq.n_tokens * m->dim);
+    real *points = arena_new(mem, real, own.seq.n_tokens * m->dim),
+         *z = arena_new(mem, real, M * K);
     double *share = arena_new(mem, double, (M + 1) * K), *mean = share + M * K;
-    if (!points || !share)
+    if (!points || !z || !share)
         return STET_ENOMEM;
     draw_points(c, m, &((const kept_sets *)r->state)->words, &own, &draws, points);
-    tape_init(&t, mem, NULL, false);
-    TRY(pass_init(&p, m, &t, NULL, NULL, &own));
-    p.rows = tape_numbers(&t, shape2(own.seq.n_tokens, m->dim), points);
-    const node *z = p.rows ? model_forward(m, &p) : NULL;
-    TRY(tape_status(&t));
+    TRY(answer_at(m, &own, points, mem, z));
     for (size_t k = 0; k < M; k++)
-        hull_weights(z->value + k * K, 1, K, share + k * K);
+        hull_weights(z + k * K, 1, K, share + k * K);
     dne_ensemble(share, M, K, mean);
     for (size_t k = 0; k < K; k++)
         logits[k] = (float)log(mean[k] + 1e-30);
@@ -454,6 +477,7 @@ static const rule_desc dne_rule = {
     .save = save,
     .end = rule_end,
     .predict = predict,
+    .on_device = true,
 };
 
 const defense_desc defense_dne = {

@@ -142,6 +142,7 @@ static const rule_desc ranmask_rule = {
     .cfg_size = sizeof(ranmask_cfg),
     .make = make,
     .predict = predict,
+    .on_device = true,
     .certify = certify,
     .draws = true,
 };

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/pool.h"
 #include "defense/groups.h"
 #include "defense/near_words.h"
+#include "lexicon/nearest.h"
 
 typedef struct safer_cfg {
     vote_cfg vote;
@@ -29,55 +29,55 @@ static const stet_opt opts[] = {
 typedef struct near_job {
     const real *vector; /* (n_words, D) */
     size_t D;
-    const uint32_t *code, *order, *first; /* words by group, where a group begins in that order */
+    const uint32_t *order, *first; /* words by group, where a group begins in that order */
     size_t n_words, most;
     uint32_t **near; /* (n_words) blocks: how many, then they; NULL: none */
-    bool *failed;    /* (n_words) */
 } near_job;
 
-typedef struct neighbour {
-    double far;
-    uint32_t word;
-} neighbour;
-
-static int nearer(const void *a, const void *b)
+static uint32_t *near_new(near_job *job, uint32_t w, size_t n)
 {
-    const neighbour *x = a, *y = b;
-    return x->far != y->far ? (x->far > y->far) - (x->far < y->far)
-                            : (x->word > y->word) - (x->word < y->word);
+    uint32_t *near = job->near[w] = mem_alloc(n + 1, sizeof *near);
+    if (near)
+        near[0] = (uint32_t)n;
+    return near;
 }
 
-static void find_near(void *ctx, size_t w, int worker)
+/* All words of group g, each other's neighbours. */
+static stet_status join_all(near_job *job, uint32_t g)
 {
-    (void)worker;
-    near_job *job = ctx;
-    const uint32_t g = job->code[w];
-    const size_t n = job->first[g + 1] - job->first[g], D = job->D;
-    if (w < STET_FIRST_WORD || n < 2)
-        return;
-    neighbour *all = mem_alloc(n, sizeof *all);
-    size_t found = 0;
-    for (size_t i = 0; all && i < n; i++) {
-        const uint32_t other = job->order[job->first[g] + i];
-        if (other == w)
-            continue;
-        all[found] = (neighbour){0, other};
-        for (size_t d = 0; n > job->most && d < D; d++) {
-            const double by = (double)job->vector[other * D + d] - (double)job->vector[w * D + d];
-            all[found].far += by * by;
-        }
-        found++;
+    const uint32_t *word = job->order + job->first[g];
+    const size_t n = job->first[g + 1] - job->first[g];
+    for (size_t i = 0; i < n; i++) {
+        uint32_t *near = near_new(job, word[i], n - 1);
+        if (!near)
+            return STET_ENOMEM;
+        memcpy(near + 1, word, i * sizeof *near);
+        memcpy(near + 1 + i, word + i + 1, (n - 1 - i) * sizeof *near);
     }
-    const size_t kept = n > job->most ? job->most - 1 : found;
-    uint32_t *near = job->near[w] = all ? mem_alloc(kept + 1, sizeof *near) : NULL;
-    job->failed[w] = !near;
-    if (near) {
-        qsort(all, found, sizeof *all, nearer);
-        near[0] = (uint32_t)kept;
-        for (size_t i = 0; i < kept; i++)
-            near[i + 1] = all[i].word;
+    return STET_OK;
+}
+
+/* Of a large group, the words whose vectors are nearest. */
+static stet_status find_near(near_job *job, uint32_t g)
+{
+    const uint32_t *word = job->order + job->first[g];
+    const size_t n = job->first[g + 1] - job->first[g], D = job->D, k = job->most - 1;
+    float *x = mem_alloc(n * D, sizeof *x);
+    uint32_t *ids = mem_alloc(n * k, sizeof *ids);
+    stet_status st = x && ids ? STET_OK : STET_ENOMEM;
+    for (size_t i = 0; st == STET_OK && i < n * D; i++)
+        x[i] = (float)job->vector[word[i / D] * D + i % D];
+    if (st == STET_OK)
+        st = nearest_find(x, n, D, &(nearest_options){k, STET_L2SQ, INFINITY, false}, ids, NULL);
+    for (size_t i = 0; st == STET_OK && i < n; i++) {
+        uint32_t *near = near_new(job, word[i], k);
+        st = near ? STET_OK : STET_ENOMEM;
+        for (size_t j = 0; near && j < k; j++)
+            near[j + 1] = word[ids[i * k + j]];
     }
-    mem_free(all);
+    mem_free(x);
+    mem_free(ids);
+    return st;
 }
 
 /* Words by group: a counting sort. */
@@ -107,23 +107,23 @@ static stet_status neighbourhoods(const safer_cfg *c, const stet_vocab *v, const
     const size_t n = s->n_words;
     uint32_t *code = mem_zalloc(3 * n + 1, sizeof *code), *order = code + n, *first = order + n;
     uint32_t **near = mem_zalloc(n, sizeof *near);
-    bool *failed = mem_zalloc(n, sizeof *failed);
-    stet_status st = code && near && failed ? STET_OK : STET_ENOMEM;
+    stet_status st = code && near ? STET_OK : STET_ENOMEM;
     if (st == STET_OK) {
         groups_closed(s, code);
         code[STET_UNK] = STET_UNK;
         by_group(code, n, first, order);
-        near_job job = {vector, D, code, order, first, n, (size_t)c->most, near, failed};
-        pool_run(n, find_near, &job);
-        for (size_t w = 0; w < n; w++)
-            st = failed[w] ? STET_ENOMEM : st;
+        near_job job = {vector, D, order, first, n, (size_t)c->most, near};
+        for (uint32_t g = STET_FIRST_WORD; st == STET_OK && g < n; g++) {
+            const size_t words = first[g + 1] - first[g];
+            if (words > 1)
+                st = words > job.most ? find_near(&job, g) : join_all(&job, g);
+        }
         if (st == STET_OK)
             st = kept_sets_make(v, near_of, &job, out);
     }
     for (size_t w = 0; near && w < n; w++)
         mem_free(near[w]);
     mem_free(near);
-    mem_free(failed);
     mem_free(code);
     return st;
 }
@@ -278,6 +278,7 @@ static const rule_desc safer_rule_desc = {
     .save = near_words_save,
     .end = near_words_end,
     .predict = near_words_predict,
+    .on_device = true,
     .certify = certify,
     .draws = true,
 };

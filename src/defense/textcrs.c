@@ -63,6 +63,7 @@ static const rule_desc crs_rule_desc = {
     .save = near_words_save,
     .end = near_words_end,
     .predict = near_words_predict,
+    .on_device = true,
 };
 
 const defense_desc defense_textcrs = {

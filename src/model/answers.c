@@ -41,6 +41,8 @@ struct answers {
     void *own;       /* d's */
     model_weights w; /* of the forward pass */
     store_arena values;
+    model there; /* the model with these */
+    model_place place;
     arena mem;
     pthread_mutex_t lock; /* of the queue */
     pthread_mutex_t pass; /* of the forward pass */
@@ -52,7 +54,7 @@ struct answers {
 
 static const answer_desc *desc_for(const model *m, const store *s)
 {
-    const bool whole = m->desc->whole && m->desc->whole(m);
+    const bool whole = m->rule || (m->desc->whole && m->desc->whole(m));
     const answer_desc *d = whole ? NULL : m->desc->answers;
     return d && d->kernels == s->desc->kernels ? d : NULL;
 }
@@ -67,6 +69,8 @@ static stet_status prepare(answers *a)
             return st;
         a->d = NULL;
     }
+    a->place = (model_place){&a->w, &a->values, &a->pass};
+    a->there = model_at(a->m, &a->place);
     return weights_init(&a->w, a->m, a->store);
 }
 
@@ -75,7 +79,7 @@ stet_status answers_open(const model *m, const char *where, answers **out)
     store *s;
     *out = NULL;
     TRY(store_open(where, &s));
-    if (s == &host_store || m->rule) {
+    if (s == &host_store || (m->rule && !m->rule->desc->on_device)) {
         store_close(s);
         return STET_OK;
     }
@@ -127,6 +131,16 @@ bool answers_edits_there(const answers *a)
 bool answers_ranges_there(const answers *a)
 {
     return a->d && a->d->ranges;
+}
+
+const model *answers_model(const answers *a, const model *m)
+{
+    return a && !a->d ? &a->there : m;
+}
+
+bool answers_rough(const answers *a)
+{
+    return a && !a->d && (a->m->rule || a->store->precision != PRECISION_FP32);
 }
 
 /* ---- a batch ------------------------------------------------------------------------------ */
@@ -445,12 +459,4 @@ stet_status answers_ranges(answers *a, size_t n, const uint32_t *start, const ui
                   .lo = lo,
                   .hi = hi};
     return ask(a, &q, 1);
-}
-
-stet_status answers_whole(answers *a, const stet_corpus *c, float *logits)
-{
-    pthread_mutex_lock(&a->pass);
-    const stet_status st = model_network_logits_in(a->m, &a->w, &a->values, c, logits);
-    pthread_mutex_unlock(&a->pass);
-    return st;
 }

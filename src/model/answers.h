@@ -35,8 +35,8 @@ struct answer_desc {
     stet_status (*ranges)(const void *own, const range_batch *b);
 };
 
-/* `where` as --device has it. *out = NULL: the host answers, by the model's own views. Models with a
- * rule always answer there. */
+/* `where` as --device has it. *out = NULL: the host answers, by the model's own views. So
+ * do models with a rule that asks for more than the network (rule_desc.on_device). */
 stet_status answers_open(const model *m, const char *where, answers **out);
 void answers_close(answers *a); /* NULL is fine */
 
@@ -44,7 +44,7 @@ void answers_close(answers *a); /* NULL is fine */
 enum { ANSWERS_AT_ONCE = 256 };
 size_t answers_at_once(const answers *a);
 
-/* Can variants be asked for? Else whole texts go through answers_whole(). */
+/* Can variants be asked for? Else whole texts are written out for answers_model(). */
 bool answers_edits_there(const answers *a);
 /* As stet_view_edits, for rows ids[0..n), n > 0; word scores are not in it. */
 stet_status answers_edits(answers *a, const uint32_t *ids, size_t n, const stet_edit *edits,
@@ -52,8 +52,12 @@ stet_status answers_edits(answers *a, const uint32_t *ids, size_t n, const stet_
 /* The same of n texts as they are: rows ids[start[i] .. start[i + 1]), at least one. */
 stet_status answers_texts(answers *a, const uint32_t *ids, const size_t *start, size_t n,
                           float *logits);
-/* Logits (n_texts, K) by the forward pass. */
-stet_status answers_whole(answers *a, const stet_corpus *c, float *logits);
+/* Of whole texts, where variants cannot be asked for: the model, whose network answers on the device.
+ * Else, and for NULL, the model itself. */
+const model *answers_model(const answers *a, const model *m);
+/* Does the same text get other answers in another batch, by more than float's rounding? Where factors
+ * are rounded to fewer bits, and where votes are counted. */
+bool answers_rough(const answers *a);
 
 /* Of a CNN: for every feature the largest window from below and from above, over all choices of words,
  * each end widened by pad (features): certify/cert_cnn_windows.c, bit by bit. */

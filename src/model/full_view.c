@@ -42,17 +42,7 @@ stet_status full_view_open(stet_view *p)
         row_at[i + 1] = row_at[i] + rows_of(p, p->ids[i], row + row_at[i]);
     v->row = row;
     v->row_at = row_at;
-    if (!p->on)
-        return model_logits_of(p->m, row, row_at[p->n], p->logits);
-    uint64_t at[2] = {0, row_at[p->n]};
-    int32_t none = -1;
-    const stet_corpus c = {.n_texts = 1,
-                           .n_tokens = row_at[p->n],
-                           .n_classes = p->m->n_classes,
-                           .ids = row,
-                           .start = at,
-                           .label = &none};
-    return answers_whole(p->on, &c, p->logits);
+    return model_logits_of(answers_model(p->on, p->m), row, row_at[p->n], p->logits);
 }
 
 /* The rows of the text with edits e[0..n); their number. */
@@ -73,9 +63,7 @@ static size_t write_out(const full_view *v, const stet_edit *e, size_t n, uint32
 
 static stet_status answer(const stet_view *v, const stet_corpus *c, float *logits)
 {
-    const model *m = v->m;
-    if (v->on)
-        return answers_whole(v->on, c, logits);
+    const model *m = answers_model(v->on, v->m);
     if (!m->rule)
         return model_network_logits(m, c, logits);
     if (m->rule->desc->predict_all)

@@ -59,6 +59,8 @@ struct stet_model {
     size_t cap_params, n_values;
     real *value;       /* (n_values): all parameters, in host memory */
     struct rule *rule; /* how a defence answers (rule.h); NULL: the network's logits stand */
+    const struct model_place *place; /* of a copy that a rule is given: where its network answers;
+                                        NULL: here */
     /* A model of another kind that reads the rows which frozen layers of this one make of a text: its
      * parameters are those from head_first on, last layer included. NULL: none. */
     struct stet_model *head;
@@ -280,6 +282,13 @@ void weights_deinit(model_weights *w);
 stet_status weights_fetch(const model_weights *w,
                           model *m); /* what is trained, back into the model */
 
+/* Where the network of a model answers instead of on the host, for whoever asks from any thread. */
+typedef struct model_place {
+    const model_weights *w;
+    store_arena *values;
+    pthread_mutex_t *lock; /* of both */
+} model_place;
+
 /* Parameter nodes (n_params) of the model's own weights, in memory of a tape of the host's store;
  * gradients are added to grad (n_values) unless NULL. */
 stet_status model_nodes(const model *m, tape *t, real *grad, node ***out);
@@ -299,9 +308,9 @@ node *model_add_scores(const model *m, const pass *p, node *logits);
 stet_status model_eval(const model *m, const model_weights *w, store_arena *values,
                        const stet_corpus *c, float *logits);
 
-/* The network's logits, whatever the rule says, and without progress. */
-stet_status model_network_logits_in(const model *m, const model_weights *w, store_arena *values,
-                                    const stet_corpus *c, float *logits);
+/* The model as it is, but for where its network answers when its rule asks. It shares everything and is
+ * not to be freed. */
+model model_at(const model *m, const model_place *place);
 
 /* The scores of these logits, a piece of the corpus at a time: a million texts of a thousand classes would be 4 GB. */
 stet_status model_scores(const model *m, const model_weights *w, store_arena *values,

@@ -178,16 +178,15 @@ static stet_status network_logits(const model *m, const model_weights *w, store_
 
 stet_status model_network_logits(const model *m, const stet_corpus *c, float *logits)
 {
-    return network_logits(m, NULL, NULL, c, logits, false);
+    const model_place *at = m->place;
+    if (!at)
+        return network_logits(m, NULL, NULL, c, logits, false);
+    pthread_mutex_lock(at->lock);
+    const stet_status st = network_logits(m, at->w, at->values, c, logits, false);
+    pthread_mutex_unlock(at->lock);
+    return st;
 }
 
-stet_status model_network_logits_in(const model *m, const model_weights *w, store_arena *values,
-                                    const stet_corpus *c, float *logits)
-{
-    return network_logits(m, w, values, c, logits, false);
-}
-
-/* A rule asks the model's own weights, on the host. */
 static stet_status logits_by_rule(const model *m, const stet_corpus *c, float *logits)
 {
     static const uint32_t unknown = STET_UNK;
@@ -210,7 +209,22 @@ static stet_status logits_by_rule(const model *m, const stet_corpus *c, float *l
 stet_status model_eval(const model *m, const model_weights *w, store_arena *values,
                        const stet_corpus *c, float *logits)
 {
-    return m->rule ? logits_by_rule(m, c, logits) : network_logits(m, w, values, c, logits, true);
+    if (!m->rule)
+        return network_logits(m, w, values, c, logits, true);
+    if (!w || w->store->desc->host || !m->rule->desc->on_device)
+        return logits_by_rule(m, c, logits);
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    const model_place place = {w, values, &lock};
+    const model there = model_at(m, &place);
+    return logits_by_rule(&there, c, logits);
+}
+
+model model_at(const model *m, const model_place *place)
+{
+    model there;
+    memcpy(&there, m, sizeof there);
+    there.place = place;
+    return there;
 }
 
 stet_status stet_model_logits(const stet_model *m, const stet_corpus *c, float *logits)
@@ -280,10 +294,8 @@ stet_status model_logits_of(const model *m, const uint32_t *rows, size_t n, floa
 {
     if (m->rule)
         return rule_logits(m, rows, n, logits);
-    static const uint32_t first = 0;
     uint32_t *copy = mem_alloc(n + 1, sizeof *copy); /* a corpus is not const */
-    evaluation e = {.m = m};
-    stet_status st = copy ? batcher_init(&e.batches, m) : STET_ENOMEM;
+    stet_status st = copy ? STET_OK : STET_ENOMEM;
     if (st == STET_OK) {
         memcpy(copy, rows, n * sizeof *rows);
         uint64_t start[2] = {0, n};
@@ -294,10 +306,8 @@ stet_status model_logits_of(const model *m, const uint32_t *rows, size_t n, floa
                                .ids = copy,
                                .start = start,
                                .label = &none};
-        st = eval_batch(&e, &c, &first, 1, logits);
+        st = model_network_logits(m, &c, logits);
     }
-    arena_deinit(&e.mem);
-    batcher_deinit(&e.batches);
     mem_free(copy);
     return st;
 }

@@ -36,6 +36,7 @@ typedef struct rule_desc {
                            float *logits);
     /* The same for many texts at once, (n_texts, K), where that is faster; NULL: one by one. */
     stet_status (*predict_all)(const rule *r, const model *m, const stet_corpus *c, float *logits);
+    bool on_device; /* it asks nothing but the network, wherever that is (model.place) */
     /* Its own certificate: verdict, margin, budget, method, confidence. `label` is the answer
      * already. A verdict that rests on draws is STET_LIKELY with its confidence, never
      * STET_CERTIFIED. NULL: models with this rule have no certificates. `ids` and choices are rows
@@ -64,7 +65,7 @@ void rule_free(rule *r); /* NULL is fine */
 /* Of a model that has one. */
 stet_status rule_logits(const model *m, const uint32_t *ids, size_t n, float *logits);
 
-/* Logits (n_texts, K) of the network alone, whatever the model's rule. */
+/* Logits (n_texts, K) of the network alone, whatever the model's rule; from any thread. */
 stet_status model_network_logits(const model *m, const stet_corpus *c, float *logits);
 
 #endif

@@ -1,6 +1,7 @@
 /* tensor/store.c - see store.h: the host's store, the list of devices, arenas. */
 #include "tensor/store.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -76,12 +77,28 @@ stet_status store_register(const store_desc *d)
     return STET_OK;
 }
 
+/* "cuda:bf16" */
+static stet_status open_rounding(const char *name, const char *precision, store **out)
+{
+    char where[32];
+    snprintf(where, sizeof where, "%.*s", (int)(precision - name), name);
+    TRY(store_open(where, out));
+    const stet_status st = store_set_precision(*out, precision + 1);
+    if (st != STET_OK) {
+        store_close(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
 stet_status store_open(const char *name, store **out)
 {
     const char *names[MAX_STORES + 1];
     *out = &host_store;
     if (!name || strcmp(name, host_desc.name) == 0)
         return STET_OK;
+    if (strchr(name, ':'))
+        return open_rounding(name, strchr(name, ':'), out);
     if (strcmp(name, "auto") == 0) {
         const stet_status st = store_open("cuda", out);
         *out = st == STET_ENOTSUP ? &host_store : *out;

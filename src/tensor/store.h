@@ -68,7 +68,7 @@ extern store host_store;
 extern const store_desc cuda_store_desc; /* cuda/store.cu; only in a build with CUDA */
 
 /* The store of the device `name`; the host's for "cpu" or NULL; for "auto" that of a GPU that can be
- * used, or the host's. STET_ENOTSUP: not in this build or not on this machine. */
+ * used, or the host's. A precision may follow: "cuda:bf16". STET_ENOTSUP: not in this build or not on this machine. */
 stet_status store_open(const char *name, store **out);
 void store_close(store *s); /* NULL is fine */
 /* "fp32" or NULL, "tf32", "bf16". STET_EUSAGE: no such, or the host's store, which knows float alone. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/job.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -111,9 +112,10 @@ static stet_status match_classes(const model *student, const model *m, size_t *a
     return STET_OK;
 }
 
-/* Adds its probabilities of the texts that it may teach to `sum` (n, K), and 1 to their `count`. */
-static stet_status ask(const model *m, const model *student, const stet_dataset *train, double *sum,
-                       uint32_t *count)
+/* Adds its probabilities of the texts that it may teach to `sum` (n, K), and 1 to their `count`. A large
+ * teacher answers on the device. */
+static stet_status ask(const model *m, const char *where, const model *student,
+                       const stet_dataset *train, double *sum, uint32_t *count)
 {
     const size_t n = stet_dataset_size(train), K = student->n_classes;
     const held_out h = fold_of_run(m);
@@ -132,7 +134,7 @@ static stet_status ask(const model *m, const model *student, const stet_dataset 
     if (st == STET_OK && !(logits = mem_alloc(some * K + 1, sizeof *logits)))
         st = STET_ENOMEM;
     if (st == STET_OK && some)
-        st = stet_model_logits(m, &c, logits);
+        st = stet_model_logits_on(m, m->desc->eval_rows ? where : NULL, &c, logits);
     for (size_t i = 0; st == STET_OK && i < some; i++) {
         stet_softmax(logits + i * K, K, p);
         for (size_t k = 0; k < K; k++)
@@ -148,8 +150,8 @@ static stet_status ask(const model *m, const model *student, const stet_dataset 
     return st;
 }
 
-static stet_status ask_all(const folders *f, const model *student, const stet_dataset *train,
-                           double *sum, uint32_t *count)
+static stet_status ask_all(const folders *f, const char *where, const model *student,
+                           const stet_dataset *train, double *sum, uint32_t *count)
 {
     stet_status st = STET_OK;
     for (size_t i = 0; st == STET_OK && i < f->n; i++) {
@@ -157,7 +159,7 @@ static stet_status ask_all(const folders *f, const model *student, const stet_da
         st = stet_model_load(f->v[i], &m);
         if (st != STET_OK)
             return error_prefix(st, "--teacher");
-        st = ask(m, student, train, sum, count);
+        st = ask(m, where, student, train, sum, count);
         stet_model_free(m);
     }
     return st;
@@ -200,7 +202,7 @@ stet_status teacher_targets(const stet_train_args *a, const model *student,
     real *target = mem_alloc(n * K + 1, sizeof *target);
     stet_status st = sum && count && target ? find_all(a->teacher, &f) : STET_ENOMEM;
     if (st == STET_OK)
-        st = ask_all(&f, student, train, sum, count);
+        st = ask_all(&f, a->device ? a->device : job_device(), student, train, sum, count);
     if (st == STET_OK)
         st = mix(train, K, a->teacher_weight, sum, count, target);
     for (size_t i = 0; i < f.n; i++)

@@ -440,7 +440,8 @@ stet_status run_set_up(run_state *r)
     const stet_train_args *a = r->a;
     /* before the long reading */
     TRY(store_open(a->device ? a->device : job_device(), &r->store));
-    TRY(store_set_precision(r->store, a->precision));
+    if (a->precision && strcmp(a->precision, "fp32") != 0) /* else the device's own */
+        TRY(store_set_precision(r->store, a->precision));
     TRY(choose_defenses(r));
     TRY(prepare(a, &r->defenses, &r->p));
     TRY(defense_list_start(&r->defenses, r->p.m, r->p.subst));

@@ -1,0 +1,123 @@
+/* tests/train/test_rules_device.c - models that answer by a rule, on a device whose memory nobody but a
+ * kernel may touch: the same answers, attacks and certificates as on the host. */
+#include "small_run.h"
+#include "stet/attack.h"
+#include "stet/certify.h"
+#include "stet/model.h"
+#include "tensor/locked_store.h"
+
+static size_t uploads;
+
+static void counted_upload(store *s, void *to, const void *from, size_t bytes)
+{
+    uploads++;
+    locked_copy(s, to, from, bytes);
+}
+
+static const char *device_there(void)
+{
+    static store_desc counting;
+    if (!counting.name) {
+        counting = locked_desc;
+        counting.upload = counted_upload;
+        CHECK_OK(store_register(&counting));
+    }
+    return counting.name;
+}
+
+static const char sets_json[] =
+    "{\"good0\": [\"good1\", \"bad4\"], \"good1\": [\"good0\", \"bad4\"], "
+    "\"bad0\": [\"bad1\", \"good4\"], \"bad1\": [\"bad0\", \"good4\"], "
+    "\"bad2\": [\"bad3\", \"good4\"], \"word1\": [\"word2\"]}";
+
+static stet_model *trained(const char *kind, const char *rule, const char *const *settings)
+{
+    static char sets[256], out[256];
+    snprintf(sets, sizeof sets, "%s", at("sets.json"));
+    snprintf(out, sizeof out, "%s-%s", at(kind), rule);
+    CHECK_OK(file_write_all(sets, sets_json, strlen(sets_json)));
+    stet_train_args a = small_run(kind, out);
+    stet_train_result r;
+    stet_model *m;
+    a.patience = 0;
+    a.synonyms = sets;
+    a.defense = rule;
+    a.defense_settings = settings;
+    CHECK_OK(stet_train(&a, &r));
+    CHECK_OK(stet_model_load(out, &m));
+    return m;
+}
+
+typedef struct measured {
+    stet_scores scores;
+    stet_attack_result attack;
+    stet_certify_result proofs;
+    bool certified;
+} measured;
+
+static measured measure(const stet_model *m, const stet_dataset *d, const stet_sets *words,
+                        const char *where)
+{
+    measured r = {0};
+    stet_corpus c;
+    CHECK_OK(stet_model_encode(m, d, &c));
+    uploads = 0;
+    CHECK_OK(stet_model_scores_on(m, where, &c, &r.scores));
+    CHECK_EQ(uploads > 0, where != NULL);
+    stet_corpus_deinit(&c);
+    stet_attack_args a = STET_ATTACK_DEFAULTS;
+    a.model = m, a.data = d, a.sets = words, a.device = where;
+    uploads = 0;
+    CHECK_OK(stet_attack_run(&a, &r.attack));
+    CHECK_EQ(uploads > 0, where != NULL);
+    stet_certify_args p = STET_CERTIFY_DEFAULTS;
+    p.model = m, p.data = d, p.sets = words, p.device = where;
+    uploads = 0;
+    r.certified = stet_certify_run(&p, &r.proofs) == STET_OK;
+    CHECK_EQ(uploads > 0, r.certified && where != NULL);
+    return r;
+}
+
+static void forget(measured *r)
+{
+    stet_scores_deinit(&r->scores);
+    if (r->certified)
+        stet_certify_result_deinit(&r->proofs);
+}
+
+TEST(rules_answer_on_a_device_as_on_the_host)
+{
+    static const char *const few[][4] = {
+        {"ranmask-rate=0.3", "ranmask-votes=7", "ranmask-draws=40"},
+        {"safer-votes=7", "safer-draws=40"},
+        {"crs-votes=7"},
+        {"dne-draws=3"},
+        {"encode-most=2"}};
+    static const char *const rules[] = {"ranmask", "safer", "text-crs", "dne", "encode"};
+    static const char *const models[] = {"cnn", "bert"};
+    const char *where = device_there();
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < 5; i++) {
+            stet_model *m = trained(models[k], rules[i], few[i]);
+            stet_dataset *d;
+            stet_sets words;
+            write_corpus(at("test.tsv"), 40, 2);
+            CHECK_OK(stet_dataset_load(at("test.tsv"), NULL, &d));
+            CHECK_OK(stet_sets_load(at("sets.json"), &words));
+            measured here = measure(m, d, &words, NULL), there = measure(m, d, &words, where);
+            CHECK_LE(0.6, here.scores.accuracy);
+            CHECK_NEAR(there.scores.accuracy, here.scores.accuracy, 1e-12);
+            CHECK_NEAR(there.scores.loss, here.scores.loss, 1e-4);
+            CHECK_EQ(there.attack.succeeded, here.attack.succeeded);
+            CHECK_EQ(there.attack.unconfirmed, 0);
+            CHECK_EQ(there.certified, here.certified);
+            CHECK_EQ(here.certified, i < 2 || i == 4);
+            for (int v = 0; here.certified && v < STET_VERDICTS; v++)
+                CHECK_EQ(there.proofs.verdicts[v], here.proofs.verdicts[v]);
+            forget(&here);
+            forget(&there);
+            stet_sets_free(&words);
+            stet_dataset_free(d);
+            stet_model_free(m);
+        }
+}
