@@ -94,6 +94,8 @@ static void put_marked(markup *b, const json_t *example)
     const char *t = json_string_value(text);
     const size_t len = json_string_length(text);
     size_t done = 0, k;
+    if (!t)
+        return;
     json_array_foreach(json_object_get(example, "changes"), k, c)
     {
         const size_t start = (size_t)json_integer_value(json_object_get(c, "start")),
@@ -108,8 +110,7 @@ static void put_marked(markup *b, const json_t *example)
         put(b, "**");
         done = end;
     }
-    if (t)
-        put_text(b, t + done, len - done);
+    put_text(b, t + done, len - done);
 }
 
 static void put_examples(markup *b, const report *r, const summary *s)
