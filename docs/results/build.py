@@ -10,6 +10,8 @@ Everything outside the markers is written by hand. A file has "machine" and "set
     "rows" with "seeds"   [{"model", "settings", "values": one a seed, "paper"}]: values, median, the paper's figure
     "columns" and "rows"  a plain table
     "report"              what --take made; "paper" may give {"title": {"clean": ..., "pwws": ...}} rows to stand below
+    "reproduce"           rows of `stet reproduce`'s reproduce.json, also "label", "sample" among the measures (clean
+                          accuracy on the attacked texts) and "from" of a measure that another command gave
 """
 import json
 import re
@@ -78,9 +80,59 @@ def from_report(o):
             "\n" + wrap(samples(report).capitalize() + ".") + "\n")
 
 
+names = {"standard": "Standard", "ibp": "IBP", "atfl": "ATFL", "sem": "SEM", "ascc": "ASCC", "gbm": "GBM", "pgd": "PGD-K",
+         "freelb": "FreeLB", "augment": "Augmentation", "mixada": "MixADA", "smooth": "stet: smoothed vectors, logit bound",
+         "certified": "stet: worst case", "robust": "stet: `--recipe robust`"}
+sets_names = {"full": "Full-strength sets, attacks as published", "paper": "The paper's candidate sets and settings"}
+
+
+def figure(m):
+    """Median and half of its 95 % interval; a star: not measured by the column's own command."""
+    if not m or "median" not in m:
+        return ""
+    half = max(m["hi"] - m["median"], m["median"] - m["lo"])
+    return f"{100 * m['median']:.1f} ±{100 * half:.1f}" + ("*" if "from" in m else "")
+
+
+def printed(m):
+    return number(100 * m["printed"]) if m and "printed" in m else ""
+
+
+def freedom(row):
+    return f"{row['attackable_mean']:.1f} x {row['candidates_mean']:.2f}" if "attackable_mean" in row else ""
+
+
+def accuracy_rows(rows):
+    keys = ["clean", "sample"] + [k for k, _ in attacks] + ["certified"]
+    shown = []
+    for r in rows:
+        m = r["measures"]
+        shown.append([r.get("label", names[r["defense"]]), len(m["clean"]["values"]), freedom(r)] + [figure(m.get(k)) for k in keys])
+        if any(printed(m.get(k)) for k in keys):
+            shown.append(["the paper prints", "", ""] + [printed(m.get(k)) for k in keys])
+    return table(["defence", "seeds", "words x subst.", "clean", "clean, sample"] + [label for _, label in attacks] + ["certified"], shown)
+
+
+def beta_rows(rows):
+    """Each figure: the median and, in brackets, the value of every seed."""
+    each = lambda m: f"{figure(m)} ({', '.join(number(100 * v) for v in m['values'])})"
+    short = lambda b: f"{b:.0e}".replace("e-0", "e-") if b else "0"
+    shown = [[short(r["beta"]), r["sets"], freedom(r), each(r["measures"]["clean"]), each(r["measures"]["pwws"])] for r in rows]
+    return table(["beta", "sets", "words x subst.", "clean", "PWWS"], shown)
+
+
+def from_reproduce(o):
+    rows = o["reproduce"]
+    if rows[0]["what"] == "beta":
+        return beta_rows(rows)
+    parts = {sets: [r for r in rows if r["sets"] == sets] for sets in sets_names}
+    return "\n".join(f"{sets_names[sets]}:\n\n" + accuracy_rows(part) for sets, part in parts.items() if part)
+
+
 def render(name):
     o = json.loads((here / f"{name}.json").read_text())
-    body = from_report(o) if "report" in o else by_seed(o) if "seeds" in o else table(o["columns"], o["rows"])
+    body = (from_report(o) if "report" in o else from_reproduce(o) if "reproduce" in o else
+            by_seed(o) if "seeds" in o else table(o["columns"], o["rows"]))
     notes = [f"{key.capitalize()}: {o[key]}" for key in ("settings", "machine") if o.get(key)]
     return body + ("\n" + wrap(" ".join(notes)) + "\n" if notes else "")
 
