@@ -36,6 +36,8 @@ typedef struct stet_measured {
     size_t texts;          /* measured, of data */
     const stet_sets *sets; /* or NULL */
     const char *sets_path;
+    /* Of model and data where they are known, as 16 digits; NULL: computed, which reads all of both. */
+    const char *model_fingerprint, *data_fingerprint;
 } stet_measured;
 STET_API void stet_measured_init(stet_measured *m, size_t size); /* sizeof(stet_measured) */
 

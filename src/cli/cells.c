@@ -1,5 +1,6 @@
 /* cli/cells.c - see cells.h: cells and their stages, and which of them are done. The processes are in
  * cell_jobs.c. */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,13 +118,19 @@ typedef struct file {
     bool plain_classes;
     stet_dataset *data;
     stet_sets sets;
+    char print[17]; /* fingerprint of the data: taken once, not for every result */
 } file;
 typedef struct cell_files {
     file *data, *sets;
     size_t n_data, n_sets;
 } cell_files;
 
-static const stet_dataset *texts_of(cli_cells *c, const cli_stage *s, const stet_model *m)
+static void print_of(uint64_t fingerprint, char out[17])
+{
+    snprintf(out, 17, "%016" PRIx64, fingerprint);
+}
+
+static const file *texts_of(cli_cells *c, const cli_stage *s, const stet_model *m)
 {
     cell_files *f = c->files;
     if (!s->source.data)
@@ -131,13 +138,15 @@ static const stet_dataset *texts_of(cli_cells *c, const cli_stage *s, const stet
     for (size_t i = 0; i < f->n_data; i++)
         if (f->data[i].plain_classes == s->plain_classes &&
             strcmp(f->data[i].path, s->source.data) == 0)
-            return f->data[i].data;
+            return &f->data[i];
     stet_dataset *d = NULL;
     if (cli_data_load(&s->source, s->plain_classes ? NULL : m, &d) != STET_OK)
         return NULL; /* the command will say so */
     f->data = grown(f->data, f->n_data, sizeof *f->data);
-    f->data[f->n_data++] = (file){copy_of(s->source.data), s->plain_classes, d, {0}};
-    return d;
+    file *added = &f->data[f->n_data++];
+    *added = (file){.path = copy_of(s->source.data), .plain_classes = s->plain_classes, .data = d};
+    print_of(stet_dataset_fingerprint(d), added->print);
+    return added;
 }
 
 static const stet_sets *sets_of(const cli_cells *c, const char *path)
@@ -202,17 +211,22 @@ static void *settings_of(const cli_cells *c, const cli_stage *s)
     return NULL;
 }
 
-static json_t *measured(cli_cells *c, const cli_cell *x, const cli_stage *s, const stet_model *m)
+static json_t *measured(cli_cells *c, const cli_cell *x, const cli_stage *s, const stet_model *m,
+                        const char *print)
 {
     void *cfg = settings_of(c, s);
-    json_t *found = cfg ? cli_recorded(&(cli_measured){.cmd = s->cmd,
-                                                       .cfg = cfg,
-                                                       .dir = x->dir,
-                                                       .name = s->result,
-                                                       .model = m,
-                                                       .data = texts_of(c, s, m),
-                                                       .sets = sets_of(c, s->source.synonyms)})
-                        : NULL;
+    const file *texts = cfg ? texts_of(c, s, m) : NULL;
+    json_t *found =
+        cfg ? cli_recorded(&(cli_measured){.cmd = s->cmd,
+                                           .cfg = cfg,
+                                           .dir = x->dir,
+                                           .name = s->result,
+                                           .model = m,
+                                           .model_fingerprint = print,
+                                           .data = texts ? texts->data : NULL,
+                                           .data_fingerprint = texts ? texts->print : NULL,
+                                           .sets = sets_of(c, s->source.synonyms)})
+            : NULL;
     free(cfg);
     return found;
 }
@@ -277,13 +291,17 @@ static stet_status check(cli_cells *c, const cli_cell *x, const cli_stage *s)
 void cell_skip_done(cli_cells *c, cli_cell *x)
 {
     stet_model *m = NULL;
+    char print[17];
     for (size_t i = x->at; i < x->n_stages; i++) { /* also behind one that is missing */
         cli_stage *s = &x->stage[i];
         if (s->record)
             continue;
-        if (!s->output && !m && stet_model_load(x->dir, &m) != STET_OK)
-            break;
-        s->record = s->output ? output_of(x, s) : measured(c, x, s, m);
+        if (!s->output && !m) {
+            if (stet_model_load(x->dir, &m) != STET_OK)
+                break;
+            print_of(stet_model_fingerprint(m), print);
+        }
+        s->record = s->output ? output_of(x, s) : measured(c, x, s, m, print);
     }
     stet_model_free(m);
     while (x->at < x->n_stages && x->stage[x->at].record)

@@ -360,7 +360,7 @@ static void print_text(const reproduction *r)
             cli_wrap(r->sheet[i].note, 96);
             last = r->sheet[i].note;
         }
-    printf("\nThe same as a page: %s/report.html, reproduce.md, reproduce.json\n", r->cfg->out);
+    fflush(stdout);
 }
 
 static stet_status write_json(const reproduction *r)
@@ -374,8 +374,8 @@ static stet_status write_json(const reproduction *r)
     return failed ? cli_fail(STET_EIO, "%s: cannot write", path) : STET_OK;
 }
 
-/* The tables alone as Markdown; with the runs of the first seed as a page. */
-static stet_status write_pages(reproduction *r)
+/* The tables, alone as Markdown; as HTML with the runs of the first seed, which are read anew. */
+static stet_status write_page(reproduction *r, stet_report_format format, const char *name)
 {
     char path[REPRO_PATH];
     stet_sheet *sheets = malloc((r->n_sheets + 1) * sizeof *sheets);
@@ -391,25 +391,21 @@ static stet_status write_pages(reproduction *r)
         sheets[i] = t->s;
     }
     stet_report_args a = {.title = "Growth bound matrices: the paper's tables, measured again",
-                          .format = STET_REPORT_MARKDOWN,
+                          .format = format,
                           .sheets = sheets,
                           .n_sheets = r->n_sheets,
                           .dirs = dirs};
-    snprintf(path, sizeof path, "%s/reproduce.md", r->cfg->out);
-    stet_status st = stet_report_write(&a, path);
     enum { MOST_RUNS = 64 };
     char end[64];
     snprintf(end, sizeof end, "_seed-%s", r->seeds.v[0]);
-    for (size_t i = 0; i < r->runs.n && a.n_dirs < MOST_RUNS; i++) {
+    for (size_t i = 0; format == STET_REPORT_HTML && i < r->runs.n && a.n_dirs < MOST_RUNS; i++) {
         const cli_cell *x = r->runs.v[i];
         const char *tail = strstr(x->dir, end);
         if (cell_done(x) && tail && strcmp(tail, end) == 0)
             dirs[a.n_dirs++] = x->dir;
     }
-    a.format = STET_REPORT_HTML;
-    snprintf(path, sizeof path, "%s/report.html", r->cfg->out);
-    if (st == STET_OK)
-        st = stet_report_write(&a, path);
+    snprintf(path, sizeof path, "%s/%s", r->cfg->out, name);
+    const stet_status st = stet_report_write(&a, path);
     free(sheets);
     free(dirs);
     return st;
@@ -423,11 +419,16 @@ static stet_status show(reproduction *r, const bool wanted[N_PARTS])
             parts[i].show(r);
     stet_status st = write_json(r);
     if (st == STET_OK)
-        st = write_pages(r);
-    if (st == STET_OK && r->cfg->common.json)
-        return print_json(r);
-    if (st == STET_OK)
+        st = write_page(r, STET_REPORT_MARKDOWN, "reproduce.md");
+    const bool json = r->cfg->common.json;
+    if (st == STET_OK && json)
+        st = print_json(r);
+    else if (st == STET_OK)
         print_text(r);
+    if (st == STET_OK) /* last: it takes longest */
+        st = write_page(r, STET_REPORT_HTML, "report.html");
+    if (st == STET_OK && !json)
+        printf("\nThe same as a page: %s/report.html, reproduce.md, reproduce.json\n", r->cfg->out);
     return st;
 }
 

@@ -48,7 +48,9 @@ static stet_measured measured(const cli_measured *m, char **config)
                            .data_path = m->data_path,
                            .texts = m->texts,
                            .sets = m->sets,
-                           .sets_path = m->sets_path};
+                           .sets_path = m->sets_path,
+                           .model_fingerprint = m->model_fingerprint,
+                           .data_fingerprint = m->data_fingerprint};
 }
 
 void cli_record(const cli_measured *m, json_t *numbers)

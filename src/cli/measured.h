@@ -31,6 +31,7 @@ typedef struct cli_measured {
     size_t texts;          /* measured, of data */
     const stet_sets *sets; /* or NULL */
     const char *sets_path;
+    const char *model_fingerprint, *data_fingerprint; /* as in stet_measured */
 } cli_measured;
 
 /* Write `numbers` (an object; takes the reference) with settings, seed and fingerprints. A folder

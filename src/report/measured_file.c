@@ -23,6 +23,18 @@ static json_t *fingerprint(uint64_t f)
     return json_string(text);
 }
 
+static json_t *model_print(const stet_measured *m)
+{
+    return m->model_fingerprint ? json_string(m->model_fingerprint)
+                                : fingerprint(stet_model_fingerprint(m->model));
+}
+
+static json_t *data_print(const stet_measured *m)
+{
+    return m->data_fingerprint ? json_string(m->data_fingerprint)
+                               : fingerprint(stet_dataset_fingerprint(m->data));
+}
+
 json_t *measured_string(const char *s, size_t n)
 {
     buf b = {0};
@@ -66,8 +78,7 @@ static void set_identity(json_t *o, const stet_measured *m)
         json_object_set(of, key, v);
     for (size_t i = 0; i < sizeof not_identity / sizeof *not_identity; i++)
         json_object_del(of, not_identity[i]);
-    json_object_set_new(of, "data",
-                        m->data ? fingerprint(stet_dataset_fingerprint(m->data)) : json_null());
+    json_object_set_new(of, "data", m->data || m->data_fingerprint ? data_print(m) : json_null());
     json_object_set_new(of, "sets",
                         m->sets ? fingerprint(stet_sets_fingerprint(m->sets)) : json_null());
     char *text, hex[9];
@@ -117,8 +128,8 @@ static stet_status make_head(const stet_measured *m, json_t **out)
         return no_memory();
     set_identity(o, m);
     json_object_set_new(o, "seed", json_integer(m->seed));
-    if (m->model)
-        json_object_set_new(o, "model_fingerprint", fingerprint(stet_model_fingerprint(m->model)));
+    if (m->model || m->model_fingerprint)
+        json_object_set_new(o, "model_fingerprint", model_print(m));
     *out = o;
     return STET_OK;
 }
@@ -130,8 +141,8 @@ static stet_status make(const stet_measured *m, const char *numbers, json_t **ou
     if (m->data)
         json_object_set_new(*out, "data",
                             json_pack("{s:o, s:o, s:I, s:I}", "name", last_part(m->data_path),
-                                      "fingerprint", fingerprint(stet_dataset_fingerprint(m->data)),
-                                      "texts", (json_int_t)stet_dataset_size(m->data), "measured",
+                                      "fingerprint", data_print(m), "texts",
+                                      (json_int_t)stet_dataset_size(m->data), "measured",
                                       (json_int_t)m->texts));
     if (m->sets)
         json_object_set_new(*out, "synonyms",
@@ -180,49 +191,55 @@ stet_status stet_measured_write(const stet_measured *given, const char *numbers)
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-/* Is `name` of the names that a result called `base` can have? */
-static bool named(const char *name, const char *base, const char *identity)
-{
-    const size_t n = strlen(base);
-    return strncmp(name, base, n) == 0 &&
-           (name[n] == '\0' || (name[n] == '-' && strcmp(name + n + 1, identity) == 0));
-}
-
 static bool same_at(const json_t *a, const json_t *b, const char *key)
 {
     const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
     return x && y ? json_equal(x, y) : x == y;
 }
 
-/* Is the i-th result the one? Then *out is a copy of it. */
-static stet_status compare(const stet_results *r, size_t i, const json_t *head, char **out)
+/* DIR/results/NAME[-IDENTITY].json, if it is the result; else *out stays NULL. */
+static stet_status read_if_same(const stet_measured *m, const char *identity, const json_t *head,
+                                char **out)
 {
+    buf path = {0}, line = {0};
     json_t *o = NULL;
-    TRY(json_read_text(r->name[i], r->json[i], strlen(r->json[i]), &o));
-    stet_status st = STET_OK;
-    if (same_at(o, head, "command") && same_at(o, head, "identity") &&
-        same_at(o, head, "model_fingerprint") && !(*out = mem_strdup(r->json[i])))
-        st = STET_ENOMEM;
+    bool there = false;
+    buf_printf(&path, "%s/results/%s%s%s.json", m->dir, m->name, *identity ? "-" : "", identity);
+    stet_status st = buf_status(&path);
+    if (st == STET_OK)
+        st = file_look(path.data, &there);
+    if (st == STET_OK && there)
+        st = json_read_own(path.data, &o);
+    if (st == STET_OK && o && same_at(o, head, "command") && same_at(o, head, "identity") &&
+        same_at(o, head, "model_fingerprint")) {
+        json_append_line(&line, o);
+        st = buf_status(&line);
+        if (st == STET_OK)
+            *out = buf_take(&line);
+    }
     json_decref(o);
+    buf_deinit(&line);
+    buf_deinit(&path);
     return st;
 }
 
+/* Other results of the folder are left alone: they may be many and large. */
 stet_status stet_measured_read(const stet_measured *given, char **json)
 {
     stet_measured m = {0};
     json_t *head = NULL;
-    stet_results r = {0};
     *json = NULL;
     TRY(take(&m, given));
     const size_t failures = mem_failures();
     TRY(make_head(&m, &head));
     const char *identity = json_string_value(json_object_get(head, "identity"));
-    stet_status st =
-        identity && mem_failures() == failures ? stet_results_read(m.dir, &r) : no_memory();
-    for (size_t i = 0; st == STET_OK && !*json && i < r.n; i++)
-        if (named(r.name[i], m.name, identity))
-            st = compare(&r, i, head, json);
-    stet_results_deinit(&r);
+    stet_status st = identity && mem_failures() == failures ? STET_OK : no_memory();
+    if (st == STET_OK)
+        st = read_if_same(&m, "", head, json);
+    if ((st == STET_OK || st == STET_EFORMAT) && !*json) { /* beside a damaged one, too */
+        const stet_status other = read_if_same(&m, identity, head, json);
+        st = other != STET_OK || *json ? other : st;
+    }
     json_decref(head);
     return st;
 }

@@ -126,6 +126,41 @@ TEST(what_was_measured_is_found_again_by_its_settings)
     CHECK_FAILS(stet_measured_write(&m, "{"), STET_EFORMAT, "numbers");
 }
 
+TEST(other_results_of_the_folder_are_not_read)
+{
+    const stet_measured m = measured(test_dir(), "{\"limit\":10}");
+    char *json;
+    CHECK_OK(stet_measured_write(&m, "{\"aua\":0.5}"));
+    put(inside("results/attack-pwws-long.json"), "damaged");
+    put(inside("results/eval.json"), "damaged");
+    CHECK_OK(stet_measured_read(&m, &json));
+    CHECK(json && strstr(json, "0.5"));
+    stet_free(json);
+    put(inside("results/attack-pwws.json"), "damaged");
+    CHECK_FAILS(stet_measured_read(&m, &json), STET_EFORMAT, "attack-pwws.json");
+    CHECK_OK(stet_measured_write(&m, "{\"aua\":0.75}")); /* beside the damaged one */
+    CHECK_OK(stet_measured_read(&m, &json));
+    CHECK(json && strstr(json, "0.75"));
+    stet_free(json);
+}
+
+TEST(fingerprints_that_are_known_are_taken)
+{
+    stet_measured m = measured(test_dir(), "{\"limit\":10}");
+    char *json;
+    m.model_fingerprint = "00000000000000aa", m.data_fingerprint = "00000000000000bb";
+    CHECK_OK(stet_measured_write(&m, "{\"aua\":0.5}"));
+    CHECK_OK(stet_measured_read(&m, &json));
+    CHECK(json && strstr(json, "00000000000000aa"));
+    stet_free(json);
+    m.model_fingerprint = "00000000000000ab"; /* the model has changed since */
+    CHECK_OK(stet_measured_read(&m, &json));
+    CHECK(!json);
+    m.model_fingerprint = "00000000000000aa", m.data_fingerprint = "00000000000000bc";
+    CHECK_OK(stet_measured_read(&m, &json));
+    CHECK(!json);
+}
+
 static stet_status write_measured(void *dir)
 {
     const stet_measured m = measured(dir, "{\"limit\":10,\"data\":\"here/test.tsv\"}");
