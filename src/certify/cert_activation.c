@@ -1,28 +1,6 @@
 /* certify/cert_activation.c - see cert_activation.h. */
 #include "certify/cert_activation.h"
 
-act_point act_at(bool is_tanh, double x)
-{
-    if (is_tanh) {
-        const double f = tanh(x);
-        return (act_point){x, f, 1 - f * f};
-    }
-    const double e = exp(-fabs(x)), f = (x < 0 ? e : 1) / (1 + e);
-    return (act_point){x, f, f * (1 - f)};
-}
-
-ival act_range(bool is_tanh, act_point a, act_point b)
-{
-    return (ival){greater(is_tanh ? -1 : 0, a.f - act_error), lesser(1, b.f + act_error)};
-}
-
-/* The derivative is a bell, highest at 0. */
-ival act_derivatives(bool is_tanh, act_point a, act_point b)
-{
-    const double top = is_tanh ? 1 : 0.25, peak = a.x <= 0 && b.x >= 0 ? top : greater(a.d, b.d);
-    return (ival){greater(0, lesser(a.d, b.d) - act_error), lesser(top, peak + act_error)};
-}
-
 /* As a function of x the slope rises, then falls: the least is at an end or f'(m), and an end is
  * the highest where the slope still rises towards it. Near m the quotient is all rounding; there
  * it is f'(m) but for the second derivative, at most 0.77, times the distance. */

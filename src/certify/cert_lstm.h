@@ -72,9 +72,19 @@ typedef struct lstm_text {
     double *e_T;      /* (n, 4H) how far the program's pre-activations may stray in a step */
 } lstm_text;
 
-/* Read the text: x is set; lengths (start[n]) of all words are borrowed for the call. Memory of `a`.
+/* x is set; lengths (start[n]) of all words are borrowed for the call. Memory of `a`.
  * STET_EFORMAT where numbers are not finite, or so large that float32 may overflow. */
-stet_status lstm_text_read(lstm_text *t, const double *lengths, arena *a);
+stet_status lstm_text_open(lstm_text *t, const double *lengths, arena *a);
+/* Read texts of one cell that were opened, longest first, side by side: the weights are walked once
+ * a step for all of them. Scratch is on top of `a` and given back. */
+stet_status lstm_texts_read(lstm_text *const *t, size_t count, arena *a);
+/* How many of them have a word at this step. */
+static inline size_t lstm_reach(lstm_text *const *t, size_t count, size_t step)
+{
+    while (count > 0 && t[count - 1]->n <= step)
+        count--;
+    return count;
+}
 static inline size_t lstm_place(const lstm_text *t, size_t step)
 {
     return t->reverse ? t->n - 1 - step : step;
@@ -120,8 +130,11 @@ typedef struct lstm_tube {
     lstm_lines lines;
 } lstm_tube;
 
-/* Memory of `a`; scratch is on top of it and given back. */
-stet_status lstm_tube_build(lstm_tube *tube, const lstm_text *t, tube_level level, arena *a);
+/* Around texts that were read, side by side as there; at most LSTM_ABREAST. Memory of `a`; scratch is
+ * on top of it and given back. */
+enum { LSTM_ABREAST = 8 };
+stet_status lstm_tubes_build(lstm_tube *const *tube, lstm_text *const *t, size_t count,
+                             tube_level level, arena *a);
 
 /* ---- what a tube proves ------------------------------------------------------------------- */
 

@@ -160,7 +160,7 @@ void affine_gates(lstm_walk *w)
     join(w);
     total(g, 4 * H, f->GT, f->lo, f->hi);
     symbols_gates(f->s, cell->ut);
-    rows_range(H, 4 * H, cell->ut, g->m_h, g->e_h, f->m_T, f->to);
+    rows_range(1, 4 * H, H, cell->ut, g->m_h, g->e_h, f->m_T, f->to);
     for (size_t r = 0; r < 4 * H; r++) {
         const double x = ival_mag(ival_at(w->x, r));
         f->e_T[r] = w->t->e_T[at + r] +

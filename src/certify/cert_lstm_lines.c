@@ -191,7 +191,7 @@ static void step_back(back *b)
     b->taken += (off + rounding) * (1 + b->eps) - constant + b->eps * size;
     b->slack += rounding;
     contributions(b);
-    rows_range(4 * H, H, b->t->cell->u, b->lam_T, b->lam_T, b->lam_h, b->kap);
+    rows_range(1, H, 4 * H, b->t->cell->u, b->lam_T, b->lam_T, b->lam_h, b->kap);
 }
 
 /* What the state before the step can take, by its box: the way back may end here. */

@@ -31,9 +31,26 @@ static stet_status open_piece(lstm_pair *x, size_t k, const lstm_cell64 cell[2],
                                      .n = n,
                                      .start = start,
                                      .x = words[d].x + piece->first_word * 4 * x->H};
-        TRY(lstm_text_read(&piece->text[d], words[d].length + piece->first_word, x->mem));
+        TRY(lstm_text_open(&piece->text[d], words[d].length + piece->first_word, x->mem));
     }
     return STET_OK;
+}
+
+/* One direction of the pieces from `first` on that are walked side by side. */
+typedef struct abreast {
+    size_t count;
+    lstm_text *text[LSTM_ABREAST];
+    lstm_tube *tube[LSTM_ABREAST];
+} abreast;
+
+static abreast pieces_from(const lstm_pair *x, size_t first, int d, tube_level level)
+{
+    abreast out = {0};
+    for (size_t k = first; k < x->pieces && out.count < LSTM_ABREAST; k++) {
+        out.text[out.count] = &x->piece[k].text[d];
+        out.tube[out.count++] = &x->piece[k].tube[level][d];
+    }
+    return out;
 }
 
 stet_status lstm_pair_open(lstm_pair *x, const lstm_cell64 cell[2], lstm_rounding rounding,
@@ -57,15 +74,21 @@ stet_status lstm_pair_open(lstm_pair *x, const lstm_cell64 cell[2], lstm_roundin
         return STET_ENOMEM;
     for (size_t k = 0; k < x->pieces; k++)
         TRY(open_piece(x, k, cell, rounding, words));
+    for (size_t k = 0; k < x->pieces; k += LSTM_ABREAST)
+        for (int d = 0; d < 2; d++) {
+            const abreast some = pieces_from(x, k, d, TUBE_BOX);
+            TRY(lstm_texts_read(some.text, some.count, a));
+        }
     return STET_OK;
 }
 
 stet_status lstm_pair_build(lstm_pair *x, tube_level level)
 {
-    for (size_t k = 0; k < 2 * x->pieces && !x->built[level]; k++) {
-        lstm_piece *piece = &x->piece[k / 2];
-        TRY(lstm_tube_build(&piece->tube[level][k % 2], &piece->text[k % 2], level, x->mem));
-    }
+    for (size_t k = 0; k < x->pieces && !x->built[level]; k += LSTM_ABREAST)
+        for (int d = 0; d < 2; d++) {
+            const abreast some = pieces_from(x, k, d, level);
+            TRY(lstm_tubes_build(some.tube, some.text, some.count, level, x->mem));
+        }
     x->built[level] = true;
     return STET_OK;
 }

@@ -44,18 +44,49 @@ void rows_product(size_t m, size_t n, size_t k, const double *a, const double *b
         }
 }
 
-SIMD_CLONES
-void rows_range(size_t k, size_t n, const double *b, const double *x, const double *r,
-                double *RESTRICT mid, double *RESTRICT rad)
+/* The same for middles and radii: of four rows, or of one, as many columns as there are registers. */
+enum { RANGE_TILE = 64, RANGE_COLS = RANGE_TILE / ROWS };
+
+static ALWAYS_INLINE void range_tile(size_t rows, size_t cols, size_t n, size_t k,
+                                     const double *RESTRICT b, const double *RESTRICT x,
+                                     const double *RESTRICT r, double *RESTRICT mid,
+                                     double *RESTRICT rad)
 {
-    memset(mid, 0, n * sizeof *mid);
-    memset(rad, 0, n * sizeof *rad);
-    for (size_t l = 0; l < k; l++) {
-        const double xl = x[l], rl = r[l];
-        for (size_t j = 0; j < n; j++) {
-            mid[j] += b[l * n + j] * xl;
-            rad[j] += fabs(b[l * n + j]) * rl;
-        }
+    double m[RANGE_TILE] = {0}, s[RANGE_TILE] = {0};
+    for (size_t l = 0; l < k; l++)
+        for (size_t i = 0; i < rows; i++)
+            for (size_t j = 0; j < cols; j++) {
+                m[i * cols + j] += b[l * n + j] * x[i * k + l];
+                s[i * cols + j] += fabs(b[l * n + j]) * r[i * k + l];
+            }
+    for (size_t i = 0; i < rows; i++) {
+        memcpy(mid + i * n, m + i * cols, cols * sizeof *mid);
+        memcpy(rad + i * n, s + i * cols, cols * sizeof *rad);
+    }
+}
+
+SIMD_CLONES
+void rows_range(size_t m, size_t n, size_t k, const double *b, const double *x, const double *r,
+                double *mid, double *rad)
+{
+    size_t i = 0;
+    for (; i + ROWS <= m; i += ROWS) {
+        size_t j = 0;
+        for (; j + RANGE_COLS <= n; j += RANGE_COLS)
+            range_tile(ROWS, RANGE_COLS, n, k, b + j, x + i * k, r + i * k, mid + i * n + j,
+                       rad + i * n + j);
+        if (j < n)
+            range_tile(ROWS, n - j, n, k, b + j, x + i * k, r + i * k, mid + i * n + j,
+                       rad + i * n + j);
+    }
+    for (; i < m; i++) {
+        size_t j = 0;
+        for (; j + RANGE_TILE <= n; j += RANGE_TILE)
+            range_tile(1, RANGE_TILE, n, k, b + j, x + i * k, r + i * k, mid + i * n + j,
+                       rad + i * n + j);
+        if (j < n)
+            range_tile(1, n - j, n, k, b + j, x + i * k, r + i * k, mid + i * n + j,
+                       rad + i * n + j);
     }
 }
 
@@ -182,6 +213,18 @@ void rows_hidden(size_t H, const double *E, const double *G, const double *GT,
 {
     for (size_t i = 0; i < H; i++)
         g[i] = E[i] * GT[GO * H + i] + G[i] * c[i];
+}
+
+SIMD_CLONES
+void rows_hull(size_t n, size_t width, const double *a, double *RESTRICT lo, double *RESTRICT hi)
+{
+    memcpy(lo, a, width * sizeof *lo);
+    memcpy(hi, a, width * sizeof *hi);
+    for (size_t k = 1; k < n; k++)
+        for (size_t i = 0; i < width; i++) {
+            lo[i] = lesser(lo[i], a[k * width + i]);
+            hi[i] = greater(hi[i], a[k * width + i]);
+        }
 }
 
 SIMD_CLONES

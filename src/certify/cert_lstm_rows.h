@@ -11,9 +11,10 @@
 /* c (m, n) = a (m, k) b (k, n). */
 void rows_product(size_t m, size_t n, size_t k, const double *a, const double *b, double *c);
 
-/* mid (n) = b^T x and rad (n) = |b|^T r for b (k, n). */
-void rows_range(size_t k, size_t n, const double *b, const double *x, const double *r, double *mid,
-                double *rad);
+/* mid (m, n) = x (m, k) b and rad (m, n) = r (m, k) |b| for b (k, n). A row has the same bits
+ * whatever rows are beside it. */
+void rows_range(size_t m, size_t n, size_t k, const double *b, const double *x, const double *r,
+                double *mid, double *rad);
 
 /* Forward. bt (H, H) becomes the transpose of B = sum of P_q U_q over the gates i f g; out (H) =
  * B d. P (3H), d (H). */
@@ -35,6 +36,8 @@ void rows_error(size_t H, const double *ut, const double *P, const double *E, co
 void rows_cell(size_t H, const double *P, const double *F, const double *GT, double *g);
 void rows_hidden(size_t H, const double *E, const double *G, const double *GT, const double *c,
                  double *g);
+/* lo and hi (width): the least and most of n rows, at least one. */
+void rows_hull(size_t n, size_t width, const double *a, double *lo, double *hi);
 /* Add to lo and hi the least and most of 0 and n rows, `step` apart. */
 void rows_choice(size_t n, size_t width, size_t step, const double *a, double *lo, double *hi);
 /* out (width): the sum of |a| over n rows. */

@@ -1,5 +1,6 @@
 /* certify/cert_lstm_text.c - weights in double, and the clean states of a text. */
 #include <math.h>
+#include <string.h>
 
 #include "certify/cert_lstm.h"
 #include "certify/cert_lstm_rows.h"
@@ -83,18 +84,18 @@ static double sigmoid(double x)
     return (x < 0 ? e : 1) / (1 + e);
 }
 
-static void read_step(lstm_text *t, size_t step, double *scratch)
+/* `state`: what the state before the step brings to the pre-activations. */
+static void read_step(lstm_text *t, size_t step, const double *state)
 {
     const lstm_cell64 *cell = t->cell;
     const size_t H = cell->H;
-    const double *x = t->x + t->start[lstm_place(t, step)] * 4 * H, *h = t->h + step * H,
-                 *c = t->c + step * H;
+    const double *x = t->x + t->start[lstm_place(t, step)] * 4 * H, *c = t->c + step * H;
     double *T = t->T + step * 4 * H, *gate = t->gate + step * 4 * H;
-    rows_range(H, 4 * H, cell->ut, h, h, T, scratch);
-    for (size_t r = 0; r < 4 * H; r++) {
-        T[r] += x[r] + cell->b[r];
-        gate[r] = r / H == GG ? tanh(T[r]) : sigmoid(T[r]);
-    }
+    for (size_t r = 0; r < 4 * H; r++)
+        T[r] = state[r] + (x[r] + cell->b[r]);
+    for (size_t q = 0; q < GATES; q++)
+        for (size_t r = q * H; r < (q + 1) * H; r++)
+            gate[r] = q == GG ? tanh(T[r]) : sigmoid(T[r]);
     for (size_t i = 0; i < H; i++) {
         const double next = gate[GF * H + i] * c[i] + gate[GI * H + i] * gate[GG * H + i];
         t->tau[step * H + i] = tanh(next);
@@ -103,15 +104,15 @@ static void read_step(lstm_text *t, size_t step, double *scratch)
     }
 }
 
-stet_status lstm_text_read(lstm_text *t, const double *lengths, arena *a)
+stet_status lstm_text_open(lstm_text *t, const double *lengths, arena *a)
 {
     const lstm_cell64 *c = t->cell;
     const size_t n = t->n, H = c->H;
     t->length = arena_znew(a, double, n);
     t->T = arena_new(a, double, n * 4 * H);
     t->gate = arena_new(a, double, n * 4 * H);
-    t->h = arena_znew(a, double, (n + 1) * H);
-    t->c = arena_znew(a, double, (n + 1) * H);
+    t->h = arena_new(a, double, (n + 1) * H);
+    t->c = arena_new(a, double, (n + 1) * H);
     t->tau = arena_new(a, double, n *H);
     t->e_T = arena_new(a, double, n * 4 * H);
     if (!t->length || !t->T || !t->gate || !t->h || !t->c || !t->tau || !t->e_T)
@@ -129,12 +130,28 @@ stet_status lstm_text_read(lstm_text *t, const double *lengths, arena *a)
             if (!(c->w_norm[r] * t->length[p] + c->u_sum[r] + c->b_sum[r] < largest))
                 return error_set(STET_EFORMAT, "LSTM weights are too large for float32");
     local_errors(t);
+    return STET_OK;
+}
+
+stet_status lstm_texts_read(lstm_text *const *t, size_t count, arena *a)
+{
+    const size_t H = t[0]->cell->H;
     const arena_mark mark = arena_save(a);
-    double *scratch = arena_new(a, double, 4 * H);
-    if (!scratch)
+    double *h = arena_znew(a, double, count *H), *state = arena_znew(a, double, count * 4 * H);
+    if (!h || !state)
         return STET_ENOMEM;
-    for (size_t step = 0; step < n; step++)
-        read_step(t, step, scratch);
+    for (size_t k = 0; k < count; k++) {
+        memset(t[k]->h, 0, H * sizeof *t[k]->h);
+        memset(t[k]->c, 0, H * sizeof *t[k]->c);
+    }
+    for (size_t step = 0; (count = lstm_reach(t, count, step)) > 0; step++) {
+        for (size_t k = 0; k < count; k++)
+            memcpy(h + k * H, t[k]->h + step * H, H * sizeof *h);
+        if (step > 0) /* the first state is 0 */
+            rows_product(count, 4 * H, H, h, t[0]->cell->ut, state);
+        for (size_t k = 0; k < count; k++)
+            read_step(t[k], step, state + k * 4 * H);
+    }
     arena_restore(a, mark);
     return STET_OK;
 }

@@ -5,15 +5,14 @@
 #include "certify/cert_lstm_rows.h"
 #include "certify/cert_lstm_walk.h"
 
-/* Gates over their pre-activations: ranges and slopes. */
-static void gates(lstm_walk *w)
+/* One gate over its pre-activations: ranges and slopes. */
+static inline void gate(lstm_walk *w, size_t q, bool is_tanh)
 {
     const size_t H = w->H;
     const bool derivatives = w->tube->level == TUBE_GBM;
     const ivals T = ivals_from(w->tube->T, w->step * 4 * H);
     const double *clean = w->t->T + w->step * 4 * H;
-    for (size_t r = 0; r < 4 * H; r++) {
-        const bool is_tanh = r / H == GG;
+    for (size_t r = q * H; r < (q + 1) * H; r++) {
         const act_point a = act_at(is_tanh, T.lo[r]), b = act_at(is_tanh, T.hi[r]);
         ival_put(w->act, r, act_range(is_tanh, a, b));
         if (w->tube->level != TUBE_BOX)
@@ -23,34 +22,44 @@ static void gates(lstm_walk *w)
     }
 }
 
+static void gates(lstm_walk *w)
+{
+    for (size_t q = 0; q < GATES; q++)
+        if (q == GG)
+            gate(w, q, true);
+        else
+            gate(w, q, false);
+}
+
 /* ---- a step ------------------------------------------------------------------------------- */
 
 /* What the words of the position may be, projected. */
 static void input_range(lstm_walk *w)
 {
-    const size_t H4 = 4 * w->H, p = lstm_place(w->t, w->step);
-    for (size_t k = w->t->start[p]; k < w->t->start[p + 1]; k++) {
-        const double *x = w->t->x + k * H4;
-        const bool first = k == w->t->start[p];
-        for (size_t r = 0; r < H4; r++) {
-            w->x.lo[r] = first ? x[r] : lesser(w->x.lo[r], x[r]);
-            w->x.hi[r] = first ? x[r] : greater(w->x.hi[r], x[r]);
+    const size_t H4 = 4 * w->H, p = lstm_place(w->t, w->step), first = w->t->start[p];
+    rows_hull(w->t->start[p + 1] - first, H4, w->t->x + first * H4, w->x.lo, w->x.hi);
+}
+
+/* What the states before the step bring to the pre-activations, of all walks together. */
+static void states(lstm_walk *w, size_t count)
+{
+    const size_t H = w->H;
+    for (size_t k = 0; k < count; k++) {
+        const ivals h = ivals_from(w[k].tube->h, w[k].step * H);
+        for (size_t i = 0; i < H; i++) {
+            w[k].h_mid[i] = ival_mid(ival_at(h, i));
+            w[k].h_rad[i] = ival_rad(ival_at(h, i));
         }
     }
+    rows_range(count, 4 * H, H, w->t->cell->ut, w->h_mid, w->h_rad, w->mid, w->rad);
 }
 
 static void pre_activations(lstm_walk *w)
 {
     const size_t H = w->H;
     const lstm_cell64 *cell = w->t->cell;
-    const ivals T = ivals_from(w->tube->T, w->step * 4 * H),
-                h = ivals_from(w->tube->h, w->step * H);
+    const ivals T = ivals_from(w->tube->T, w->step * 4 * H);
     const double *clean = w->t->T + w->step * 4 * H, *e_T = w->t->e_T + w->step * 4 * H;
-    for (size_t i = 0; i < H; i++) {
-        w->h_mid[i] = ival_mid(ival_at(h, i));
-        w->h_rad[i] = ival_rad(ival_at(h, i));
-    }
-    rows_range(H, 4 * H, cell->ut, w->h_mid, w->h_rad, w->mid, w->rad);
     input_range(w);
     for (size_t r = 0; r < 4 * H; r++) {
         const ival x = ival_at(w->x, r);
@@ -239,7 +248,7 @@ static void next_hidden(lstm_walk *w)
 
 static ivals ivals_new(arena *a, size_t n)
 {
-    double *block = arena_znew(a, double, 2 * n);
+    double *block = arena_new(a, double, 2 * n);
     return (ivals){block, block ? block + n : NULL};
 }
 
@@ -250,6 +259,10 @@ static stet_status tube_alloc(lstm_tube *tube, size_t n, size_t H, arena *a)
     tube->c = ivals_new(a, (n + 1) * H);
     tube->e_c = arena_new(a, double, n *H);
     bool ok = tube->T.lo && tube->h.lo && tube->c.lo && tube->e_c;
+    for (size_t i = 0; ok && i < H; i++) {
+        ival_put(tube->h, i, (ival){0, 0});
+        ival_put(tube->c, i, (ival){0, 0});
+    }
     if (tube->level != TUBE_BOX) {
         tube->P = ivals_new(a, n * 3 * H);
         tube->E = ivals_new(a, n * H);
@@ -260,57 +273,88 @@ static stet_status tube_alloc(lstm_tube *tube, size_t n, size_t H, arena *a)
     return ok ? STET_OK : STET_ENOMEM;
 }
 
-static stet_status walk_alloc(lstm_walk *w, arena *a)
+/* What walks side by side may share: a step is done with it when it ends. */
+static stet_status step_alloc(lstm_walk *w, arena *a)
 {
     const size_t H = w->H;
-    w->mid = arena_new(a, double, 8 * H);
-    w->rad = w->mid ? w->mid + 4 * H : NULL;
-    w->h_mid = arena_new(a, double, H);
-    w->h_rad = arena_new(a, double, H);
     ivals *const wide[] = {&w->x, &w->act, &w->slope, &w->dT}, *const narrow[] = {&w->dh, &w->dc,
                                                                                   &w->dc_next,
                                                                                   &w->out};
-    bool ok = w->mid && w->h_mid && w->h_rad;
+    bool ok = true;
     for (int k = 0; k < 4; k++) {
         *wide[k] = ivals_new(a, 4 * H);
         *narrow[k] = ivals_new(a, H);
         ok = ok && wide[k]->lo && narrow[k]->lo;
     }
     w->tau = ivals_new(a, H);
-    w->bt = ivals_new(a, H * H);
-    return ok && w->tau.lo && w->bt.lo ? STET_OK : STET_ENOMEM;
+    if (w->tube->level > TUBE_IBP)
+        w->bt = ivals_new(a, H * H);
+    return ok && w->tau.lo && (w->bt.lo || w->tube->level <= TUBE_IBP) ? STET_OK : STET_ENOMEM;
 }
 
-static stet_status walk(lstm_walk *w, arena *a)
+/* Walk w[0] has its text and tube; the others are given theirs, and all their place in the states. */
+static stet_status walks_alloc(lstm_walk *w, lstm_tube *const *tube, lstm_text *const *t,
+                               size_t count, arena *a)
 {
-    TRY(walk_alloc(w, a));
-    if (w->tube->level >= TUBE_AFFINE)
-        TRY(affine_start(w, a));
-    for (w->step = 0; w->step < w->t->n; w->step++) {
-        pre_activations(w);
-        gates(w);
-        if (w->tube->level != TUBE_BOX) {
-            cell_coefficients(w);
-            deviations(w);
-        }
-        next_cell(w);
-        next_hidden(w);
+    const size_t H = w->H;
+    double *state = arena_new(a, double, count * 10 * H);
+    if (!state)
+        return STET_ENOMEM;
+    TRY(step_alloc(w, a));
+    for (size_t k = count; k-- > 0;) {
+        w[k] = w[0];
+        w[k].t = t[k];
+        w[k].tube = tube[k];
+        w[k].mid = state + k * 4 * H;
+        w[k].rad = state + (count + k) * 4 * H;
+        w[k].h_mid = state + (8 * count + k) * H;
+        w[k].h_rad = state + (9 * count + k) * H;
+        if (tube[k]->level >= TUBE_AFFINE)
+            TRY(affine_start(&w[k], a));
     }
     return STET_OK;
 }
 
-stet_status lstm_tube_build(lstm_tube *tube, const lstm_text *t, tube_level level, arena *a)
+static void one_step(lstm_walk *w)
 {
-    const size_t H = t->cell->H;
-    const lstm_rounding *r = &t->rounding;
-    *tube =
-        (lstm_tube){.level = level, .e_h = (2 * r->act + 4 * r->unit) * (1 + 0x1p-10) + r->jump};
-    TRY(tube_alloc(tube, t->n, H, a));
-    if (level >= TUBE_AFFINE)
-        TRY(affine_alloc(tube, t, a));
-    lstm_walk w = {.t = t, .tube = tube, .H = H, .eps = (double)(H + 32) * ival_step};
+    pre_activations(w);
+    gates(w);
+    if (w->tube->level != TUBE_BOX) {
+        cell_coefficients(w);
+        deviations(w);
+    }
+    next_cell(w);
+    next_hidden(w);
+    w->step++;
+}
+
+static stet_status walk(lstm_tube *const *tube, lstm_text *const *t, size_t count, arena *a)
+{
+    const size_t H = t[0]->cell->H;
+    lstm_walk w[LSTM_ABREAST] = {
+        {.t = t[0], .tube = tube[0], .H = H, .eps = (double)(H + 32) * ival_step}};
+    TRY(walks_alloc(w, tube, t, count, a));
+    for (size_t step = 0; (count = lstm_reach(t, count, step)) > 0; step++) {
+        states(w, count);
+        for (size_t k = 0; k < count; k++)
+            one_step(&w[k]);
+    }
+    return STET_OK;
+}
+
+stet_status lstm_tubes_build(lstm_tube *const *tube, lstm_text *const *t, size_t count,
+                             tube_level level, arena *a)
+{
+    for (size_t k = 0; k < count; k++) {
+        const lstm_rounding *r = &t[k]->rounding;
+        const double e_h = (2 * r->act + 4 * r->unit) * (1 + 0x1p-10) + r->jump;
+        *tube[k] = (lstm_tube){.level = level, .e_h = e_h};
+        TRY(tube_alloc(tube[k], t[k]->n, t[k]->cell->H, a));
+        if (level >= TUBE_AFFINE)
+            TRY(affine_alloc(tube[k], t[k], a));
+    }
     const arena_mark mark = arena_save(a);
-    const stet_status st = walk(&w, a);
+    const stet_status st = walk(tube, t, count, a);
     arena_restore(a, mark);
     return st;
 }

@@ -147,4 +147,7 @@ void s4_kernel_error(const s4_space *s, size_t h, size_t len, double *at, double
 /* y (n, H) = K * u on the middles and |K| * rad on the radii; `back` runs against time. */
 void s4_convolve(const s4_layer64 *l, size_t n, size_t H, bool back, s4_range u, s4_range y);
 
+/* out (H): the length of each column of the ranges' magnitudes, of n rows. */
+void s4_lengths(s4_range x, size_t n, size_t H, double *out);
+
 #endif

@@ -163,7 +163,13 @@ static void mix_back(const s4_text *t, const s4_layer64 *l, s4_range ab, s4_rang
 /* lam of g to lam of y, in place. */
 static void activation_back(const s4_text *t, const s4_station *s, s4_range lam, double *slack)
 {
+    double nothing[2];
+    range_put((s4_range){nothing, nothing + 1}, 0, ival_mul((ival){0, 0}, (ival){0, 1}));
     for (size_t i = 0; i < t->n * t->net->H; i++) {
+        if (lam.mid[i] == 0 && lam.rad[i] == 0) { /* of the largest over time most are not felt */
+            lam.rad[i] = nothing[1];
+            continue;
+        }
         *slack += range_mag(lam, i) * s->e_g[i];
         const ival box = ival_with(range_at(s->box_y, i), s->y[i]),
                    slopes = t->net->relu ? relu_slopes(s->y[i], box) : gelu_slopes(box);
@@ -173,24 +179,22 @@ static void activation_back(const s4_text *t, const s4_station *s, s4_range lam,
 }
 
 /* lam of y and, through the residual, of r, to lam of u, in `lam`: of the piece from word `from` to
- * `to`. */
+ * `to`. `scratch` holds H numbers. */
 static void piece_back(const s4_text *t, const s4_layer64 *l, s4_range y, s4_range through,
-                       s4_range lam, size_t from, size_t to)
+                       s4_range lam, size_t from, size_t to, double *scratch)
 {
     const size_t n = to - from, H = t->net->H, at = from * H;
     s4_convolve(l, n, H, true, range_from(y, at), range_from(through, at));
-    for (size_t h = 0; h < H; h++) {
-        double sum = 0;
-        for (size_t p = from; p < to; p++)
-            sum += range_mag(y, p * H + h) * range_mag(y, p * H + h);
-        const double rounding = own(n) * l->K_norm[(n - 1) * H + h] * sqrt(sum);
-        for (size_t p = from; p < to; p++) {
-            const size_t i = p * H + h;
-            lam.mid[i] += through.mid[i];
-            lam.rad[i] = (lam.rad[i] + through.rad[i] + rounding) * (1 + S4_OUTWARD) +
-                         S4_OUTWARD * fabs(lam.mid[i]);
+    s4_lengths(range_from(y, at), n, H, scratch);
+    for (size_t h = 0; h < H; h++)
+        scratch[h] = own(n) * l->K_norm[(n - 1) * H + h] * scratch[h];
+    for (size_t i = at; i < to * H; i += H)
+        for (size_t h = 0; h < H; h++) {
+            lam.mid[i + h] += through.mid[i + h];
+            lam.rad[i + h] =
+                (lam.rad[i + h] + through.rad[i + h] + scratch[h]) * (1 + S4_OUTWARD) +
+                S4_OUTWARD * fabs(lam.mid[i + h]);
         }
-    }
 }
 
 /* ---- words -------------------------------------------------------------------------------- */
@@ -228,37 +232,64 @@ static void feel_mean(const s4_text *t, const double *om, double *slack)
     }
 }
 
+/* What a channel is over the text: its clean maximum, where it is, which box is highest, and how
+ * high the others are. */
+typedef struct peak {
+    size_t best, top;
+    double most, high, others;
+} peak;
+
+/* LANES channels from h on, a row at a time. */
+enum { LANES = 8 };
+static void find_peaks(const s4_text *t, size_t h, size_t lanes, peak *peaks)
+{
+    static const double tie = 1e-9; /* a checker's numbers differ by less: it takes the same one */
+    const size_t H = t->net->H;
+    for (size_t j = 0; j < lanes; j++)
+        peaks[j] = (peak){h + j, h + j, t->u[h + j], range_at(t->out, h + j).hi, -INFINITY};
+    for (size_t row = h + H; row < t->n * H; row += H)
+        for (size_t j = 0; j < lanes; j++) {
+            peak *k = &peaks[j];
+            const size_t i = row + j;
+            const double u = t->u[i], hi = range_at(t->out, i).hi, best = t->u[k->best];
+            k->best = u > best + tie * (1 + fabs(best)) ? i : k->best;
+            k->most = greater(k->most, u);
+            k->others = greater(k->others, lesser(k->high, hi));
+            k->top = hi > k->high ? i : k->top;
+            k->high = greater(k->high, hi);
+        }
+}
+
 /* Of the largest value of a channel one position is felt, as in cert_lstm_margin.c: y >= u_p for the
  * clean text's largest; y <= max(u_p, m) for the highest box and the highest end m of all others,
  * along the chord. *loss: what that leaves of om times the clean maximum. */
+static void feel_peak(const s4_text *t, const peak *k, double om, double *loss)
+{
+    const ival box = range_at(t->out, k->top);
+    const bool chord = om < 0 && k->others > box.lo;
+    const size_t at = om < 0 ? k->top : k->best;
+    /* rounded upward: a steeper chord is still above */
+    const double slope =
+        chord ? (box.hi - k->others) / (box.hi - box.lo) * (1 + 16 * ival_step) : 1;
+    const double value = chord ? k->others + slope * (t->u[at] - box.lo) : t->u[at];
+    const double size = fabs(k->others > -INFINITY ? k->others : 0) + fabs(box.lo) + fabs(box.hi) +
+                        fabs(k->most);
+    t->lam.mid[at] = om * slope;
+    t->lam.rad[at] = S4_OUTWARD * fabs(t->lam.mid[at]);
+    *loss += om * (k->most - value) + own(8) * fabs(om) * size;
+}
+
 static void feel_largest(const s4_text *t, const double *om, double *loss)
 {
-    static const double tie = 1e-9; /* a checker's numbers differ by less: it takes the same one */
     const size_t n = t->n, H = t->net->H;
     memset(t->lam.mid, 0, n * H * sizeof *t->lam.mid);
     memset(t->lam.rad, 0, n * H * sizeof *t->lam.rad);
-    for (size_t h = 0; h < H; h++) {
-        size_t best = h, top = h;
-        double most = t->u[h], others = -INFINITY;
-        for (size_t i = h + H; i < n * H; i += H) {
-            best = t->u[i] > t->u[best] + tie * (1 + fabs(t->u[best])) ? i : best;
-            top = range_at(t->out, i).hi > range_at(t->out, top).hi ? i : top;
-            most = greater(most, t->u[i]);
-        }
-        for (size_t i = h; i < n * H; i += H)
-            others = i == top ? others : greater(others, range_at(t->out, i).hi);
-        const ival box = range_at(t->out, top);
-        const bool chord = om[h] < 0 && others > box.lo;
-        const size_t at = om[h] < 0 ? top : best;
-        /* rounded upward: a steeper chord is still above */
-        const double slope =
-            chord ? (box.hi - others) / (box.hi - box.lo) * (1 + 16 * ival_step) : 1;
-        const double value = chord ? others + slope * (t->u[at] - box.lo) : t->u[at];
-        const double size =
-            fabs(others > -INFINITY ? others : 0) + fabs(box.lo) + fabs(box.hi) + fabs(most);
-        t->lam.mid[at] = om[h] * slope;
-        t->lam.rad[at] = S4_OUTWARD * fabs(t->lam.mid[at]);
-        *loss += om[h] * (most - value) + own(8) * fabs(om[h]) * size;
+    for (size_t h = 0; h < H; h += LANES) {
+        const size_t lanes = H - h < LANES ? H - h : LANES;
+        peak peaks[LANES];
+        find_peaks(t, h, lanes, peaks);
+        for (size_t j = 0; j < lanes; j++)
+            feel_peak(t, &peaks[j], om[h + j], loss);
     }
 }
 
@@ -287,7 +318,7 @@ bool s4_adjoint(const s4_text *t, const double *om, double *contribution, double
         }
         activation_back(t, s, y, slack);
         for (size_t p = 0; p < n; p = span_end(t->net->span, n, p))
-            piece_back(t, l, y, through, lam, p, span_end(t->net->span, n, p));
+            piece_back(t, l, y, through, lam, p, span_end(t->net->span, n, p), ab.mid);
         for (size_t i = 0; i < n * H; i++)
             if (!(range_mag(lam, i) < runaway))
                 return false;

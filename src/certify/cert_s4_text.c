@@ -165,6 +165,16 @@ void s4_convolve(const s4_layer64 *l, size_t n, size_t H, bool back, s4_range u,
                         y.mid + h, y.rad + h);
 }
 
+void s4_lengths(s4_range x, size_t n, size_t H, double *out)
+{
+    memset(out, 0, H * sizeof *out);
+    for (size_t p = 0; p < n; p++)
+        for (size_t h = 0; h < H; h++)
+            out[h] += range_mag(x, p * H + h) * range_mag(x, p * H + h);
+    for (size_t h = 0; h < H; h++)
+        out[h] = sqrt(out[h]);
+}
+
 /* y = K * u for values without ranges. */
 static void convolve_clean(const s4_layer64 *l, size_t n, size_t H, const double *u, double *y)
 {
@@ -188,14 +198,18 @@ static ival gelu_range(ival x)
     return (ival){lo, greater(a, b)};
 }
 
-static double activation(const s4_net64 *net, double x)
+/* The ReLU of clean values and of their boxes. */
+static void relu(size_t n, const double *RESTRICT y, s4_range box, double *RESTRICT g,
+                 s4_range box_g)
 {
-    return net->relu ? greater(x, 0) : gelu(x);
-}
-
-static ival activation_range(const s4_net64 *net, ival x)
-{
-    return net->relu ? (ival){greater(x.lo, 0), greater(x.hi, 0)} : gelu_range(x);
+    const double *RESTRICT mid = box.mid, *RESTRICT rad = box.rad;
+    double *RESTRICT g_mid = box_g.mid, *RESTRICT g_rad = box_g.rad;
+    for (size_t i = 0; i < n; i++) {
+        g[i] = greater(y[i], 0);
+        const double lo = greater(mid[i] - rad[i], 0), hi = greater(mid[i] + rad[i], 0);
+        g_mid[i] = 0.5 * (lo + hi);
+        g_rad[i] = 0.5 * (hi - lo) * (1 + S4_OUTWARD) + S4_OUTWARD * fabs(g_mid[i]);
+    }
 }
 
 static s4_range range_new(arena *a, size_t n)
@@ -226,19 +240,20 @@ static void encode(s4_text *t, const double *lengths)
     const size_t H = net->H;
     const double g = gamma_of(&t->rounding, net->D + 2);
     for (size_t p = 0; p < t->n; p++) {
+        const size_t first = t->start[p], count = t->start[p + 1] - first;
         double longest = 0;
-        for (size_t k = t->start[p]; k < t->start[p + 1]; k++)
+        for (size_t k = first; k < first + count; k++) {
             longest = greater(longest, lengths[k] * (1 + S4_OUTWARD));
-        for (size_t h = 0; h < H; h++) {
-            ival x = {INFINITY, -INFINITY};
-            for (size_t k = t->start[p]; k < t->start[p + 1]; k++) {
+            for (size_t h = 0; h < H; h++)
                 t->x[k * H + h] += net->enc_b[h];
-                x = ival_with(x, t->x[k * H + h]);
-            }
+        }
+        const s4_range out = range_from(t->out, p * H); /* first the ends */
+        rows_hull(count, H, t->x + first * H, out.mid, out.rad);
+        memcpy(t->u + p * H, t->x + first * H, H * sizeof *t->u);
+        for (size_t h = 0; h < H; h++) {
             const double e = g * (net->enc_row[h] * longest + fabs(net->enc_b[h]) + S4_TINY);
             t->e_x[p * H + h] = e;
-            t->u[p * H + h] = t->x[t->start[p] * H + h];
-            range_put(t->out, p * H + h, (ival){x.lo - e, x.hi + e});
+            range_put(out, h, (ival){out.mid[h] - e, out.rad[h] + e});
         }
     }
 }
@@ -270,16 +285,13 @@ static void convolve_piece(const s4_text *t, s4_station *s, const s4_layer64 *l,
     const size_t last = (lags_of(t, n) - 1) * H;
     s4_convolve(l, n, H, false, range_from(t->out, at), range_from(s->box_y, at));
     convolve_clean(l, n, H, t->u + at, s->y + at);
-    for (size_t h = 0; h < H; h++) {
-        double sum = 0;
-        for (size_t p = from; p < to; p++)
-            sum += range_mag(t->out, p * H + h) * range_mag(t->out, p * H + h);
-        const double e =
-            (conv * l->K_norm[last + h] + (1 + conv) * l->K_off[last + h]) * sqrt(sum) +
-            conv * S4_TINY;
-        for (size_t p = from; p < to; p++)
-            s->e_y[p * H + h] = e;
-    }
+    double *e_y = s->e_y + at;
+    s4_lengths(range_from(t->out, at), n, H, e_y);
+    for (size_t h = 0; h < H; h++)
+        e_y[h] = (conv * l->K_norm[last + h] + (1 + conv) * l->K_off[last + h]) * e_y[h] +
+                 conv * S4_TINY;
+    for (size_t p = 1; p < n; p++)
+        memcpy(e_y + p * H, e_y, H * sizeof *e_y);
 }
 
 /* y and its GELU or ReLU: clean ones in s->y and g, boxes in box_y and box_g. */
@@ -289,11 +301,17 @@ static void convolution(s4_text *t, s4_station *s, const s4_layer64 *l, double *
     const s4_rounding *r = &t->rounding;
     for (size_t p = 0; p < n; p = span_end(t->net->span, n, p))
         convolve_piece(t, s, l, p, span_end(t->net->span, n, p));
-    for (size_t i = 0; i < n * H; i++) {
+    for (size_t i = 0; i < n * H; i++)
         s->box_y.rad[i] = (s->box_y.rad[i] + s->e_y[i]) * (1 + S4_OUTWARD);
-        const ival x = activation_range(t->net, range_at(s->box_y, i));
-        s->e_g[i] = t->net->relu ? 0 : r->act * (ival_mag(x) + S4_TINY);
-        g[i] = activation(t->net, s->y[i]);
+    if (t->net->relu) {
+        relu(n * H, s->y, s->box_y, g, box_g);
+        memset(s->e_g, 0, n * H * sizeof *s->e_g);
+        return;
+    }
+    for (size_t i = 0; i < n * H; i++) {
+        const ival x = gelu_range(range_at(s->box_y, i));
+        s->e_g[i] = r->act * (ival_mag(x) + S4_TINY);
+        g[i] = gelu(s->y[i]);
         range_put(box_g, i, (ival){x.lo - s->e_g[i], x.hi + s->e_g[i]});
     }
 }
@@ -454,12 +472,13 @@ static void normalise(s4_text *t, s4_station *s, const s4_layer64 *l, size_t p, 
 /* Sizes that float32 can hold with room to spare. */
 static stet_status check_size(const double *x, size_t n)
 {
+    size_t large = 0;
     for (size_t i = 0; i < n; i++)
-        if (!(fabs(x[i]) < largest)) /* so is a NaN */
-            return error_set(STET_EFORMAT,
-                             "the model's numbers are not finite, overflow float32, or lose all "
-                             "their digits to cancellation");
-    return STET_OK;
+        large += !(fabs(x[i]) < largest); /* so is a NaN */
+    return large == 0 ? STET_OK
+                      : error_set(STET_EFORMAT,
+                                  "the model's numbers are not finite, overflow float32, or lose "
+                                  "all their digits to cancellation");
 }
 
 stet_status s4_text_read(s4_text *t, const s4_net64 *net, s4_rounding rounding, size_t n,
@@ -502,19 +521,27 @@ stet_status s4_text_read(s4_text *t, const s4_net64 *net, s4_rounding rounding, 
     return check_size(t->out.mid, 2 * n * H);
 }
 
-static void largest_of(const s4_text *t, double *clean, s4_range box)
+static void largest_of(const s4_text *t, double *RESTRICT clean, s4_range box)
 {
     const size_t H = t->net->H;
+    double *RESTRICT lo = box.mid, *RESTRICT hi = box.rad; /* first the ends */
+    memcpy(clean, t->u, H * sizeof *clean);
     for (size_t h = 0; h < H; h++) {
-        clean[h] = t->u[h];
-        ival y = range_at(t->out, h);
-        for (size_t i = h + H; i < t->n * H; i += H) {
-            const ival x = range_at(t->out, i);
-            y = (ival){greater(y.lo, x.lo), greater(y.hi, x.hi)};
-            clean[h] = greater(clean[h], t->u[i]);
-        }
-        range_put(box, h, y);
+        const ival x = range_at(t->out, h);
+        lo[h] = x.lo;
+        hi[h] = x.hi;
     }
+    for (size_t p = 1; p < t->n; p++) {
+        const double *RESTRICT u = t->u + p * H, *RESTRICT mid = t->out.mid + p * H,
+                               *RESTRICT rad = t->out.rad + p * H;
+        for (size_t h = 0; h < H; h++) {
+            clean[h] = greater(clean[h], u[h]);
+            lo[h] = greater(lo[h], mid[h] - rad[h]);
+            hi[h] = greater(hi[h], mid[h] + rad[h]);
+        }
+    }
+    for (size_t h = 0; h < H; h++)
+        range_put(box, h, (ival){lo[h], hi[h]});
 }
 
 void s4_pooled(const s4_text *t, double *clean, s4_range box)
