@@ -184,9 +184,10 @@ static stet_status work_new(const void *shared, void **out)
     return st;
 }
 
-static void use(void *p, answers *on)
+static size_t use(void *p, answers *on)
 {
     ((cnn_work *)p)->on = answers_ranges_there(on) ? on : NULL;
+    return answers_ranges_there(on) ? IBP + 1 : 0;
 }
 
 static void work_free(void *p)

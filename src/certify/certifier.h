@@ -88,6 +88,7 @@ struct stet_certifier {
     size_t first_method, end_method;
     enum { ENUMERATE_NEVER, ENUMERATE_CHEAP, ENUMERATE_ALWAYS } enumerate; /* after the methods */
     bool keep;  /* claims and witnesses, for a file */
+    bool waits; /* most of the work is a device's */
     void *work; /* the family's */
     stet_view *view;
     struct victim *victim; /* these two for the attack */

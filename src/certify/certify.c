@@ -108,7 +108,8 @@ stet_status certifier_new(const cert_shared *s, const stet_certify_how *how, ste
     if (st == STET_OK && !cert_by_rule(s->m))
         st = s->family->work_new(s->impl, &c->work);
     if (st == STET_OK && c->work && s->on && s->family->use)
-        s->family->use(c->work, s->on);
+        c->waits = c->end_method > 0 && c->end_method <= s->family->use(c->work, s->on) &&
+                   how->budget == STET_ANY && !how->largest && !how->complete;
     if (st == STET_OK)
         *out = c;
     else

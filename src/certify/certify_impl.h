@@ -49,8 +49,9 @@ typedef struct cert_family {
     /* One thread's memory, reused from text to text. */
     stet_status (*work_new)(const void *shared, void **work);
     void (*work_free)(void *work);
-    /* From now on a device computes what it can; NULL: it cannot. */
-    void (*use)(void *work, struct answers *on);
+    /* From now on a device computes what it can. Returns how many of the first methods have most of
+     * their work there where no budget limits it; NULL: it cannot compute anything. */
+    size_t (*use)(void *work, struct answers *on);
     /* Take up a task, which stays valid until the next one; what methods and classes have in common
      * is computed here or when first asked for. STET_EFORMAT where numbers are not finite. */
     stet_status (*open)(void *work, const cert_task *t);

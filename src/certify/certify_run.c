@@ -74,6 +74,26 @@ static stet_status take_texts(run_job *j)
     return j->record ? STET_OK : STET_ENOMEM;
 }
 
+/* As many as there are threads, or texts that should wait for a device at once. Bounds that keep a core
+ * busy gain nothing from more: they take their memory each, and the time of a search is limited. */
+static stet_status make_workers(run_job *j)
+{
+    const size_t most = answers_at_once(j->shared.on);
+    j->worker = mem_zalloc(most + 1, sizeof *j->worker);
+    if (!j->worker)
+        return STET_ENOMEM;
+    j->n_workers = (size_t)stet_threads();
+    for (size_t w = 0; w < j->n_workers; w++) {
+        run_worker *worker = &j->worker[w];
+        TRY(stet_words_fork(j->words, &worker->words));
+        TRY(certifier_new(&j->shared, &j->a->how, &worker->c));
+        worker->c->keep = j->a->file != NULL;
+        if (worker->c->waits)
+            j->n_workers = most;
+    }
+    return stet_words_fork(j->words, &j->worker[j->n_workers].words);
+}
+
 static stet_status set_up(run_job *j, const cert_family *f)
 {
     const stet_certify_args *a = j->a;
@@ -86,18 +106,7 @@ static stet_status set_up(run_job *j, const cert_family *f)
     TRY(stet_sets_bind(a->sets, j->words, &j->bound));
     TRY(cert_shared_init(&j->shared, a->model, f));
     TRY(answers_open(a->model, a->device, &j->shared.on));
-    j->n_workers = answers_at_once(j->shared.on);
-    j->worker = mem_zalloc(j->n_workers + 1, sizeof *j->worker);
-    if (!j->worker)
-        return STET_ENOMEM;
-    for (size_t w = 0; w <= j->n_workers; w++) {
-        TRY(stet_words_fork(j->words, &j->worker[w].words));
-        if (w == j->n_workers)
-            break;
-        TRY(certifier_new(&j->shared, &a->how, &j->worker[w].c));
-        j->worker[w].c->keep = a->file != NULL;
-    }
-    return STET_OK;
+    return make_workers(j);
 }
 
 static void tear_down(run_job *j)
@@ -427,6 +436,7 @@ stet_status certify_run_with(const stet_certify_args *a, const cert_family *f,
     stet_status st = set_up(&j, f);
     if (st == STET_OK)
         st = frame_init(&j.f, &hooks, &j, j.n);
+    j.f.at_once = j.n_workers;
     if (st == STET_OK)
         st = a->file ? certify_to_file(&j) : frame_run(&j.f);
     if (st == STET_OK)
