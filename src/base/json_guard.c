@@ -3,7 +3,10 @@
  * jansson 2.14 does not look whether there was room for the text of a token and reads on past what it has of it; and what
  * it has no room for it leaves out of a copy. So we stand before its allocator, whichever it is: the C library's, or the
  * host's. Failures are counted, and one while a text is parsed leaves the parser at once. What the parser took until then
- * stands in a list and is given back. */
+ * stands in a list and is given back.
+ *
+ * What the parser frees it mostly took just before, and that leaves the list at once. The rest is freed when the text has
+ * been read: to look for it would take time that is quadratic in the length of a text that breaks off. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdatomic.h>
@@ -16,6 +19,8 @@ typedef struct parse {
     jmp_buf no_memory;
     void **block; /* taken so far */
     size_t n, cap;
+    void **later; /* of those, to be freed in the end */
+    size_t n_later, cap_later;
 } parse;
 
 static _Thread_local parse *current; /* of this thread, if it parses */
@@ -38,16 +43,23 @@ static void *guard_malloc(size_t size)
     return p;
 }
 
-/* What the parser frees, it took recently. */
 static void guard_free(void *p)
 {
-    for (size_t i = current && p ? current->n : 0; i-- > 0;) {
-        if (current->block[i] != p)
+    enum { RECENT = 8 };
+    parse *const c = p ? current : NULL;
+    for (size_t i = c ? c->n : 0; c && i > 0 && i + RECENT > c->n; i--) {
+        if (c->block[i - 1] != p)
             continue;
-        memmove(&current->block[i], &current->block[i + 1], (--current->n - i) * sizeof p);
-        break;
+        memmove(&c->block[i - 1], &c->block[i], (c->n-- - i) * sizeof p);
+        atomic_load (&next_free)(p);
+        return;
     }
-    atomic_load (&next_free)(p);
+    if (!c)
+        atomic_load (&next_free)(p);
+    else if (mem_grow(&c->later, &c->cap_later, c->n_later + 1, sizeof p) == STET_OK)
+        c->later[c->n_later++] = p;
+    else
+        longjmp(c->no_memory, 1);
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -94,9 +106,11 @@ stet_status json_read_text(const char *what, const char *text, size_t size, json
     json_error_t e;
     const bool room = parse_text(&p, text, size, out, &e);
     current = NULL;
-    for (size_t i = 0; !room && i < p.n; i++)
-        guard_free(p.block[i]);
+    void *const *const rest = room ? p.later : p.block;
+    for (size_t i = 0; i < (room ? p.n_later : p.n); i++)
+        guard_free(rest[i]);
     mem_free(p.block);
+    mem_free(p.later);
     if (!room)
         return error_set(STET_ENOMEM, "%s: out of memory", what);
     if (!*out)

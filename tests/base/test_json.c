@@ -1,6 +1,7 @@
 /* tests/base/test_json.c */
 #include "test.h"
 
+#include <time.h>
 #include <zlib.h>
 
 #include "alloc_fail.h"
@@ -41,6 +42,22 @@ TEST(very_deep_nesting_is_refused)
     memset(deep, '[', sizeof deep);
     json_t *v;
     CHECK_FAILS(json_read_text("deep", deep, sizeof deep, &v), STET_EFORMAT, "depth");
+}
+
+/* What was read of it is given back in the order in which it was taken. */
+TEST(a_long_text_that_breaks_off_is_refused_at_once)
+{
+    enum { STRINGS = 300000 };
+    char *text = mem_alloc(STRINGS, 5);
+    CHECK(text);
+    size_t n = 0;
+    for (int i = 0; i < STRINGS; i++, n += 5)
+        memcpy(text + n, i == 0 ? "[\"xy\"" : ",\"xy\"", 5);
+    json_t *v;
+    const clock_t begin = clock();
+    CHECK_FAILS(json_read_text("long", text, n, &v), STET_EFORMAT, "long:1:1500000: ']' expected");
+    CHECK_LE((double)(clock() - begin) / CLOCKS_PER_SEC, 10); /* quadratic: a minute and more */
+    mem_free(text);
 }
 
 TEST(a_value_is_written_readably_and_read_back)
@@ -213,6 +230,22 @@ static stet_status read_long_tokens(void *ctx)
 TEST(a_long_token_survives_every_failed_allocation)
 {
     CHECK_LE(10, ALLOC_FAIL_LOOP(read_long_tokens, NULL));
+}
+
+/* More values than the parser's last few, then an error. */
+static stet_status read_broken(void *ctx)
+{
+    (void)ctx;
+    static const char text[] =
+        "{\"a\":[\"1\",\"2\",\"3\",\"4\",\"5\"],\"b\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14],\"c\":";
+    json_t *v = NULL;
+    const stet_status st = json_read_text("broken", text, sizeof text - 1, &v);
+    return st == STET_EFORMAT ? STET_OK : st;
+}
+
+TEST(a_broken_text_survives_every_failed_allocation)
+{
+    CHECK_LE(30, ALLOC_FAIL_LOOP(read_broken, NULL));
 }
 
 TEST(json_survives_every_failed_allocation)
