@@ -191,6 +191,7 @@ static bool freedom(const reproduction *r, const place *p, const repro_setting *
 static void put_heading(repro_sheet *t, const char *first, const repro_list *attacks, bool certify)
 {
     put(t, "%s", first);
+    put(t, "seeds");
     put(t, "sets");
     put(t, "words x subst.");
     put(t, "clean");
@@ -208,13 +209,38 @@ static void put_certified(repro_sheet *t, const figure *proved, const figure *li
         put_figure(t, proved);
 }
 
+/* Of how many seeds the figures of a row are: "3", or "1-3" where some are still to come. */
+static void put_seeds(repro_sheet *t, const figure *f, size_t n)
+{
+    size_t least = SIZE_MAX, most = 0;
+    for (size_t i = 0; i < n; i++) {
+        least = f[i].seeds && f[i].seeds < least ? f[i].seeds : least;
+        most = f[i].seeds > most ? f[i].seeds : most;
+    }
+    if (most == 0)
+        put(t, "-");
+    else if (least == most)
+        put(t, "%zu", most);
+    else
+        put(t, "%zu-%zu", least, most);
+}
+
 static void put_row(reproduction *r, repro_sheet *t, const char *what, const place *p,
                     const char *label, size_t setting, const repro_list *attacks, bool certify)
 {
     const repro_setting *by = &r->setting[setting];
     double words = NAN, subst = NAN;
     json_t *o = row_new(r, what, p->model), *measures = json_object();
+    figure f[REPRO_MOST + 2], likely = {.seeds = 0};
+    size_t n = 0;
+    for (size_t k = 0; k <= attacks->n; k++)
+        f[n++] = measured(r, p, by, k ? attacks->v[k - 1] : "clean");
+    if (certify) {
+        f[n++] = measured(r, p, by, "certified");
+        likely = measured(r, p, by, "likely");
+    }
     put(t, "%s", setting == 0 ? label : "");
+    put_seeds(t, f, n);
     put(t, "%s", by->label);
     if (freedom(r, p, by, attacks, &words, &subst))
         put(t, "%.1f x %.2f", words, subst);
@@ -222,16 +248,14 @@ static void put_row(reproduction *r, repro_sheet *t, const char *what, const pla
         put(t, "-");
     for (size_t k = 0; k <= attacks->n; k++) {
         const char *measure = k ? attacks->v[k - 1] : "clean";
-        const figure f = measured(r, p, by, measure);
-        put_figure(t, &f);
+        put_figure(t, &f[k]);
         json_object_set_new(
             measures, measure,
-            figure_json(&f, stet_paper_accuracy(r->corpus, p->model, p->row, measure)));
+            figure_json(&f[k], stet_paper_accuracy(r->corpus, p->model, p->row, measure)));
     }
     if (certify) {
-        const figure f = measured(r, p, by, "certified"), likely = measured(r, p, by, "likely");
-        put_certified(t, &f, &likely);
-        json_object_set_new(measures, "certified", figure_json(&f, NAN));
+        put_certified(t, &f[n - 1], &likely);
+        json_object_set_new(measures, "certified", figure_json(&f[n - 1], NAN));
         if (likely.seeds)
             json_object_set_new(measures, "likely", figure_json(&likely, NAN));
     }
@@ -252,6 +276,7 @@ static void put_paper_row(reproduction *r, repro_sheet *t, const place *p,
     if (!any)
         return;
     put(t, "%s", "");
+    put(t, "%s", "");
     put(t, "paper prints");
     put(t, "%s", "");
     put_number(t, 1, stet_paper_accuracy(r->corpus, p->model, p->row, "clean"));
@@ -268,13 +293,12 @@ static void note_accuracy(const reproduction *r, bool bert, repro_sheet *t)
              (long long)r->limit);
     snprintf(
         t->note, sizeof t->note,
-        "In %%: clean on all test texts, the rest on %s%s; the median of %zu seed%s, and half "
-        "the 95 %% interval that so many texts leave. full: the given substitution sets, attacks "
+        "In %%: clean on all test texts, the rest on %s%s; the median of as many seeds as the row "
+        "says, and half the 95 %% interval that so many texts leave. full: the given substitution sets, attacks "
         "as published. paper's: %s, attacks as the "
         "paper's code has them. words x subst.: words of a text that can change, and "
         "substitutes of each. paper prints: the paper's own figures for %s.",
         texts, bert ? " (SAFER, RanMASK, Text-CRS and DNE: everything on a quarter of them)" : "",
-        r->seeds.n, r->seeds.n == 1 ? "" : "s",
         r->cfg->paper_synonyms ? "the sets of --paper-synonyms"
                                : "eight neighbours at a distance below 0.2",
         strcmp(r->corpus, "imdb") == 0 ? "IMDB" : "Yahoo! Answers");
@@ -285,7 +309,7 @@ void show_accuracy(reproduction *r, const char *what, const char *model, const r
     const bool certify = r->cfg->certify;
     char title[160];
     snprintf(title, sizeof title, "%s, %s: accuracy, clean and under attack", what, model);
-    repro_sheet *t = sheet_new(r, title, 4 + r->attacks.n + certify);
+    repro_sheet *t = sheet_new(r, title, 5 + r->attacks.n + certify);
     put_heading(t, "defence", &r->attacks, certify);
     for (size_t i = 0; i < rows->n; i++) {
         const place p = {model, rows->v[i], NULL};
@@ -344,7 +368,7 @@ void show_beta(reproduction *r)
     char title[160];
     snprintf(title, sizeof title, "beta, %s: accuracy against the weight of the growth bound",
              model);
-    repro_sheet *t = sheet_new(r, title, 4 + attacks.n);
+    repro_sheet *t = sheet_new(r, title, 5 + attacks.n);
     put_heading(t, "beta", &attacks, false);
     for (size_t i = 0; i < r->betas.n; i++) {
         const place p = {model, "gbm", r->betas.v[i]};
@@ -407,8 +431,8 @@ void show_time(reproduction *r)
         snprintf(
             t->note, sizeof t->note,
             "Seconds on the clock, from the first %lld steps of training, one run at a time; the "
-            "median of %zu seed%s. paper prints: an epoch of IMDB on an A100.",
-            (long long)r->steps, r->seeds.n, r->seeds.n == 1 ? "" : "s");
+            "median of the seeds that are done, %zu at most. paper prints: an epoch of IMDB on an A100.",
+            (long long)r->steps, r->seeds.n);
     }
 }
 

@@ -60,6 +60,14 @@ for r in rows:
     assert len(m["values"]) == 3 and m["median"] == sorted(m["values"])[1] and m["lo"] <= m["median"] <= m["hi"], m
     assert abs(m["printed"] - 0.006) < 1e-12
 P
+# Each row says how many seeds its figures have: here one seed's attack is missing, and three runs of SEM but one.
+rm q/cnn_standard_seed-2/results/attack-pwws-original.json
+"$STET" reproduce table1 $some --no-run --defenses standard,sem --seeds 1,2,3 >out 2>err || fail "some seeds: $(cat err)"
+grep -q "^Standard  *2-3  *full " out || fail "seeds of a row: $(cat out)"
+grep -q "^  *3  *paper's " out || fail "seeds of a whole row: $(cat out)"
+grep -q "^SEM  *1  *full " out || fail "seeds of a row with one: $(cat out)"
+grep -q "median of 3 seeds" out && fail "the note counts seeds that are not there: $(cat out)"
+"$STET" reproduce table1 $some --defenses standard --seeds 2 >out 2>err || fail "the missing attack: $(cat err)"
 expect 2 "q/cnn_standard_seed-1: trained with --batch 0, not 32" "$STET" reproduce table1 -q $some --defenses standard -- --batch 32
 expect 2 "holds files of other settings" "$STET" reproduce table1 --quick --texts 900 -o q
 
