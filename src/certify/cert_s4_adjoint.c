@@ -191,9 +191,8 @@ static void piece_back(const s4_text *t, const s4_layer64 *l, s4_range y, s4_ran
     for (size_t i = at; i < to * H; i += H)
         for (size_t h = 0; h < H; h++) {
             lam.mid[i + h] += through.mid[i + h];
-            lam.rad[i + h] =
-                (lam.rad[i + h] + through.rad[i + h] + scratch[h]) * (1 + S4_OUTWARD) +
-                S4_OUTWARD * fabs(lam.mid[i + h]);
+            lam.rad[i + h] = (lam.rad[i + h] + through.rad[i + h] + scratch[h]) * (1 + S4_OUTWARD) +
+                             S4_OUTWARD * fabs(lam.mid[i + h]);
         }
 }
 
@@ -272,8 +271,8 @@ static void feel_peak(const s4_text *t, const peak *k, double om, double *loss)
     const double slope =
         chord ? (box.hi - k->others) / (box.hi - box.lo) * (1 + 16 * ival_step) : 1;
     const double value = chord ? k->others + slope * (t->u[at] - box.lo) : t->u[at];
-    const double size = fabs(k->others > -INFINITY ? k->others : 0) + fabs(box.lo) + fabs(box.hi) +
-                        fabs(k->most);
+    const double size =
+        fabs(k->others > -INFINITY ? k->others : 0) + fabs(box.lo) + fabs(box.hi) + fabs(k->most);
     t->lam.mid[at] = om * slope;
     t->lam.rad[at] = S4_OUTWARD * fabs(t->lam.mid[at]);
     *loss += om * (k->most - value) + own(8) * fabs(om) * size;
