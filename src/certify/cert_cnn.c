@@ -1,5 +1,6 @@
 /* certify/cert_cnn.c - the family of bounds of the text CNN: what threads share, tasks, rounding,
  * and the cheapest bound, enumerated intervals. */
+#include <errno.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -67,6 +68,9 @@ static void shared_free(void *p)
     if (s->hulls)
         cert_kept_deinit(s->hulls);
     mem_free(s->hulls);
+    if (s->cores)
+        sem_destroy(s->cores);
+    mem_free(s->cores);
     mem_free(s->norm);
     mem_free(s->reach);
     mem_free_aligned(s->size_of);
@@ -156,7 +160,10 @@ static stet_status prepare(const model *m, void **out)
     s->norm = mem_alloc(m->n_words, sizeof *s->norm);
     s->reach = mem_alloc(s->c->width, sizeof *s->reach);
     s->hulls = mem_zalloc(1, sizeof *s->hulls);
-    stet_status st = s->norm && s->reach && s->hulls ? measure(s) : STET_ENOMEM;
+    s->cores = mem_zalloc(1, sizeof *s->cores);
+    if (s->cores)
+        sem_init(s->cores, 0, (unsigned)stet_threads());
+    stet_status st = s->norm && s->reach && s->hulls && s->cores ? measure(s) : STET_ENOMEM;
     if (st == STET_OK)
         st = cert_kept_init(s->hulls, m->n_words, cnn_hull_size(s));
     if (st == STET_OK)
@@ -331,6 +338,27 @@ static stet_status bound_by(cnn_work *p, size_t method, int other, size_t refine
     }
 }
 
+/* cnn_tighten, for which there must be windows. Where they were left to a device, many more texts may be
+ * under way than there are threads, and this takes a core for long and tens of megabytes: not for more
+ * texts than threads at once, and the memory is given back. */
+static stet_status look_closer(cnn_work *w)
+{
+    if (w->windows)
+        return cnn_tighten(w);
+    const arena mem = w->mem;
+    while (sem_wait(w->s->cores) != 0 && errno == EINTR)
+        ;
+    w->mem = (arena){0};
+    stet_status st = cnn_windows(w);
+    if (st == STET_OK)
+        st = cnn_tighten(w);
+    arena_deinit(&w->mem);
+    sem_post(w->s->cores);
+    w->mem = mem;
+    w->windows = false;
+    return st;
+}
+
 /* Where rounding alone is in the way, how large can it be? */
 static stet_status bound(void *p, size_t method, int other, size_t refine, cert_bound *out)
 {
@@ -341,8 +369,7 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
     TRY(bound_by(w, method, other, refine, out));
     if (out->margin > 0 || !(out->margin + out->slack > 0) || w->tight)
         return STET_OK;
-    TRY(cnn_windows(w));
-    TRY(cnn_tighten(w));
+    TRY(look_closer(w));
     return bound_by(w, method, other, refine, out);
 }
 

@@ -10,6 +10,8 @@
 #ifndef CERTIFY_CERT_CNN_H
 #define CERTIFY_CERT_CNN_H
 
+#include <semaphore.h>
+
 #include "certify/cert_kept.h"
 #include "certify/cert_scores.h"
 #include "model/answers.h"
@@ -25,6 +27,7 @@ typedef struct cnn_shared {
     real *size_of; /* (D, width) |W|, in the order of the projections */
     const real *fc, *fc_bias; /* (classes, features), (classes) */
     cert_kept *hulls;         /* ranges of sets that were met before */
+    sem_t *cores;             /* taken while a text of a device keeps one busy for long */
 } cnn_shared;
 
 /* cert_cnn_hulls.c. Bytes of an entry of s->hulls. */
