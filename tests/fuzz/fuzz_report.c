@@ -65,7 +65,7 @@ static bool report(stet_report_format format)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static size_t bad = FILES; /* of the last run */
-    if (size == 0)
+    if (size == 0 || fuzz_packed(data + 1, size - 1))
         return 0;
     if (bad == FILES) {
         make_folder();
