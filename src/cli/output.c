@@ -535,25 +535,41 @@ static bool numeric(const char *s)
     return *s == '\0' || strchr("0123456789.+-", *s) != NULL;
 }
 
+typedef struct column {
+    size_t width;
+    bool right; /* numbers under the heading */
+} column;
+
+static column column_of(const cli_table *t, size_t c)
+{
+    column out = {.right = true};
+    for (size_t r = 0; r < t->rows && r * t->cols + c < t->n; r++) {
+        const char *cell = t->cell[r * t->cols + c];
+        const size_t width = width_of(cell);
+        out.width = width > out.width ? width : out.width;
+        out.right = out.right && (r == 0 || numeric(cell));
+    }
+    return out;
+}
+
 void cli_table_print(cli_table *t)
 {
+    column *const columns = malloc((t->cols + 1) * sizeof *columns);
+    if (!columns)
+        cli_no_memory();
+    for (size_t c = 0; c < t->cols; c++)
+        columns[c] = column_of(t, c);
     for (size_t r = 0; r < t->rows && (r + 1) * t->cols <= t->n; r++) {
         for (size_t c = 0; c < t->cols; c++) {
-            size_t width = 0;
-            bool right = true;
-            for (size_t i = 0; i < t->rows && i * t->cols + c < t->n; i++) {
-                const char *cell = t->cell[i * t->cols + c];
-                width = width_of(cell) > width ? width_of(cell) : width;
-                right = right && (i == 0 || numeric(cell));
-            }
             const char *cell = t->cell[r * t->cols + c];
-            const int pad = (int)(width - width_of(cell));
-            const bool last = c + 1 == t->cols;
+            const int pad = (int)(columns[c].width - width_of(cell));
+            const bool last = c + 1 == t->cols, right = columns[c].right;
             printf("%s%*s%s%s%*s", r == 0 ? cli_style("bold") : "", right ? pad : 0, "", cell,
                    r == 0 ? cli_style("reset") : "", right || last ? 0 : pad, "");
             fputs(last ? "\n" : "  ", stdout);
         }
     }
+    free(columns);
     cli_table_drop(t);
 }
 

@@ -9,6 +9,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static stet_model *made;
+    if (fuzz_packed(data, size))
+        return 0;
     if (!made) {
         made = fuzz_model();
         if (stet_model_save(made, fuzz_folder()) != STET_OK)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """tests/scale/scale.py STET - commands on data of twice the size take about twice the time, and no more memory than
 docs/performance.md states: 1 million texts of 1,000 classes and 500,000 words, a text of 5 million words, sets of 300,000
-words, one word with 200,000 substitutes."""
+words, one word with 200,000 substitutes, 60,000 classes; a result of 400,000 strings that breaks off is refused as fast."""
 
 import json
 import os
@@ -16,12 +16,12 @@ MB = 1 << 20
 RATIO = 3.5  # of user time, for twice the data
 
 
-def run(*args):
-    """User seconds and the most memory (bytes) of a command."""
+def run(*args, want=0):
+    """User seconds and the most memory (bytes) of a command that ends with this exit code."""
     process = subprocess.Popen([STET, *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     message = process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)
-    if status != 0:
+    if os.waitstatus_to_exitcode(status) != want:
         sys.exit(f"stet {' '.join(args)}: status {status}: {message.decode()[-300:]}")
     return usage.ru_utime, usage.ru_maxrss * 1024
 
@@ -61,14 +61,20 @@ def hub(path, n):
     json.dump({"hub": words(n)}, open(path, "w"))
 
 
+def broken(folder, n):
+    os.makedirs(f"{folder}/results")
+    with open(f"{folder}/results/eval.json", "w") as f:
+        f.write('{"schema":1,"command":"eval","x":[' + ",".join('"%d"' % i for i in range(n)))
+
+
 bad = 0
 
 
-def judge(name, args, size, most):
+def judge(name, args, size, most, want=0):
     """args(half) and args(whole) are the command on half of the data and on all of it."""
     global bad
-    half, _ = run(*args("half"))
-    whole, memory = run(*args("whole"))
+    half, _ = run(*args("half"), want=want)
+    whole, memory = run(*args("whole"), want=want)
     slow = whole > RATIO * half and whole > 0.5
     large = memory > most
     bad += slow + large
@@ -85,9 +91,13 @@ def main():
         open(f"{name}-long.txt", "w").write(open(f"{name}-long.tsv").readline()[3:])
         sets(f"{name}-sets.json", int(3e5 * SHARE * share))
         hub(f"{name}-hub.json", int(2e5 * SHARE * share))
+        corpus(f"{name}-classes.tsv", int(60000 * share), 1000, int(60000 * share))
+        broken(f"{name}-broken", int(4e5 * share))
     text_bytes = os.path.getsize("whole.tsv")
     size = f"{texts} texts, {n_words} words, {classes} classes"
     judge("data info", lambda n: ["data", "info", f"{n}.tsv"], size, 64 * MB + 8 * text_bytes)
+    judge("data info", lambda n: ["data", "info", f"{n}-classes.tsv"], "60,000 classes", 64 * MB)
+    judge("report", lambda n: ["report", f"{n}-broken"], "a result that breaks off", 256 * MB, want=3)
     judge("train", lambda n: ["train", "--data", f"{n}.tsv", "--vectors", f"{n}.vec", "--epochs", "1", "--filters", "4",
                               "--batch", "256", "-o", f"{n}-model", "-q"], size, 600 * MB + 8 * text_bytes)
     judge("eval", lambda n: ["eval", f"{n}-model", "--data", f"{n}.tsv", "--no-record"], size, 600 * MB + 8 * text_bytes)
