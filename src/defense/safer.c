@@ -33,7 +33,7 @@ typedef struct near_job {
     size_t D;
     const word_sets *to; /* substitutes, and words that have a word as a substitute */
     word_sets from;
-    uint32_t *seen; /* (n_words) by which word's search, + 1 */
+    uint32_t *seen;                /* (n_words) by which word's search, + 1 */
     const uint32_t *order, *first; /* words by group, where a group begins in that order */
     size_t n_words, most;
     uint32_t **near; /* (n_words) blocks: how many, then they; NULL: none */
