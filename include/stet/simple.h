@@ -50,12 +50,16 @@ typedef struct stet_predicted {
     const float *prob; /* (n_classes) */
 } stet_predicted;
 STET_API stet_status stet_text_predict(const stet_model *m, const char *text, stet_predicted **out);
+/* Does a BERT read the text to its end? *pieces: 0 where it does, else how many it reads. Models that
+ * read words: 0. */
+STET_API stet_status stet_text_cut(const stet_model *m, const char *text, size_t len,
+                                   size_t *pieces);
 /* Many at once, batched and on all threads: probabilities (n, K) and labels (n); either may be NULL.
- */
+ * The log says how many a BERT does not read to their end. */
 STET_API stet_status stet_texts_predict(const stet_model *m, const char *const *texts, size_t n,
                                         float *prob, int *label);
 /* The same on a device ("cpu", "cuda", "auto"; NULL: "cpu"), as results (n), each for
- * stet_result_free(). On failure all of them are NULL. */
+ * stet_result_free(), and nothing in the log. On failure all of them are NULL. */
 STET_API stet_status stet_texts_predict_on(const stet_model *m, const char *device,
                                            const char *const *texts, size_t n,
                                            stet_predicted **out);

@@ -9,6 +9,7 @@
 #include "certify/cert_json.h"
 #include "certify/certifier.h"
 #include "text/dataset.h"
+#include "text/words.h"
 
 /* ---- predict ------------------------------------------------------------------------------ */
 
@@ -45,6 +46,25 @@ stet_status stet_text_predict(const stet_model *m, const char *text, stet_predic
     TRY(question_open(&q, m, text, -1));
     const stet_status st = predicted_of(&q, out);
     question_close(&q);
+    return st;
+}
+
+stet_status stet_text_cut(const stet_model *m, const char *text, size_t len, size_t *pieces)
+{
+    const word_reader *r = &m->reader;
+    *pieces = 0;
+    if (!r->framed)
+        return STET_OK;
+    stet_tokens t = {0};
+    uint32_t *rows = mem_alloc(r->most_rows, sizeof *rows);
+    stet_status st = rows ? reader_cut(r, text, len, &t) : STET_ENOMEM;
+    size_t n = 0;
+    for (size_t i = 0; st == STET_OK && i < t.n && n <= r->max_rows; i++)
+        n += reader_rows(r, stet_token_word(&t, i), t.v[i].len, rows);
+    if (n > r->max_rows)
+        *pieces = r->max_rows;
+    stet_tokens_deinit(&t);
+    mem_free(rows);
     return st;
 }
 
@@ -88,14 +108,14 @@ static stet_status data_of(const stet_model *m, const char *const *texts, size_t
     return st;
 }
 
-static stet_status predict_texts(const stet_model *m, const char *where, const char *const *texts,
-                                 size_t n, float *prob, int *label)
+static stet_status predict_texts(const stet_model *m, const char *where, bool tell,
+                                 const char *const *texts, size_t n, float *prob, int *label)
 {
     stet_dataset *d = NULL;
     stet_corpus c = {0};
     stet_status st = data_of(m, texts, n, -1, &d);
     if (st == STET_OK)
-        st = stet_model_encode(m, d, &c);
+        st = tell ? stet_model_encode(m, d, &c) : corpus_read(d, &m->reader, &c, NULL);
     if (st == STET_OK)
         st = predict_corpus(m, where, &c, prob, label);
     stet_corpus_deinit(&c);
@@ -106,7 +126,7 @@ static stet_status predict_texts(const stet_model *m, const char *where, const c
 stet_status stet_texts_predict(const stet_model *m, const char *const *texts, size_t n, float *prob,
                                int *label)
 {
-    return predict_texts(m, NULL, texts, n, prob, label);
+    return predict_texts(m, NULL, true, texts, n, prob, label);
 }
 
 stet_status stet_texts_predict_on(const stet_model *m, const char *where, const char *const *texts,
@@ -115,7 +135,8 @@ stet_status stet_texts_predict_on(const stet_model *m, const char *where, const 
     const size_t K = stet_model_classes(m);
     float *prob = mem_alloc(n * K + 1, sizeof *prob);
     int *label = mem_alloc(n + 1, sizeof *label);
-    stet_status st = prob && label ? predict_texts(m, where, texts, n, prob, label) : STET_ENOMEM;
+    stet_status st =
+        prob && label ? predict_texts(m, where, false, texts, n, prob, label) : STET_ENOMEM;
     for (size_t i = 0; i < n; i++)
         out[i] = NULL;
     for (size_t i = 0; st == STET_OK && i < n; i++) {

@@ -12,7 +12,14 @@ stet_status cert_family_of(const char *kind, const cert_family **out)
 {
     *out = NULL;
     for (size_t i = 0; cert_families[i]; i++)
-        if (cert_families[i]->methods && strcmp(model_descs[i]->name, kind) == 0) {
+        if (strcmp(model_descs[i]->name, kind) == 0) {
+            if (!cert_families[i]->methods)
+                return error_set(STET_ENOTSUP,
+                                 "no certificates for models of kind '%s', which has no bounds: "
+                                 "trained with --defense encode it has exact ones, with safer or "
+                                 "ranmask statistical ones; 'stet attack --attack exhaustive' "
+                                 "tries every combination of short texts",
+                                 kind);
             *out = cert_families[i];
             return STET_OK;
         }

@@ -183,6 +183,7 @@ static stet_status load_text(const attack_cfg *cfg, const char *dir, inputs *in)
     const stet_str text = {cfg->source.text, strlen(cfg->source.text)};
     float *prob = NULL;
     int label = 0;
+    cli_cut cut = {0};
     stet_status st = sets ? STET_OK : cli_sets_beside(dir, beside, sizeof beside);
     if (st == STET_OK)
         st = stet_sets_load(sets ? sets : beside, &in->texts.sets);
@@ -198,8 +199,11 @@ static stet_status load_text(const attack_cfg *cfg, const char *dir, inputs *in)
     if (st == STET_OK)
         st = stet_model_predict(in->texts.model, text.data, text.len, prob, &label);
     if (st == STET_OK)
+        st = cli_cut_add(&cut, in->texts.model, text.data, text.len);
+    if (st == STET_OK)
         st = stet_dataset_new(&text, &label, 1, names, k, &in->texts.data);
     in->texts.n_index = st == STET_OK;
+    cli_cut_note(&cut);
     free(names);
     free(prob);
     return st;

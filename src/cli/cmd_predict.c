@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/prove.h"
+#include "cli/source.h"
 #include "stet/info.h"
 #include "stet/simple.h"
 
@@ -38,6 +39,7 @@ typedef struct predictor {
     stet_model *model;
     stet_sets sets; /* with --certify */
     stet_certify_how how;
+    cli_cut cut;
 } predictor;
 
 /* What the calls of the library say of one text; `c` with --certify. */
@@ -52,11 +54,14 @@ static stet_status has_nul(const char *text)
     return cli_fail(STET_EFORMAT, "'%.40s...': a text with a NUL byte in it", text);
 }
 
-static stet_status ask(const predictor *p, const char *text, size_t len, answer *out)
+static stet_status ask(predictor *p, const char *text, size_t len, answer *out)
 {
     *out = (answer){.text = text};
     if (memchr(text, '\0', len))
         return has_nul(text);
+    const stet_status st = cli_cut_add(&p->cut, p->model, text, len);
+    if (st != STET_OK)
+        return st;
     return p->cfg->certify ? stet_text_certify(p->model, &p->sets, text, -1, &p->how, &out->c)
                            : stet_text_predict(p->model, text, &out->p);
 }
@@ -141,7 +146,7 @@ static void print_answer(const predictor *p, const answer *a)
 /* Proofs take their time: each is told as soon as it is there. */
 static stet_status prove(void *user, const char *text, size_t len)
 {
-    const predictor *p = user;
+    predictor *p = user;
     answer a;
     stet_status st = ask(p, text, len, &a);
     if (st == STET_OK) {
@@ -197,6 +202,9 @@ static stet_status add_text(void *user, const char *text, size_t len)
     copy[len] = '\0';
     m->text[m->n++] = copy;
     m->bytes += len;
+    const stet_status st = cli_cut_add(&m->p->cut, m->p->model, copy, len);
+    if (st != STET_OK)
+        return st;
     return m->n < m->wanted && m->bytes < MOST_BYTES ? STET_OK : answer_many(m);
 }
 
@@ -290,6 +298,7 @@ static stet_status run(void *config, const stet_rest *rest)
     stet_status st = open_predictor(&p, rest->v[0]);
     if (st == STET_OK)
         st = p.cfg->certify ? all_texts(&p, rest, prove, NULL, &p) : predict_many(&p, rest);
+    cli_cut_note(&p.cut);
     close_predictor(&p);
     return st;
 }
@@ -371,7 +380,7 @@ static stet_status print_tried(const predictor *p, const stet_certified *c)
 
 static stet_status try_line(void *user, const char *text, size_t len)
 {
-    const predictor *p = user;
+    predictor *p = user;
     answer a;
     if (len == 0)
         return STET_OK;

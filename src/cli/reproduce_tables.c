@@ -294,7 +294,8 @@ static void note_accuracy(const reproduction *r, bool bert, repro_sheet *t)
     snprintf(
         t->note, sizeof t->note,
         "In %%: clean on all test texts, the rest on %s%s; the median of as many seeds as the row "
-        "says, and half the 95 %% interval that so many texts leave. full: the given substitution sets, attacks "
+        "says, and half the 95 %% interval that so many texts leave. full: the given substitution "
+        "sets, attacks "
         "as published. paper's: %s, attacks as the "
         "paper's code has them. words x subst.: words of a text that can change, and "
         "substitutes of each. paper prints: the paper's own figures for %s.",
@@ -431,7 +432,8 @@ void show_time(reproduction *r)
         snprintf(
             t->note, sizeof t->note,
             "Seconds on the clock, from the first %lld steps of training, one run at a time; the "
-            "median of the seeds that are done, %zu at most. paper prints: an epoch of IMDB on an A100.",
+            "median of the seeds that are done, %zu at most. paper prints: an epoch of IMDB on an "
+            "A100.",
             (long long)r->steps, r->seeds.n);
     }
 }

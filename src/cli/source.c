@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "stet/simple.h"
+
 stet_status cli_data_load(const cli_source *s, const stet_model *m, stet_dataset **out)
 {
     stet_data_options how = STET_DATA_DEFAULTS;
@@ -43,6 +45,37 @@ static stet_status take_shard(const char *shard, cli_texts *t)
     return st;
 }
 
+stet_status cli_cut_add(cli_cut *c, const stet_model *m, const char *text, size_t len)
+{
+    size_t pieces;
+    const stet_status st = stet_text_cut(m, text, len, &pieces);
+    c->texts++;
+    if (st == STET_OK && pieces) {
+        c->pieces = pieces;
+        c->cut++;
+    }
+    return st;
+}
+
+void cli_cut_note(const cli_cut *c)
+{
+    if (c->cut)
+        cli_note("%zu of %zu texts have more than %zu pieces: the rest of each is not read", c->cut,
+                 c->texts, c->pieces);
+}
+
+static stet_status tell_cut(const cli_texts *t)
+{
+    cli_cut c = {0};
+    stet_status st = STET_OK;
+    for (size_t i = 0; st == STET_OK && i < t->n_index; i++) {
+        const stet_str text = stet_dataset_text(t->data, t->index[i]);
+        st = cli_cut_add(&c, t->model, text.data, text.len);
+    }
+    cli_cut_note(&c);
+    return st;
+}
+
 stet_status cli_texts_load(const cli_source *s, const char *dir, uint64_t seed, cli_texts *out)
 {
     if (!s->data || !s->synonyms)
@@ -56,6 +89,8 @@ stet_status cli_texts_load(const cli_source *s, const char *dir, uint64_t seed, 
         st = choose_texts(s, seed, out);
     if (st == STET_OK && s->shard)
         st = take_shard(s->shard, out);
+    if (st == STET_OK && out->model)
+        st = tell_cut(out);
     return st;
 }
 

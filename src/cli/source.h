@@ -52,6 +52,12 @@ void cli_texts_free(cli_texts *t);
 /* The sets that a run folder was made with, where they lie beside it as the demonstration puts them:
  * DIR/../synonyms.subst, in `out`. A usage error that says what to do if there is no such file. */
 stet_status cli_sets_beside(const char *dir, char *out, size_t size);
+/* Texts that a BERT does not read to their end, as `stet train` and `stet eval` tell of them. */
+typedef struct cli_cut {
+    size_t texts, cut, pieces; /* counted; of these; it reads so many */
+} cli_cut;
+stet_status cli_cut_add(cli_cut *c, const stet_model *m, const char *text, size_t len);
+void cli_cut_note(const cli_cut *c);
 /* Numbers that look perfect because no word had a substitute deserve a warning. */
 void cli_note_no_swaps(const cli_source *s);
 

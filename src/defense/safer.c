@@ -25,10 +25,15 @@ static const stet_opt opts[] = {
 /* ---- neighbourhoods ----------------------------------------------------------------------- */
 
 /* The neighbourhood of a word is what it can reach by substitutions; of a large group, the words whose
- * vectors are nearest. It is kept without the word itself, as a substitution set. */
+ * vectors are nearest. Where a word is several rows it has no vector (a mean over rows is near to
+ * everything, least of all to what it means), and the words that the fewest substitutions reach are
+ * taken. It is kept without the word itself, as a substitution set. */
 typedef struct near_job {
-    const real *vector; /* (n_words, D) */
+    const real *vector; /* (n_words, D); NULL: words have none */
     size_t D;
+    const word_sets *to; /* substitutes, and words that have a word as a substitute */
+    word_sets from;
+    uint32_t *seen;                /* (n_words) by which word's search, + 1 */
     const uint32_t *order, *first; /* words by group, where a group begins in that order */
     size_t n_words, most;
     uint32_t **near; /* (n_words) blocks: how many, then they; NULL: none */
@@ -80,6 +85,60 @@ static stet_status find_near(near_job *job, uint32_t g)
     return st;
 }
 
+/* The words that have each word as a substitute. */
+static stet_status turn_sets(const word_sets *s, word_sets *out)
+{
+    const size_t n = s->n_words, pairs = s->start[n];
+    *out = (word_sets){n, mem_zalloc(n + 2, sizeof *out->start),
+                       mem_alloc(pairs + 1, sizeof *out->word)};
+    if (!out->start || !out->word)
+        return STET_ENOMEM;
+    for (size_t k = 0; k < pairs; k++)
+        out->start[s->word[k] + 2]++;
+    for (size_t w = 2; w < n + 2; w++)
+        out->start[w] += out->start[w - 1];
+    for (uint32_t w = 0; w < n; w++)
+        for (uint32_t k = s->start[w]; k < s->start[w + 1]; k++)
+            out->word[out->start[s->word[k] + 1]++] = w;
+    return STET_OK;
+}
+
+/* Words one step from `at` that the search for w has not met, at most `room`; their number. */
+static size_t step_from(near_job *job, const word_sets *s, uint32_t at, uint32_t w, size_t room,
+                        uint32_t *out)
+{
+    size_t n = 0;
+    for (uint32_t k = s->start[at]; k < s->start[at + 1] && n < room; k++) {
+        const uint32_t x = s->word[k];
+        if (x >= STET_FIRST_WORD && job->seen[x] != w + 1) {
+            job->seen[x] = w + 1;
+            out[n++] = x;
+        }
+    }
+    return n;
+}
+
+/* Of a large group, the words that the fewest substitutions reach, in either direction. */
+static stet_status find_steps(near_job *job, uint32_t g)
+{
+    const size_t k = job->most - 1;
+    for (uint32_t i = job->first[g]; i < job->first[g + 1]; i++) {
+        const uint32_t w = job->order[i];
+        uint32_t *near = near_new(job, w, k);
+        if (!near)
+            return STET_ENOMEM;
+        job->seen[w] = w + 1;
+        size_t n = 0;
+        for (size_t done = 0; n < k && done <= n; done++) { /* a group is connected: k are found */
+            const uint32_t at = done ? near[done] : w;
+            n += step_from(job, job->to, at, w, k - n, near + 1 + n);
+            n += step_from(job, &job->from, at, w, k - n, near + 1 + n);
+        }
+        near[0] = (uint32_t)n;
+    }
+    return STET_OK;
+}
+
 /* Words by group: a counting sort. */
 static void by_group(const uint32_t *code, size_t n, uint32_t *first, uint32_t *order)
 {
@@ -105,18 +164,23 @@ static stet_status neighbourhoods(const safer_cfg *c, const stet_vocab *v, const
                                   size_t D, const word_sets *s, kept_sets *out)
 {
     const size_t n = s->n_words;
-    uint32_t *code = mem_zalloc(3 * n + 1, sizeof *code), *order = code + n, *first = order + n;
+    uint32_t *code = mem_zalloc(4 * n + 1, sizeof *code), *order = code + n, *first = order + n;
     uint32_t **near = mem_zalloc(n, sizeof *near);
+    near_job job = {.vector = vector, .D = D, .to = s, .n_words = n, .most = (size_t)c->most};
     stet_status st = code && near ? STET_OK : STET_ENOMEM;
+    if (st == STET_OK && !vector)
+        st = turn_sets(s, &job.from);
     if (st == STET_OK) {
         groups_closed(s, code);
         code[STET_UNK] = STET_UNK;
         by_group(code, n, first, order);
-        near_job job = {vector, D, order, first, n, (size_t)c->most, near};
+        job.order = order, job.first = first, job.near = near, job.seen = first + n + 1;
         for (uint32_t g = STET_FIRST_WORD; st == STET_OK && g < n; g++) {
             const size_t words = first[g + 1] - first[g];
             if (words > 1)
-                st = words > job.most ? find_near(&job, g) : join_all(&job, g);
+                st = words <= job.most ? join_all(&job, g)
+                     : vector          ? find_near(&job, g)
+                                       : find_steps(&job, g);
         }
         if (st == STET_OK)
             st = kept_sets_make(v, near_of, &job, out);
@@ -125,26 +189,8 @@ static stet_status neighbourhoods(const safer_cfg *c, const stet_vocab *v, const
         mem_free(near[w]);
     mem_free(near);
     mem_free(code);
+    word_sets_deinit(&job.from);
     return st;
-}
-
-/* ---- words -------------------------------------------------------------------------------- */
-
-/* The vectors of words: the model's, or means over their rows. */
-static stet_status word_vectors(const set_words *w, const model *m, real **made)
-{
-    const size_t n = stet_vocab_size(w->vocab), D = m->dim;
-    *made = NULL;
-    if (!w->own)
-        return STET_OK;
-    *made = mem_zalloc(n * D, sizeof **made);
-    if (!*made)
-        return STET_ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        for (uint32_t k = w->at[i]; k < w->at[i + 1]; k++)
-            for (size_t d = 0; d < D; d++)
-                (*made)[i * D + d] += m->table[w->row[k] * D + d] / (real)(w->at[i + 1] - w->at[i]);
-    return STET_OK;
 }
 
 /* ---- the rule ----------------------------------------------------------------------------- */
@@ -164,14 +210,10 @@ static stet_status find_neighbourhoods(const safer_cfg *c, const model *m, const
 {
     set_words words;
     word_sets given = {0};
-    real *vector = NULL;
     TRY(set_words_make(m, subst, &words));
     stet_status st = word_sets_make(subst, words.vocab, &given);
     if (st == STET_OK)
-        st = word_vectors(&words, m, &vector);
-    if (st == STET_OK)
-        st = neighbourhoods(c, words.vocab, vector ? vector : m->table, m->dim, &given, out);
-    mem_free(vector);
+        st = neighbourhoods(c, words.vocab, words.own ? NULL : m->table, m->dim, &given, out);
     word_sets_deinit(&given);
     set_words_deinit(&words);
     return st;

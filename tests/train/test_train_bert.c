@@ -291,6 +291,29 @@ TEST(it_votes_with_masks_and_says_what_is_likely)
     stet_model_free(m);
 }
 
+/* Pieces have vectors, words have none: what is near is what the fewest substitutions reach. */
+static void near_words_are_substitutes(const char *path)
+{
+    static const char *const family[] = {"good", "bad"};
+    stet_subst *s;
+    CHECK_OK(stet_subst_load(path, &s));
+    for (int i = 0; i < 10; i++) {
+        char word[8], other[8];
+        size_t n;
+        snprintf(word, sizeof word, "%s%d", family[i / 5], i % 5);
+        const uint32_t *near = stet_subst_of(s, stet_subst_word_id(s, word, strlen(word)), &n);
+        CHECK_EQ(n, 2);
+        for (int k = 0; k < 2; k++) {
+            bool there = false;
+            snprintf(other, sizeof other, "%s%d", family[i / 5], (i + (k ? 3 : 1)) % 5);
+            for (size_t j = 0; j < n; j++)
+                there |= strcmp(stet_subst_word(s, near[j]), other) == 0;
+            CHECK(there);
+        }
+    }
+    stet_subst_free(s);
+}
+
 /* Whole groups: every swap draws from the same words. Small neighbourhoods: swaps show. */
 TEST(it_votes_with_synonyms_and_says_what_is_likely)
 {
@@ -306,6 +329,7 @@ TEST(it_votes_with_synonyms_and_says_what_is_likely)
     m = voter("safer", cut, at("cut"));
     s = likely_of(m, d, STET_ANY);
     CHECK(s.likely < r.likely);
+    near_words_are_substitutes(at("cut/safer.subst"));
     stet_certify_result_deinit(&r);
     stet_certify_result_deinit(&s);
     stet_dataset_free(d);
