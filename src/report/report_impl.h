@@ -41,6 +41,10 @@ bool run_folder_current(const run_folder *r, const json_t *result);
 /* "cnn, gbm (beta=0.001, gbm-of=logits), vectors smoothed (4)". */
 void run_folder_recipe(const run_folder *r, buf *out);
 
+/* Every result of a folder, by name; stops where `take` fails. (results.c) */
+typedef stet_status result_take(void *ctx, const char *name, json_t *o);
+stet_status results_each(const char *dir, result_take *take, void *ctx);
+
 /* ---- results beside each other (summary.c) ------------------------------------------------ */
 
 typedef enum measure {

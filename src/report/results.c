@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "report/report_impl.h"
 
 static const char ending[] = ".json";
 static const char name_letters[] =
@@ -84,60 +85,87 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static stet_status list_names(const char *folder, stet_results *r)
+typedef struct name_list {
+    char **name;
+    size_t n, cap;
+} name_list;
+
+static stet_status list_names(const char *folder, name_list *l)
 {
     DIR *handle = opendir(folder);
     if (!handle)
         return errno == ENOENT || errno == ENOTDIR
                    ? STET_OK
                    : error_set(STET_EIO, "%s: %s", folder, strerror(errno));
-    size_t cap = 0;
     stet_status st = STET_OK;
     for (const struct dirent *e; st == STET_OK && (e = dir_next(handle, folder, &st));) {
         const size_t len = strlen(e->d_name), tail = sizeof ending - 1;
         if (len <= tail || e->d_name[0] == '.' || strcmp(e->d_name + len - tail, ending) != 0)
             continue;
-        st = mem_grow(&r->name, &cap, r->n + 1, sizeof *r->name);
-        if (st == STET_OK && !(r->name[r->n] = mem_strndup(e->d_name, len - tail)))
+        st = mem_grow(&l->name, &l->cap, l->n + 1, sizeof *l->name);
+        if (st == STET_OK && !(l->name[l->n] = mem_strndup(e->d_name, len - tail)))
             st = STET_ENOMEM;
-        r->n += st == STET_OK;
+        l->n += st == STET_OK;
     }
     closedir(handle);
-    if (st == STET_OK && r->n)
-        qsort(r->name, r->n, sizeof *r->name, by_name);
+    if (st == STET_OK && l->n)
+        qsort(l->name, l->n, sizeof *l->name, by_name);
     return st;
 }
 
-static stet_status read_one(const char *folder, const char *name, char **out)
+static stet_status read_one(const char *folder, const char *name, result_take *take, void *ctx)
 {
     char *path = file_of(folder, name, "");
     json_t *o = NULL;
-    buf line = {0};
     stet_status st = path ? json_read_own(path, &o) : STET_ENOMEM;
     if (st == STET_OK && !json_is_object(o))
         st = error_set(STET_EFORMAT, "%s: expected a JSON object", path);
-    if (st == STET_OK) {
-        json_append_line(&line, o);
-        st = buf_status(&line);
-    }
     if (st == STET_OK)
-        *out = buf_take(&line);
-    buf_deinit(&line);
+        st = take(ctx, name, o);
     json_decref(o);
     mem_free(path);
     return st;
 }
 
+stet_status results_each(const char *dir, result_take *take, void *ctx)
+{
+    name_list l = {0};
+    char *folder = path_join(dir, "results");
+    stet_status st = folder ? list_names(folder, &l) : STET_ENOMEM;
+    for (size_t i = 0; st == STET_OK && i < l.n; i++)
+        st = read_one(folder, l.name[i], take, ctx);
+    for (size_t i = 0; i < l.n; i++)
+        mem_free(l.name[i]);
+    mem_free(l.name);
+    mem_free(folder);
+    return st;
+}
+
+typedef struct reading {
+    stet_results *out;
+    size_t cap_name, cap_json;
+} reading;
+
+static stet_status take_text(void *ctx, const char *name, json_t *o)
+{
+    reading *g = ctx;
+    stet_results *r = g->out;
+    TRY(mem_grow(&r->name, &g->cap_name, r->n + 1, sizeof *r->name));
+    TRY(mem_grow(&r->json, &g->cap_json, r->n + 1, sizeof *r->json));
+    buf line = {0};
+    json_append_line(&line, o);
+    const stet_status st = buf_status(&line);
+    r->name[r->n] = mem_strdup(name);
+    r->json[r->n++] = buf_take(&line);
+    buf_deinit(&line);
+    return st == STET_OK && !r->name[r->n - 1] ? STET_ENOMEM : st;
+}
+
 stet_status stet_results_read(const char *dir, stet_results *out)
 {
     *out = (stet_results){0};
-    char *folder = path_join(dir, "results");
-    stet_status st = folder ? list_names(folder, out) : STET_ENOMEM;
-    if (st == STET_OK && !(out->json = mem_zalloc(out->n + 1, sizeof *out->json)))
-        st = STET_ENOMEM;
-    for (size_t i = 0; st == STET_OK && i < out->n; i++)
-        st = read_one(folder, out->name[i], &out->json[i]);
-    mem_free(folder);
+    reading g = {.out = out};
+    const stet_status st = results_each(dir, take_text, &g);
     if (st != STET_OK)
         stet_results_deinit(out);
     return st;
@@ -154,11 +182,11 @@ void stet_results_deinit(stet_results *r)
     *r = (stet_results){0};
 }
 
-void stet_interval(double share, double n, double *lo, double *hi)
+void stet_interval(double ratio, double n, double *lo, double *hi)
 {
     static const double z = 1.959963984540054;
-    const double middle = (share + z * z / (2 * n)) / (1 + z * z / n),
-                 half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n));
+    const double middle = (ratio + z * z / (2 * n)) / (1 + z * z / n),
+                 half = z / (1 + z * z / n) * sqrt(ratio * (1 - ratio) / n + z * z / (4 * n * n));
     *lo = n > 0 ? fmax(0, middle - half) : NAN;
     *hi = n > 0 ? fmin(1, middle + half) : NAN;
 }

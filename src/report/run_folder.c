@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "report/report_impl.h"
-#include "stet/results.h"
 
 const char *str_of(const json_t *o, const char *key)
 {
@@ -66,21 +65,19 @@ static stet_status read_journal(const char *path, run_folder *r)
 
 /* ---- results and bounds ------------------------------------------------------------------- */
 
-static stet_status read_results(const char *dir, run_folder *r)
+static stet_status take_result(void *ctx, const char *name, json_t *o)
 {
-    stet_results list;
-    TRY(stet_results_read(dir, &list));
-    stet_status st = (r->results = json_array()) ? STET_OK : STET_ENOMEM;
-    for (size_t i = 0; st == STET_OK && i < list.n; i++) {
-        json_t *o = NULL;
-        st = json_read_text(list.name[i], list.json[i], strlen(list.json[i]), &o);
-        if (st == STET_OK && (json_object_set_new(o, "file", json_string(list.name[i])) != 0 ||
-                              json_array_append(r->results, o) != 0))
-            st = error_set(STET_ENOMEM, "out of memory for the results of %s", dir);
-        json_decref(o);
-    }
-    stet_results_deinit(&list);
-    return st;
+    run_folder *r = ctx;
+    return json_object_set_new(o, "file", json_string(name)) == 0 &&
+                   json_array_append(r->results, o) == 0
+               ? STET_OK
+               : error_set(STET_ENOMEM, "out of memory for the results of %s", r->dir);
+}
+
+static stet_status read_results(run_folder *r)
+{
+    r->results = json_array();
+    return r->results ? results_each(r->dir, take_result, r) : STET_ENOMEM;
 }
 
 static stet_status read_model(run_folder *r, bool bounds)
@@ -131,7 +128,7 @@ stet_status run_folder_read(const char *dir, bool bounds, run_folder *out)
     if (st == STET_OK && !out->foreign)
         st = read_in(dir, "train.jsonl", read_journal, out);
     if (st == STET_OK)
-        st = read_results(dir, out);
+        st = read_results(out);
     if (st == STET_OK && !out->foreign)
         st = read_model(out, bounds);
     if (st == STET_OK && out->foreign && json_array_size(out->results) == 0)
