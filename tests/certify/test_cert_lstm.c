@@ -1,5 +1,6 @@
 /* Tubes of an LSTM against the golden vectors. */
 #include "certify/cert_lstm.h"
+#include "certify/cert_lstm_rows.h"
 #include "golden.h"
 
 enum { D = 3, H = 2, N = 4, S = 3 };
@@ -229,4 +230,87 @@ TEST(lines_are_between_the_golden_margin_and_the_truth)
                  best);
     }
     close_problem(&p);
+}
+
+/* ---- side by side ------------------------------------------------------------------------- */
+
+/* The golden text over and over, in pieces of N words: more pieces than are walked together, and a
+ * shorter one at the end. */
+enum { TIMES = LSTM_ABREAST + 2, LAST = 2, LONG = TIMES * N + LAST };
+
+static void check_piece(const lstm_piece *got, const lstm_piece *want, tube_level level, int d)
+{
+    const lstm_tube *a = &got->tube[level][d], *b = &want->tube[level][d];
+    const size_t n = got->text[d].n, states = (n + 1) * H * sizeof(double);
+    CHECK(memcmp(got->text[d].h, want->text[d].h, states) == 0);
+    CHECK(memcmp(a->T.lo, b->T.lo, n * 4 * H * sizeof(double)) == 0);
+    CHECK(memcmp(a->T.hi, b->T.hi, n * 4 * H * sizeof(double)) == 0);
+    CHECK(memcmp(a->h.lo, b->h.lo, states) == 0);
+    CHECK(memcmp(a->h.hi, b->h.hi, states) == 0);
+    CHECK(memcmp(a->c.hi, b->c.hi, states) == 0);
+}
+
+/* n words of the golden text, repeated, in one reading or in pieces. */
+static void open_words(problem *p, size_t n, size_t span, lstm_pair *pair)
+{
+    uint32_t *start = arena_new(&p->mem, uint32_t, n + 1);
+    double *vectors = arena_new(&p->mem, double, n *S *D);
+    CHECK(start && vectors);
+    for (size_t i = 0; i <= n; i++)
+        start[i] = (uint32_t)(i * S);
+    for (size_t i = 0; i < n * S * D; i++)
+        vectors[i] = p->vectors[i % (N * S * D)];
+    cert_encoded words[2];
+    for (int d = 0; d < 2; d++)
+        CHECK_OK(cert_encode_vectors(vectors, n * S, D, p->cell[d].wt, 4 * H, &p->mem, &words[d]));
+    CHECK_OK(lstm_pair_open(pair, p->cell, lstm_float32, n, span, start, words, &p->mem));
+}
+
+TEST(pieces_are_what_they_are_alone)
+{
+    static problem p;
+    read_problem(&p);
+    lstm_pair all, whole, last;
+    open_words(&p, LONG, N, &all);
+    open_words(&p, N, 0, &whole);
+    open_words(&p, LAST, 0, &last);
+    CHECK_EQ(all.pieces, TIMES + 1);
+    for (tube_level level = TUBE_BOX; level < TUBE_LEVELS; level++) {
+        CHECK_OK(lstm_pair_build(&all, level));
+        CHECK_OK(lstm_pair_build(&whole, level));
+        CHECK_OK(lstm_pair_build(&last, level));
+        for (size_t k = 0; k < all.pieces; k++)
+            for (int d = 0; d < 2; d++)
+                check_piece(&all.piece[k], k < TIMES ? &whole.piece[0] : &last.piece[0], level, d);
+    }
+    close_problem(&p);
+}
+
+/* Sizes that fill tiles and leave some over. */
+TEST(rows_in_a_product_do_not_depend_on_their_neighbours)
+{
+    enum { M = 7, COLS = 150, K = 33 };
+    static double b[K * COLS], x[M * K], r[M * K], mid[M * COLS], rad[M * COLS], one[2][COLS];
+    uint32_t seed = 1;
+    for (size_t i = 0; i < K * COLS; i++)
+        b[i] = (double)((seed = seed * 1664525 + 1013904223) >> 8) * 0x1p-23 - 1;
+    for (size_t i = 0; i < M * K; i++) {
+        x[i] = (double)((seed = seed * 1664525 + 1013904223) >> 8) * 0x1p-23 - 1;
+        r[i] = (double)((seed = seed * 1664525 + 1013904223) >> 8) * 0x1p-24;
+    }
+    rows_range(M, COLS, K, b, x, r, mid, rad);
+    for (size_t i = 0; i < M; i++) {
+        rows_range(1, COLS, K, b, x + i * K, r + i * K, one[0], one[1]);
+        CHECK(memcmp(one[0], mid + i * COLS, sizeof one[0]) == 0);
+        CHECK(memcmp(one[1], rad + i * COLS, sizeof one[1]) == 0);
+        for (size_t j = 0; j < COLS; j++) {
+            double m = 0, s = 0;
+            for (size_t k = 0; k < K; k++) {
+                m += b[k * COLS + j] * x[i * K + k];
+                s += fabs(b[k * COLS + j]) * r[i * K + k];
+            }
+            CHECK_NEAR(one[0][j], m, 1e-12);
+            CHECK_NEAR(one[1][j], s, 1e-12);
+        }
+    }
 }
