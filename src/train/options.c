@@ -2,13 +2,13 @@
  * defence join the table by name; those given are handed to the chosen one, and an option of another
  * one is an error. */
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "stet/train.h"
 
 enum { MAX_SETTINGS = 128 };
@@ -119,14 +119,8 @@ enum { N_OWN = sizeof own_opts / sizeof *own_opts };
 
 /* ---- help that follows from the models ---------------------------------------------------- */
 
-__attribute__((format(printf, 3, 4))) static void add(char *text, size_t size, const char *fmt, ...)
-{
-    const size_t n = strlen(text);
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text + n, size - n, fmt, args);
-    va_end(args);
-}
+#define add(text, size, ...)                                                                       \
+    number_print((text) + strlen(text), (size) - strlen(text), __VA_ARGS__)
 
 /* "; -1: the model's (cnn 1e-4, bilstm 1e-3)": the field at `offset` of every kind that has it. */
 static void fill_default(char *text, size_t size, const char *what, size_t offset)
