@@ -119,8 +119,7 @@ enum { N_OWN = sizeof own_opts / sizeof *own_opts };
 
 /* ---- help that follows from the models ---------------------------------------------------- */
 
-#define add(text, size, ...)                                                                       \
-    number_print((text) + strlen(text), (size) - strlen(text), __VA_ARGS__)
+#define add(text, size, ...) number_print((text) + strlen(text), (size)-strlen(text), __VA_ARGS__)
 
 /* "; -1: the model's (cnn 1e-4, bilstm 1e-3)": the field at `offset` of every kind that has it. */
 static void fill_default(char *text, size_t size, const char *what, size_t offset)
