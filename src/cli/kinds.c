@@ -38,7 +38,7 @@ static void fill_methods(void)
                 method[k]);
         between = method ? "; " : between;
     }
-    ADD(cli_method_help, "; any model: enumerate (try every combination)");
+    ADD(cli_method_help, "; all of these: enumerate (try every combination)");
 }
 
 __attribute__((constructor)) static void fill(void)
