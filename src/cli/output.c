@@ -246,8 +246,8 @@ stet_status cli_printed(void)
 {
     if (!state.lost && fflush(stdout) != 0)
         state.lost = errno;
-    if (!state.lost && ferror(stdout))
-        state.lost = EIO;
+    if (!state.lost && ferror(stdout)) /* lost while it was printed: a write says why */
+        state.lost = write(STDOUT_FILENO, "\n", 1) < 0 ? errno : EIO;
     return state.lost ? cli_fail(STET_EIO, "standard output: %s", strerror(state.lost)) : STET_OK;
 }
 
