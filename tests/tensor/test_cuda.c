@@ -365,7 +365,7 @@ static results run_lstm(size_t hidden, store_arena *values, arena *mem)
 
 TEST(an_lstm_of_every_size_agrees_with_the_cpu)
 {
-    static const size_t hidden[] = {32, 64, 100, 300};
+    static const size_t hidden[] = {32, 64, 100, 128, 300};
     store_arena values = {.store = gpu()};
     for (int k = 0; k < 4; k++) {
         arena mem = {0};

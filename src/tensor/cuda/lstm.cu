@@ -63,10 +63,10 @@ static __global__ void __launch_bounds__(4 * UNITS, 1)
     const unsigned k = quad_unit(), q = quad_gate(), j = q * UNITS + k;
     const size_t G = 4 * UNITS, text = blockIdx.x, d = blockIdx.y;
     const uint32_t first = s.start[text], len = s.start[text + 1] - first;
-    float w[UNITS], h = 0, c = 0;
-#pragma unroll
-    for (int i = 0; i < UNITS; i++)
-        w[i] = s.w_hh[d][j * UNITS + i];
+    extern __shared__ __align__(16) float shared[];
+    held_weights<UNITS> w;
+    float h = 0, c = 0;
+    w.take([&](int i) { return s.w_hh[d][j * UNITS + i]; }, reinterpret_cast<float4 *>(shared));
     if (q == 0)
         state[0][k] = 0;
     /* the next words' projections are on their way while a step is computed */
@@ -82,7 +82,7 @@ static __global__ void __launch_bounds__(4 * UNITS, 1)
         ahead[0] = ahead[1];
         ahead[1] = x[((size_t)row_ahead * 2 + d) * G + j];
         row_ahead = t + 3 < len ? s.row[token_at(d, first, len, t + 3)] : 0;
-        const float mine = activate(q, now + dot(w, state[t % 2]));
+        const float mine = activate(q, now + w.dot(state[t % 2]));
         const float i = quad_get(mine, 0), f = quad_get(mine, 1), g = quad_get(mine, 2),
                     o = quad_get(mine, 3), before = c;
         c = f * c + i * g;
@@ -169,11 +169,15 @@ static stet_status lstm_fwd(tape *t, node *n, bool every)
         return STET_OK;
     scratch mem(d);
     float *w_in = mem.take<float>(2 * s.G * s.D), *x = mem.take<float>(s.V * 2 * s.G);
-    float *u = mem.take<float>(lstm_held(s.H) ? 1 : 2 * s.H * s.G);
+    const bool held = lstm_held(s.H) || s.H == 128;
+    float *u = mem.take<float>(held ? 1 : 2 * s.H * s.G);
     if (!w_in || !x || !u)
         return STET_ENOMEM;
     TRY(project(d, &s, n, w_in, x));
-    if (!lstm_held(s.H))
+    if (s.H == 128)
+        return launch_held<128>(d, "bilstm", lstm_kernel<128>, dim3((unsigned)s.B, 2), s,
+                                (const float *)x, (const float *)u, n->value);
+    if (!held)
         TRY(each(d, "bilstm", 2 * s.H * s.G, turn_over{{s.w_hh[0], s.w_hh[1]}, s.H, u}));
     FOR_UNITS(lstm_kernel, lstm_far_kernel, s.H, dim3((unsigned)s.B, 2), bytes, s, x, u, n->value);
     return cuda_launched(d, "bilstm");
@@ -223,10 +227,11 @@ static __global__ void __launch_bounds__(4 * UNITS, 1)
     const unsigned k = quad_unit(), q = quad_gate();
     const size_t G = 4 * UNITS, text = blockIdx.x, d = blockIdx.y;
     const uint32_t first = s.start[text], len = s.start[text + 1] - first;
-    float w[UNITS], dh = s.every ? 0 : dy[(text * 2 + d) * UNITS + k], dc = 0;
-#pragma unroll
-    for (int j = 0; j < UNITS; j++)
-        w[j] = s.w_hh[d][(q * UNITS + j) * UNITS + k];
+    extern __shared__ __align__(16) float shared[];
+    held_weights<UNITS> w;
+    float dh = s.every ? 0 : dy[(text * 2 + d) * UNITS + k], dc = 0;
+    w.take([&](int j) { return s.w_hh[d][(q * UNITS + j) * UNITS + k]; },
+           reinterpret_cast<float4 *>(shared));
     /* the tokens before are on their way while a step is computed */
     step_kept ahead[2] = {};
     for (uint32_t t = 0; t < 2 && t < len; t++)
@@ -244,7 +249,7 @@ static __global__ void __launch_bounds__(4 * UNITS, 1)
         dz[t % 2][q * QUAD_ROW(UNITS) + k] = mine;
         dz_out[(token_at(d, first, len, t) * 2 + d) * G + q * UNITS + k] = mine;
         __syncthreads();
-        dh = quad_sum(dot(w, dz[t % 2] + q * QUAD_ROW(UNITS)));
+        dh = quad_sum(w.dot(dz[t % 2] + q * QUAD_ROW(UNITS)));
     }
 }
 
@@ -293,8 +298,12 @@ static stet_status lstm_bwd(node *n, bool every)
     sorted_keys sorted;
     if (!dz || !dx)
         return STET_ENOMEM;
-    FOR_UNITS(lstm_bwd_kernel, lstm_far_bwd_kernel, s.H, dim3((unsigned)s.B, 2), bytes, s, n->grad,
-              dz);
+    if (s.H == 128)
+        TRY(launch_held<128>(d, "bilstm", lstm_bwd_kernel<128>, dim3((unsigned)s.B, 2), s,
+                             (const float *)n->grad, dz));
+    else
+        FOR_UNITS(lstm_bwd_kernel, lstm_far_bwd_kernel, s.H, dim3((unsigned)s.B, 2), bytes, s,
+                  n->grad, dz);
     TRY(cuda_launched(d, "bilstm"));
     for (int k = 0; k < 2; k++)
         if (n->in[4 * k + 2]->needs_grad)

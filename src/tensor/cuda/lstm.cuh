@@ -1,7 +1,7 @@
 /* tensor/cuda/lstm.cuh - what kernels that walk an LSTM share. A block reads one direction of one text.
  *
  * Where the hidden size is one of the usual ones a thread holds the recurrent weights of one gate of one
- * unit in registers for the whole text. A unit's four gates are with four threads in a row, a quad,
+ * unit in registers for the whole text, at 128 units some of them in shared memory. A unit's four gates are with four threads in a row, a quad,
  * which exchange numbers by shuffles, so that a step has one barrier. For other sizes there are
  * kernels called far, whose weights come from memory in every step. */
 #ifndef TENSOR_CUDA_LSTM_CUH
@@ -117,6 +117,55 @@ template <int N> static __device__ float dot(const float (&w)[N], const float *x
         sum[3] += w[k + 3] * v.w;
     }
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+/* The weights of a thread for a whole text, N of them. Of more than 64 the registers of a
+ * multiprocessor hold NEAR for each thread; the others are in its shared memory, four by four, those of
+ * all threads side by side. */
+template <int N> struct held_weights {
+    enum { NEAR = N <= 64 ? N : 80, FAR = N - NEAR };
+    float near[NEAR];
+    float4 *far;
+
+    /* of(i): weight i. `room`: FAR numbers for each thread of the block. */
+    template <class F> __device__ void take(F of, float4 *room)
+    {
+        far = room + threadIdx.x;
+#pragma unroll
+        for (int i = 0; i < NEAR; i++)
+            near[i] = of(i);
+        for (int i = 0; i < FAR; i += 4)
+            far[i / 4 * 4 * N] =
+                make_float4(of(NEAR + i), of(NEAR + i + 1), of(NEAR + i + 2), of(NEAR + i + 3));
+    }
+    /* As dot() above, the same sums. */
+    __device__ float dot(const float *x) const
+    {
+        float sum[4] = {0, 0, 0, 0};
+#pragma unroll
+        for (int k = 0; k < N; k += 4) {
+            const float4 v = *reinterpret_cast<const float4 *>(x + k);
+            const float4 w = k < NEAR ? make_float4(near[k % NEAR], near[(k + 1) % NEAR],
+                                                    near[(k + 2) % NEAR], near[(k + 3) % NEAR])
+                                      : far[(k - NEAR) / 4 * 4 * N];
+            sum[0] += w.x * v.x;
+            sum[1] += w.y * v.y;
+            sum[2] += w.z * v.z;
+            sum[3] += w.w * v.w;
+        }
+        return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    }
+    static constexpr size_t room = sizeof(float) * FAR * 4 * N; /* bytes of a block */
+};
+
+/* A kernel of 4 N threads that hold their weights. */
+template <int N, class K, class... A>
+stet_status launch_held(cuda_device *d, const char *what, K kernel, dim3 grid, A... args)
+{
+    const size_t room = held_weights<N>::room; /* too much for the device: the launch fails */
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)room);
+    kernel<<<grid, 4 * N, room, d->stream>>>(args...);
+    return cuda_launched(d, what);
 }
 
 /* The same with weights `step` apart in memory. */
