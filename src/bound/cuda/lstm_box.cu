@@ -59,10 +59,10 @@ template <int UNITS> static __global__ void __launch_bounds__(4 * UNITS, 1) read
     __shared__ __align__(16) float state[2][UNITS]; /* before the step, after it, in turn */
     const unsigned k = quad_unit(), q = quad_gate(), j = q * UNITS + k;
     const size_t G = 4 * UNITS;
-    float w[UNITS], h = 0, c = 0;
-#pragma unroll
-    for (int i = 0; i < UNITS; i++)
-        w[i] = r.u[i * G + j];
+    extern __shared__ __align__(16) float shared[];
+    held_weights<UNITS> w;
+    float h = 0, c = 0;
+    w.take([&](int i) { return r.u[i * G + j]; }, reinterpret_cast<float4 *>(shared));
     if (q == 0)
         state[0][k] = 0;
     seen s = seen_before(r, k);
@@ -74,7 +74,7 @@ template <int UNITS> static __global__ void __launch_bounds__(4 * UNITS, 1) read
         ahead[0] = ahead[1];
         if (t + 2 < r.n)
             ahead[1] = r.z[(t + 2) * G + j];
-        const float mine = activate(q, now + dot(w, state[t % 2]));
+        const float mine = activate(q, now + w.dot(state[t % 2]));
         s = seen{with(s.h, h), with(s.c, c)}; /* the last state starts no step */
         c = quad_get(mine, 1) * c + quad_get(mine, 0) * quad_get(mine, 2);
         h = quad_get(mine, 3) * fast_tanh(c);
@@ -147,6 +147,8 @@ static stet_status read_words(node *n, const float *before)
     const reading r = {
         H,        a->n,         z,       u, n->in[IN_B_IH]->value, n->in[IN_B_HH]->value, before,
         a->first, (float)a->by, n->value};
+    if (H == 128)
+        return launch_held<128>(d, n->op->name, read_kernel<128>, dim3(1), r);
     FOR_UNITS(read_kernel, read_far_kernel, H, dim3(1), bytes, r);
     return cuda_launched(d, n->op->name);
 }
