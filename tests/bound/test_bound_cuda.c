@@ -21,7 +21,8 @@ static const char *const wide[] = {"filters=100", "kernels=1,9", NULL};
 static const char *const sum_net[] = {"score-hidden=6", NULL};
 static const char *const lstm_small[] = {"hidden=6", NULL}, *const lstm_32[] = {"hidden=32", NULL},
                          *const lstm_64[] = {"hidden=64", NULL},
-                         *const lstm_odd[] = {"hidden=45", NULL};
+                         *const lstm_odd[] = {"hidden=45", NULL},
+                         *const lstm_128[] = {"hidden=128", NULL};
 static const char *const lstm_max[] = {"hidden=64", "pool=max", NULL},
                          *const lstm_mean[] = {"hidden=45", "pool=mean", NULL};
 static const char *const s4_relu[] = {"channels=64", "state=64", "s4-block=relu", "s4-pool=max",
@@ -57,6 +58,7 @@ static const bound_case cases[] = {
     {"bilstm of 32, part of the way, dropout", "bilstm", lstm_32, false, false, false, 3, 0.6, 0.4},
     {"bilstm of 64", "bilstm", lstm_64, false, false, false, 2, 1, 0},
     {"bilstm of 64, scores", "bilstm", lstm_64, true, false, false, 3, 0.7, 0.2},
+    {"bilstm of 128, part of the way", "bilstm", lstm_128, false, false, false, 2, 0.6, 0},
     {"bilstm of 45", "bilstm", lstm_odd, false, false, false, 2, 1, 0},
     {"bilstm of 45, part of the way", "bilstm", lstm_odd, false, false, false, 2, 0.3, 0},
     {"bilstm of 6, no way at all", "bilstm", lstm_small, false, false, false, 3, 0, 0},

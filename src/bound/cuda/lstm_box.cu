@@ -147,7 +147,7 @@ static stet_status read_words(node *n, const float *before)
     const reading r = {
         H,        a->n,         z,       u, n->in[IN_B_IH]->value, n->in[IN_B_HH]->value, before,
         a->first, (float)a->by, n->value};
-    if (H == 128)
+    if (lstm_split<held_weights<128>>(H))
         return launch_held<128>(d, n->op->name, read_kernel<128>, dim3(1), r);
     FOR_UNITS(read_kernel, read_far_kernel, H, dim3(1), bytes, r);
     return cuda_launched(d, n->op->name);

@@ -96,6 +96,30 @@ static __device__ void put_ends(float *at, size_t step, iv x)
     at[step] = x.hi;
 }
 
+/* Weights and their magnitudes, which are held too where there are registers for them. */
+template <int UNITS> struct held_both {
+    typedef held_weights<UNITS, 56> weights;
+    weights w;
+    float magnitude[UNITS <= 64 ? UNITS : 1];
+
+    template <class F> __device__ void take(F of, float *room)
+    {
+        w.take(of, reinterpret_cast<float4 *>(room));
+        if constexpr (UNITS <= 64) {
+#pragma unroll
+            for (int i = 0; i < UNITS; i++)
+                magnitude[i] = fabsf(w.near[i]);
+        }
+    }
+    __device__ float of_magnitudes(const float *x) const
+    {
+        if constexpr (UNITS <= 64)
+            return dot(magnitude, x);
+        else
+            return w.dot_magnitude(x);
+    }
+};
+
 /* forward ------------------------------------------------------------------------------------ */
 
 template <int UNITS>
@@ -107,12 +131,9 @@ static __global__ void __launch_bounds__(4 * UNITS, 1)
     const unsigned k = quad_unit(), q = quad_gate(), j = q * UNITS + k;
     const size_t G = 4 * UNITS, text = blockIdx.x, d = blockIdx.y;
     const uint32_t first = s.start[text], len = s.start[text + 1] - first;
-    float w[UNITS], magnitude[UNITS];
-#pragma unroll
-    for (int i = 0; i < UNITS; i++) {
-        w[i] = s.w_hh[d][j * UNITS + i];
-        magnitude[i] = fabsf(w[i]);
-    }
+    extern __shared__ __align__(16) float shared[];
+    held_both<UNITS> held;
+    held.take([&](int i) { return s.w_hh[d][j * UNITS + i]; }, shared);
     if (q == 0)
         centre[0][k] = radius[0][k] = 0;
     /* the next words' extremes are on their way while a step is computed */
@@ -130,7 +151,7 @@ static __global__ void __launch_bounds__(4 * UNITS, 1)
         ahead[0] = ahead[1];
         ahead[1] = iv{s.words.lo[next], s.words.hi[next]};
         row_ahead = t + 3 < len ? s.row[token_at(d, first, len, t + 3)] : 0;
-        const float m = bias + dot(w, centre[t % 2]), r = dot(magnitude, radius[t % 2]);
+        const float m = bias + held.w.dot(centre[t % 2]), r = held.of_magnitudes(radius[t % 2]);
         const iv mine = activate(q, iv{m + x.lo - r, m + x.hi + r}), o = quad_get(mine, 3);
         c = next_cell(quad_get(mine, 0), quad_get(mine, 1), quad_get(mine, 2), c);
         const iv tau = tanh_ends(c);
@@ -234,7 +255,8 @@ extern "C" stet_status cuda_bilstm_ranges_fwd(tape *t, node *n)
     if (s.H == 0)
         return STET_OK;
     scratch mem(d);
-    float *u = mem.take<float>(lstm_held(s.H) ? 1 : 2 * s.H * s.G),
+    const bool split = lstm_split<held_both<128>::weights>(s.H), held = split || lstm_held(s.H);
+    float *u = mem.take<float>(held ? 1 : 2 * s.H * s.G),
           *table = mem.take<float>(a->s->n_rows * 2 * s.G);
     s.words.lo = mem.take<float>(s.V * s.words.cols);
     s.words.hi = mem.take<float>(s.V * s.words.cols);
@@ -242,7 +264,10 @@ extern "C" stet_status cuda_bilstm_ranges_fwd(tape *t, node *n)
         return STET_ENOMEM;
     TRY(project(d, &s, n, table));
     TRY(cuda_set_extremes(d, a->s, a->eps, table, s.words));
-    if (!lstm_held(s.H))
+    if (split)
+        return launch_held<128, held_both<128>::weights>(d, n->op->name, ranges_kernel<128>,
+                                                         walks(&s), s, (const float *)u, n->value);
+    if (!held)
         TRY(each(d, n->op->name, 2 * s.H * s.G, turn_over{{s.w_hh[0], s.w_hh[1]}, s.H, u}));
     FOR_UNITS(ranges_kernel, ranges_far_kernel, s.H, walks(&s), bytes, s, u, n->value);
     return cuda_launched(d, n->op->name);
@@ -315,12 +340,9 @@ static __global__ void __launch_bounds__(4 * UNITS, 1)
     const unsigned k = quad_unit(), q = quad_gate();
     const size_t G = 4 * UNITS, text = blockIdx.x, d = blockIdx.y;
     const uint32_t first = s.start[text], len = s.start[text + 1] - first;
-    float w[UNITS], magnitude[UNITS];
-#pragma unroll
-    for (int j = 0; j < UNITS; j++) {
-        w[j] = s.w_hh[d][(q * UNITS + j) * UNITS + k];
-        magnitude[j] = fabsf(w[j]);
-    }
+    extern __shared__ __align__(16) float shared[];
+    held_both<UNITS> held;
+    held.take([&](int j) { return s.w_hh[d][(q * UNITS + j) * UNITS + k]; }, shared);
     const float *given = dy + d * UNITS + k; /* of text 0, or of token 0 */
     iv dh = {0, 0}, dc = {0, 0};
     if (!s.every)
@@ -344,8 +366,8 @@ static __global__ void __launch_bounds__(4 * UNITS, 1)
         out[0] = mine.x;
         out[G] = mine.y;
         __syncthreads();
-        const float of_centre = dot(w, centre[t % 2] + q * ROW),
-                    of_radius = dot(magnitude, radius[t % 2] + q * ROW);
+        const float of_centre = held.w.dot(centre[t % 2] + q * ROW),
+                    of_radius = held.of_magnitudes(radius[t % 2] + q * ROW);
         dh = state_ends(quad_sum(of_centre), quad_sum(of_radius));
     }
 }
@@ -461,7 +483,11 @@ extern "C" stet_status cuda_bilstm_ranges_bwd(tape *, node *n)
     float *dz = mem.take<float>(s.T * 4 * s.G);
     if (!dz)
         return STET_ENOMEM;
-    FOR_UNITS(ranges_bwd_kernel, ranges_far_bwd_kernel, s.H, walks(&s), bytes, s, n->grad, dz);
+    if (lstm_split<held_both<128>::weights>(s.H))
+        TRY((launch_held<128, held_both<128>::weights>(d, n->op->name, ranges_bwd_kernel<128>,
+                                                       walks(&s), s, (const float *)n->grad, dz)));
+    else
+        FOR_UNITS(ranges_bwd_kernel, ranges_far_bwd_kernel, s.H, walks(&s), bytes, s, n->grad, dz);
     TRY(cuda_launched(d, n->op->name));
     for (int k = 0; k < 2; k++)
         TRY(recurrent_gradient(d, &s, n, k, dz));

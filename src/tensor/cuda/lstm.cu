@@ -169,12 +169,12 @@ static stet_status lstm_fwd(tape *t, node *n, bool every)
         return STET_OK;
     scratch mem(d);
     float *w_in = mem.take<float>(2 * s.G * s.D), *x = mem.take<float>(s.V * 2 * s.G);
-    const bool held = lstm_held(s.H) || s.H == 128;
+    const bool split = lstm_split<held_weights<128>>(s.H), held = split || lstm_held(s.H);
     float *u = mem.take<float>(held ? 1 : 2 * s.H * s.G);
     if (!w_in || !x || !u)
         return STET_ENOMEM;
     TRY(project(d, &s, n, w_in, x));
-    if (s.H == 128)
+    if (split)
         return launch_held<128>(d, "bilstm", lstm_kernel<128>, dim3((unsigned)s.B, 2), s,
                                 (const float *)x, (const float *)u, n->value);
     if (!held)
@@ -298,7 +298,7 @@ static stet_status lstm_bwd(node *n, bool every)
     sorted_keys sorted;
     if (!dz || !dx)
         return STET_ENOMEM;
-    if (s.H == 128)
+    if (lstm_split<held_weights<128>>(s.H))
         TRY(launch_held<128>(d, "bilstm", lstm_bwd_kernel<128>, dim3((unsigned)s.B, 2), s,
                              (const float *)n->grad, dz));
     else

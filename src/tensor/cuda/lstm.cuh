@@ -120,10 +120,10 @@ template <int N> static __device__ float dot(const float (&w)[N], const float *x
 }
 
 /* The weights of a thread for a whole text, N of them. Of more than 64 the registers of a
- * multiprocessor hold NEAR for each thread; the others are in its shared memory, four by four, those of
+ * multiprocessor hold MOST for each thread; the others are in its shared memory, four by four, those of
  * all threads side by side. */
-template <int N> struct held_weights {
-    enum { NEAR = N <= 64 ? N : 80, FAR = N - NEAR };
+template <int N, int MOST = 80> struct held_weights {
+    enum { NEAR = N <= 64 ? N : MOST, FAR = N - NEAR };
     float near[NEAR];
     float4 *far;
 
@@ -138,8 +138,8 @@ template <int N> struct held_weights {
             far[i / 4 * 4 * N] =
                 make_float4(of(NEAR + i), of(NEAR + i + 1), of(NEAR + i + 2), of(NEAR + i + 3));
     }
-    /* As dot() above, the same sums. */
-    __device__ float dot(const float *x) const
+    /* As dot() above, the same sums, of f(w[k]) x[k]. */
+    template <class F> __device__ float dot_of(F f, const float *x) const
     {
         float sum[4] = {0, 0, 0, 0};
 #pragma unroll
@@ -148,21 +148,39 @@ template <int N> struct held_weights {
             const float4 w = k < NEAR ? make_float4(near[k % NEAR], near[(k + 1) % NEAR],
                                                     near[(k + 2) % NEAR], near[(k + 3) % NEAR])
                                       : far[(k - NEAR) / 4 * 4 * N];
-            sum[0] += w.x * v.x;
-            sum[1] += w.y * v.y;
-            sum[2] += w.z * v.z;
-            sum[3] += w.w * v.w;
+            sum[0] += f(w.x) * v.x;
+            sum[1] += f(w.y) * v.y;
+            sum[2] += f(w.z) * v.z;
+            sum[3] += f(w.w) * v.w;
         }
         return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    }
+    __device__ float dot(const float *x) const
+    {
+        return dot_of([](float w) { return w; }, x);
+    }
+    __device__ float dot_magnitude(const float *x) const
+    {
+        return dot_of([](float w) { return fabsf(w); }, x);
     }
     static constexpr size_t room = sizeof(float) * FAR * 4 * N; /* bytes of a block */
 };
 
-/* A kernel of 4 N threads that hold their weights. */
-template <int N, class K, class... A>
+/* Are there 128 units, and has a block of this GPU the shared memory that W and a step want? */
+template <class W> static inline bool lstm_split(size_t H)
+{
+    int device = 0, most = 0;
+    return H == 128 && cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
+               cudaSuccess &&
+           W::room + (12 << 10) <= (size_t)most;
+}
+
+/* A kernel of 4 N threads that hold their weights in a W. */
+template <int N, class W = held_weights<N>, class K, class... A>
 stet_status launch_held(cuda_device *d, const char *what, K kernel, dim3 grid, A... args)
 {
-    const size_t room = held_weights<N>::room; /* too much for the device: the launch fails */
+    const size_t room = W::room;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)room);
     kernel<<<grid, 4 * N, room, d->stream>>>(args...);
     return cuda_launched(d, what);
