@@ -82,13 +82,53 @@ stet_status hulls_make(const word_sets *s, const batch *x, size_t most, uint32_t
              *row = arena_new(mem, uint32_t, n), *start = arena_new(mem, uint32_t, T + 1);
     if (!word || !first || !row || !start)
         return STET_ENOMEM;
-    *out = (hulls){.seq = &x->seq, .word = word, .first = first, .row = row, .start = start};
+    *out = (hulls){.word = word,
+                   .first = first,
+                   .row = row,
+                   .of = x->seq.row,
+                   .start = start,
+                   .n_tokens = T,
+                   .n_words = V,
+                   .n_points = T};
     memcpy(word, x->word, V * sizeof *word);
     fill_slots(s, V, most, slot, word, first, row, &out->n_rows);
     start[0] = 0;
     for (size_t i = 0; i < T; i++)
         start[i + 1] = start[i] + first[x->seq.row[i] + 1] - first[x->seq.row[i]];
     out->n_slots = start[T];
+    return STET_OK;
+}
+
+stet_status hulls_share(const batch *x, arena *mem, hulls *h, batch *own)
+{
+    const size_t T = x->seq.n_tokens;
+    uint32_t *row = arena_new(mem, uint32_t, T), *of = arena_new(mem, uint32_t, T),
+             *word = arena_new(mem, uint32_t, T), *start = arena_new(mem, uint32_t, T + 1),
+             *shared = arena_znew(mem, uint32_t, h->n_words); /* point + 1 */
+    if (!row || !of || !word || !start || !shared)
+        return STET_ENOMEM;
+    size_t n = 0;
+    start[0] = 0;
+    for (size_t i = 0; i < T; i++) {
+        const uint32_t v = x->seq.row[i], slots = h->first[v + 1] - h->first[v];
+        if (slots == 1 && shared[v]) {
+            row[i] = shared[v] - 1;
+            continue;
+        }
+        row[i] = (uint32_t)n;
+        of[n] = v;
+        word[n] = x->word[v];
+        start[n + 1] = start[n] + slots;
+        shared[v] = (uint32_t)++n;
+    }
+    h->of = of;
+    h->start = start;
+    h->n_points = n;
+    h->n_slots = start[n];
+    *own = *x;
+    own->seq.n_rows = n;
+    own->seq.row = row;
+    own->word = word;
     return STET_OK;
 }
 
@@ -115,19 +155,18 @@ enum { STATE, ROWS, SLOPE };
 hulls hulls_twin(tape *t, const hulls *h)
 {
     hulls at = *h;
-    const size_t V = h->seq->n_rows;
-    at.seq = tape_seq(t, h->seq);
-    at.first = tape_twin(t, h->first, (V + 1) * sizeof *h->first);
-    at.row = tape_twin(t, h->row, h->first[V] * sizeof *h->row);
-    at.start = tape_twin(t, h->start, (h->seq->n_tokens + 1) * sizeof *h->start);
+    at.first = tape_twin(t, h->first, (h->n_words + 1) * sizeof *h->first);
+    at.row = tape_twin(t, h->row, h->first[h->n_words] * sizeof *h->row);
+    at.of = tape_twin(t, h->of, h->n_points * sizeof *h->of);
+    at.start = tape_twin(t, h->start, (h->n_points + 1) * sizeof *h->start);
     return at;
 }
 
-/* The slots of position i: their rows, their number, their softmax. */
+/* The slots of point i: their rows, their number, their softmax. */
 static size_t slots_of(const node *n, size_t i, const uint32_t **row, double *p)
 {
     const hulls *h = &((const hull_args *)n->args)->at;
-    *row = h->row + h->first[h->seq->row[i]];
+    *row = h->row + h->first[h->of[i]];
     const size_t count = h->start[i + 1] - h->start[i];
     hull_weights(n->in[STATE]->value + h->start[i] * HULL_STATE + HULL_W, HULL_STATE, count, p);
     return count;
@@ -159,7 +198,7 @@ static stet_status points_fwd(tape *t, node *n)
     return STET_OK;
 }
 
-/* Rows are shared by positions, so pieces are columns: sums are in the order of the positions. */
+/* Rows are shared by points, so pieces are columns: sums are in the order of the points. */
 static void points_columns(void *ctx, size_t piece, size_t begin, size_t end)
 {
     (void)piece;
@@ -197,7 +236,7 @@ static stet_status hull_infer(const node *n, shape *out)
 static stet_status points_infer(const node *n, shape *out)
 {
     TRY(hull_infer(n, out));
-    *out = shape2(((const hull_args *)n->args)->at.seq->n_tokens, shape_cols(n->in[ROWS]->shape));
+    *out = shape2(((const hull_args *)n->args)->at.n_points, shape_cols(n->in[ROWS]->shape));
     return STET_OK;
 }
 
@@ -248,7 +287,7 @@ static void step_rows(void *ctx, size_t piece, size_t begin, size_t end)
             mean += p[j] * along[j];
             entropy -= p[j] > 0 ? p[j] * log(p[j]) : 0;
         }
-        const double share = a->alpha / (double)a->at.seq->n_tokens;
+        const double share = a->alpha / (double)a->at.n_tokens;
         for (size_t j = 0; j < count; j++) {
             const double less = p[j] > 0 ? p[j] * (log(p[j]) + entropy) : 0;
             const size_t at = (a->at.start[i] + j) * HULL_STATE;
@@ -261,7 +300,7 @@ static void step_rows(void *ctx, size_t piece, size_t begin, size_t end)
 static stet_status step_fwd(tape *t, node *n)
 {
     (void)t;
-    ranges_run(((const hull_args *)n->args)->at.seq->n_tokens, 64, step_rows, n);
+    ranges_run(((const hull_args *)n->args)->at.n_points, 64, step_rows, n);
     return STET_OK;
 }
 
@@ -270,7 +309,7 @@ static stet_status step_infer(const node *n, shape *out)
     TRY(hull_infer(n, out));
     return op_expect_shape(
         n, SLOPE,
-        shape2(((const hull_args *)n->args)->at.seq->n_tokens, shape_cols(n->in[ROWS]->shape)),
+        shape2(((const hull_args *)n->args)->at.n_points, shape_cols(n->in[ROWS]->shape)),
         "the slope");
 }
 
@@ -300,24 +339,34 @@ static node *minus_kl(void *ctx, const pass *q, node *logits)
     return op_scale(t, op_kl(t, was, op_log_softmax(t, logits)), -(double)clean->shape.dim[0]);
 }
 
+/* Steps on a tape of their own, whose memory is given back after each. */
 node *ascc_search(const ascc_cfg *c, const step_view *v, const batch *own, const hulls *h,
                   node *rows, node *clean, node *state)
 {
-    tape *t = v->p->t;
-    if (!rows || !clean)
+    if (!rows || !clean || !state)
         return NULL;
-    node *fixed = tape_constant(t, rows->shape, rows->value);
-    for (int64_t k = 1; k <= c->steps && state; k++) {
+    tape t;
+    step_view beside = *v;
+    pass q = {.t = &t};
+    beside.p = &q;
+    tape_init(&t, v->mem, v->p->t->values, false);
+    node *fixed = tape_constant(&t, rows->shape, rows->value), *last = tape_zeros(&t, state->shape);
+    hulls_twin(&t, h); /* so that it stays while steps come and go */
+    const tape_mark mark = tape_save(&t);
+    stet_status st = tape_status(&t);
+    for (int64_t k = 1; k <= c->steps && st == STET_OK; k++) {
         probe p = {
-            .x = own, .rows = hull_points(t, h, state, fixed), .loss = minus_kl, .ctx = clean};
-        const stet_status st = tape_status(t) == STET_OK ? probe_run(v, &p) : tape_status(t);
-        if (st != STET_OK) {
-            tape_fail(t, st);
-            return NULL;
+            .x = own, .rows = hull_points(&t, h, state, fixed), .loss = minus_kl, .ctx = clean};
+        st = tape_status(&t) == STET_OK ? probe_run(&beside, &p) : tape_status(&t);
+        if (st == STET_OK) {
+            node *next = hull_step(&t, c, h, state, fixed, p.drows, k);
+            state = next ? tape_carry(&t, mark, next, last) : NULL;
+            st = tape_status(&t);
         }
-        state = hull_step(t, c, h, state, fixed, p.drows, k);
     }
-    return state;
+    if (st != STET_OK)
+        tape_fail(v->p->t, st);
+    return st == STET_OK ? tape_constant(v->p->t, state->shape, state->value) : NULL;
 }
 
 node *ascc_loss(const ascc_cfg *c, const step_view *v, const batch *own, node *points, node *base,
@@ -365,7 +414,7 @@ static stet_status start(const void *cfg, const model *m, const stet_subst *subs
 }
 
 /* He's initialisation for a padded block of slots, as published. */
-static node *first_state(const ascc_cfg *c, const step_view *v, const hulls *h)
+static node *first_state(const ascc_cfg *c, const step_view *v, const batch *own, const hulls *h)
 {
     real *state = arena_znew(v->mem, real, h->n_slots * HULL_STATE);
     if (!state) {
@@ -373,10 +422,26 @@ static node *first_state(const ascc_cfg *c, const step_view *v, const hulls *h)
         return NULL;
     }
     rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
-    const double size = sqrt(2 / ((double)h->seq->max_len * (double)(c->most + 1)));
-    for (size_t i = 0; i < h->n_slots; i++)
-        state[i * HULL_STATE + HULL_W] = (real)(size * rng_normal(&r));
+    const double size = sqrt(2 / ((double)own->seq.max_len * (double)(c->most + 1)));
+    for (size_t i = 0; i < h->n_tokens; i++)
+        for (size_t k = h->start[own->seq.row[i]]; k < h->start[own->seq.row[i] + 1]; k++)
+            state[k * HULL_STATE + HULL_W] = (real)(size * rng_normal(&r));
     return tape_numbers(v->p->t, shape2(h->n_slots, HULL_STATE), state);
+}
+
+/* The logits of the step's texts, without dropout. */
+static stet_status answers(const step_view *v, const node *out)
+{
+    tape t;
+    pass q;
+    TRY(tape_status(v->p->t));
+    tape_init(&t, v->mem, v->p->t->values, false);
+    const tape_mark mark = tape_save(&t);
+    TRY(pass_init(&q, v->m, &t, v->w, NULL, v->x));
+    node *z = model_forward(v->m, &q);
+    if (z)
+        tape_carry(&t, mark, z, out);
+    return tape_status(&t);
 }
 
 static node *loss(void *state, const step_view *v, node *base)
@@ -385,18 +450,20 @@ static node *loss(void *state, const step_view *v, node *base)
     tape *t = v->p->t;
     batch *own = arena_new(v->mem, batch, 1);
     hulls *h = arena_new(v->mem, hulls, 1);
-    probe clean = {.x = v->x};
-    stet_status st = own && h ? batch_spread(v->x, v->mem, own) : STET_ENOMEM;
+    node *clean = tape_zeros(t, shape2(v->x->seq.n_texts, v->m->n_classes));
+    stet_status st = own && h ? hulls_make(&s->sets, v->x, (size_t)s->cfg.most, s->slot, v->mem, h)
+                              : STET_ENOMEM;
     if (st == STET_OK)
-        st = hulls_make(&s->sets, v->x, (size_t)s->cfg.most, s->slot, v->mem, h);
+        st = hulls_share(v->x, v->mem, h, own);
     if (st == STET_OK)
-        st = probe_run(v, &clean);
+        st = answers(v, clean);
     if (st != STET_OK) {
         tape_fail(t, st);
         return NULL;
     }
     node *rows = pass_rows(v->p, h->word, h->n_rows);
-    node *found = ascc_search(&s->cfg, v, own, h, rows, clean.logits, first_state(&s->cfg, v, h));
+    node *found =
+        ascc_search(&s->cfg, v, own, h, rows, clean, first_state(&s->cfg, v, own, h));
     return ascc_loss(&s->cfg, v, own, hull_points(t, h, found, rows), base, &s->kl);
 }
 
