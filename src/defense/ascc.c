@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/simd.h"
 #include "bound/bound_ops.h"
 #include "defense/defenses.h"
 #include "tensor/host/ranges.h"
@@ -151,6 +152,7 @@ double hull_weights(const real *w, size_t stride, size_t n, double *p)
 
 enum { MOST_SLOTS = 1001 }; /* ascc-most and the word itself */
 enum { STATE, ROWS, SLOPE };
+enum { LANES = 16 }; /* of a sum, whatever the machine: the same bits everywhere */
 
 hulls hulls_twin(tape *t, const hulls *h)
 {
@@ -172,7 +174,7 @@ static size_t slots_of(const node *n, size_t i, const uint32_t **row, double *p)
     return count;
 }
 
-static void points_rows(void *ctx, size_t piece, size_t begin, size_t end)
+static SIMD_CLONES void points_rows(void *ctx, size_t piece, size_t begin, size_t end)
 {
     (void)piece;
     const node *n = ctx;
@@ -181,11 +183,12 @@ static void points_rows(void *ctx, size_t piece, size_t begin, size_t end)
     for (size_t i = begin; i < end; i++) {
         const uint32_t *row;
         const size_t count = slots_of(n, i, &row, p);
-        real *out = n->value + i * D;
+        real *RESTRICT out = n->value + i * D;
         memset(out, 0, D * sizeof *out);
         for (size_t j = 0; j < count; j++) {
-            const real *e = n->in[ROWS]->value + row[j] * D, by = (real)p[j];
-            for (size_t d = 0; d < D; d++)
+            const real *RESTRICT e = n->in[ROWS]->value + row[j] * D;
+            const real by = (real)p[j];
+            for (size_t d = 0; by != 0 && d < D; d++)
                 out[d] += by * e[d];
         }
     }
@@ -199,7 +202,7 @@ static stet_status points_fwd(tape *t, node *n)
 }
 
 /* Rows are shared by points, so pieces are columns: sums are in the order of the points. */
-static void points_columns(void *ctx, size_t piece, size_t begin, size_t end)
+static SIMD_CLONES void points_columns(void *ctx, size_t piece, size_t begin, size_t end)
 {
     (void)piece;
     const node *n = ctx;
@@ -209,10 +212,11 @@ static void points_columns(void *ctx, size_t piece, size_t begin, size_t end)
         const uint32_t *row;
         const size_t count = slots_of(n, i, &row, p);
         for (size_t j = 0; j < count; j++) {
-            real *to = n->in[ROWS]->grad + row[j] * D;
+            real *RESTRICT to = n->in[ROWS]->grad + row[j] * D;
+            const real *RESTRICT dy = n->grad + i * D;
             const real by = (real)p[j];
-            for (size_t d = begin; d < end; d++)
-                to[d] += by * n->grad[i * D + d];
+            for (size_t d = begin; by != 0 && d < end; d++)
+                to[d] += by * dy[d];
         }
     }
 }
@@ -254,14 +258,28 @@ node *hull_points(tape *t, const hulls *h, node *state, node *rows)
     return tape_push(t, &points_op, (node *[]){state, rows}, ROWS + 1, &a, sizeof a);
 }
 
-/* Adam as PyTorch has it, the decay part of the gradient. */
-static void adam_slot(const hull_args *a, const real *from, double gradient, real *to)
+SIMD_CLONES double hull_slope(const real *RESTRICT g, const real *RESTRICT e, size_t D)
 {
-    const double w = (double)from[HULL_W], g = gradient + 2e-5 * w, k = (double)a->k;
+    double lane[LANES] = {0}, sum = 0;
+    size_t d = 0;
+    for (; d + LANES <= D; d += LANES)
+        for (size_t i = 0; i < LANES; i++)
+            lane[i] += (double)(g[d + i] * e[d + i]);
+    for (size_t i = 0; d + i < D; i++)
+        lane[i] += (double)(g[d + i] * e[d + i]);
+    for (size_t i = 0; i < LANES; i++)
+        sum += lane[i];
+    return sum;
+}
+
+/* Adam as PyTorch has it, the decay part of the gradient; by_m, by_v divide its moments. */
+static void adam_slot(double rate, double by_m, double by_v, const real *from, double gradient,
+                      real *to)
+{
+    const double w = (double)from[HULL_W], g = gradient + 2e-5 * w;
     const double m = 0.9 * (double)from[HULL_M] + 0.1 * g,
                  v = 0.999 * (double)from[HULL_V] + 0.001 * g * g;
-    to[HULL_W] =
-        (real)(w - a->rate * (m / (1 - pow(0.9, k))) / (sqrt(v / (1 - pow(0.999, k))) + 1e-8));
+    to[HULL_W] = (real)(w - rate * (m / by_m) / (sqrt(v / by_v) + 1e-8));
     to[HULL_M] = (real)m;
     to[HULL_V] = (real)v;
     to[HULL_GRAD] = (real)gradient;
@@ -273,6 +291,7 @@ static void step_rows(void *ctx, size_t piece, size_t begin, size_t end)
     const node *n = ctx;
     const hull_args *a = n->args;
     const size_t D = shape_cols(n->in[ROWS]->shape);
+    const double by_m = 1 - pow(0.9, (double)a->k), by_v = 1 - pow(0.999, (double)a->k);
     double p[MOST_SLOTS], along[MOST_SLOTS];
     for (size_t i = begin; i < end; i++) {
         const uint32_t *row;
@@ -280,10 +299,7 @@ static void step_rows(void *ctx, size_t piece, size_t begin, size_t end)
         const real *g = n->in[SLOPE]->value + i * D;
         double mean = 0, entropy = 0;
         for (size_t j = 0; j < count; j++) {
-            const real *e = n->in[ROWS]->value + row[j] * D;
-            along[j] = 0;
-            for (size_t d = 0; d < D; d++)
-                along[j] += (double)(g[d] * e[d]);
+            along[j] = hull_slope(g, n->in[ROWS]->value + row[j] * D, D);
             mean += p[j] * along[j];
             entropy -= p[j] > 0 ? p[j] * log(p[j]) : 0;
         }
@@ -291,8 +307,8 @@ static void step_rows(void *ctx, size_t piece, size_t begin, size_t end)
         for (size_t j = 0; j < count; j++) {
             const double less = p[j] > 0 ? p[j] * (log(p[j]) + entropy) : 0;
             const size_t at = (a->at.start[i] + j) * HULL_STATE;
-            adam_slot(a, n->in[STATE]->value + at, p[j] * (along[j] - mean) - share * less,
-                      n->value + at);
+            adam_slot(a->rate, by_m, by_v, n->in[STATE]->value + at,
+                      p[j] * (along[j] - mean) - share * less, n->value + at);
         }
     }
 }
@@ -308,8 +324,7 @@ static stet_status step_infer(const node *n, shape *out)
 {
     TRY(hull_infer(n, out));
     return op_expect_shape(
-        n, SLOPE,
-        shape2(((const hull_args *)n->args)->at.n_points, shape_cols(n->in[ROWS]->shape)),
+        n, SLOPE, shape2(((const hull_args *)n->args)->at.n_points, shape_cols(n->in[ROWS]->shape)),
         "the slope");
 }
 
@@ -462,8 +477,7 @@ static node *loss(void *state, const step_view *v, node *base)
         return NULL;
     }
     node *rows = pass_rows(v->p, h->word, h->n_rows);
-    node *found =
-        ascc_search(&s->cfg, v, own, h, rows, clean, first_state(&s->cfg, v, own, h));
+    node *found = ascc_search(&s->cfg, v, own, h, rows, clean, first_state(&s->cfg, v, own, h));
     return ascc_loss(&s->cfg, v, own, hull_points(t, h, found, rows), base, &s->kl);
 }
 

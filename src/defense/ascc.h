@@ -33,6 +33,9 @@ hulls hulls_twin(tape *t, const hulls *h);
 /* p (n) = softmax of w[0], w[stride], ...; their entropy. */
 double hull_weights(const real *w, size_t stride, size_t n, double *p);
 
+/* How far a vector e (D) lies along the gradient g of a point. */
+double hull_slope(const real *g, const real *e, size_t D);
+
 /* The points (n_points, D) of a state among rows (n_rows, D), for which they have a gradient. */
 node *hull_points(tape *t, const hulls *h, node *state, node *rows);
 

@@ -112,10 +112,7 @@ static void climb_rows(void *ctx, size_t piece, size_t begin, size_t end)
         double mean = 0, size = 0, most = -INFINITY;
         hull_weights(from + HULL_W, HULL_STATE, count, p);
         for (size_t j = 0; j < count; j++) {
-            const real *e = n->in[ROWS]->value + row[j] * D;
-            slope[j] = 0;
-            for (size_t d = 0; d < D; d++)
-                slope[j] += (double)(g[d] * e[d]);
+            slope[j] = hull_slope(g, n->in[ROWS]->value + row[j] * D, D);
             mean += p[j] * slope[j];
         }
         for (size_t j = 0; j < count; j++) {
