@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/simd.h"
 #include "bound/bound_ops.h"
 #include "defense/defenses.h"
 #include "tensor/host/ranges.h"
@@ -82,13 +83,53 @@ stet_status hulls_make(const word_sets *s, const batch *x, size_t most, uint32_t
              *row = arena_new(mem, uint32_t, n), *start = arena_new(mem, uint32_t, T + 1);
     if (!word || !first || !row || !start)
         return STET_ENOMEM;
-    *out = (hulls){.seq = &x->seq, .word = word, .first = first, .row = row, .start = start};
+    *out = (hulls){.word = word,
+                   .first = first,
+                   .row = row,
+                   .of = x->seq.row,
+                   .start = start,
+                   .n_tokens = T,
+                   .n_words = V,
+                   .n_points = T};
     memcpy(word, x->word, V * sizeof *word);
     fill_slots(s, V, most, slot, word, first, row, &out->n_rows);
     start[0] = 0;
     for (size_t i = 0; i < T; i++)
         start[i + 1] = start[i] + first[x->seq.row[i] + 1] - first[x->seq.row[i]];
     out->n_slots = start[T];
+    return STET_OK;
+}
+
+stet_status hulls_share(const batch *x, arena *mem, hulls *h, batch *own)
+{
+    const size_t T = x->seq.n_tokens;
+    uint32_t *row = arena_new(mem, uint32_t, T), *of = arena_new(mem, uint32_t, T),
+             *word = arena_new(mem, uint32_t, T), *start = arena_new(mem, uint32_t, T + 1),
+             *shared = arena_znew(mem, uint32_t, h->n_words); /* point + 1 */
+    if (!row || !of || !word || !start || !shared)
+        return STET_ENOMEM;
+    size_t n = 0;
+    start[0] = 0;
+    for (size_t i = 0; i < T; i++) {
+        const uint32_t v = x->seq.row[i], slots = h->first[v + 1] - h->first[v];
+        if (slots == 1 && shared[v]) {
+            row[i] = shared[v] - 1;
+            continue;
+        }
+        row[i] = (uint32_t)n;
+        of[n] = v;
+        word[n] = x->word[v];
+        start[n + 1] = start[n] + slots;
+        shared[v] = (uint32_t)++n;
+    }
+    h->of = of;
+    h->start = start;
+    h->n_points = n;
+    h->n_slots = start[n];
+    *own = *x;
+    own->seq.n_rows = n;
+    own->seq.row = row;
+    own->word = word;
     return STET_OK;
 }
 
@@ -111,29 +152,29 @@ double hull_weights(const real *w, size_t stride, size_t n, double *p)
 
 enum { MOST_SLOTS = 1001 }; /* ascc-most and the word itself */
 enum { STATE, ROWS, SLOPE };
+enum { LANES = 16 }; /* of a sum, whatever the machine: the same bits everywhere */
 
 hulls hulls_twin(tape *t, const hulls *h)
 {
     hulls at = *h;
-    const size_t V = h->seq->n_rows;
-    at.seq = tape_seq(t, h->seq);
-    at.first = tape_twin(t, h->first, (V + 1) * sizeof *h->first);
-    at.row = tape_twin(t, h->row, h->first[V] * sizeof *h->row);
-    at.start = tape_twin(t, h->start, (h->seq->n_tokens + 1) * sizeof *h->start);
+    at.first = tape_twin(t, h->first, (h->n_words + 1) * sizeof *h->first);
+    at.row = tape_twin(t, h->row, h->first[h->n_words] * sizeof *h->row);
+    at.of = tape_twin(t, h->of, h->n_points * sizeof *h->of);
+    at.start = tape_twin(t, h->start, (h->n_points + 1) * sizeof *h->start);
     return at;
 }
 
-/* The slots of position i: their rows, their number, their softmax. */
+/* The slots of point i: their rows, their number, their softmax. */
 static size_t slots_of(const node *n, size_t i, const uint32_t **row, double *p)
 {
     const hulls *h = &((const hull_args *)n->args)->at;
-    *row = h->row + h->first[h->seq->row[i]];
+    *row = h->row + h->first[h->of[i]];
     const size_t count = h->start[i + 1] - h->start[i];
     hull_weights(n->in[STATE]->value + h->start[i] * HULL_STATE + HULL_W, HULL_STATE, count, p);
     return count;
 }
 
-static void points_rows(void *ctx, size_t piece, size_t begin, size_t end)
+static SIMD_CLONES void points_rows(void *ctx, size_t piece, size_t begin, size_t end)
 {
     (void)piece;
     const node *n = ctx;
@@ -142,11 +183,12 @@ static void points_rows(void *ctx, size_t piece, size_t begin, size_t end)
     for (size_t i = begin; i < end; i++) {
         const uint32_t *row;
         const size_t count = slots_of(n, i, &row, p);
-        real *out = n->value + i * D;
+        real *RESTRICT out = n->value + i * D;
         memset(out, 0, D * sizeof *out);
         for (size_t j = 0; j < count; j++) {
-            const real *e = n->in[ROWS]->value + row[j] * D, by = (real)p[j];
-            for (size_t d = 0; d < D; d++)
+            const real *RESTRICT e = n->in[ROWS]->value + row[j] * D;
+            const real by = (real)p[j];
+            for (size_t d = 0; by != 0 && d < D; d++)
                 out[d] += by * e[d];
         }
     }
@@ -159,8 +201,8 @@ static stet_status points_fwd(tape *t, node *n)
     return STET_OK;
 }
 
-/* Rows are shared by positions, so pieces are columns: sums are in the order of the positions. */
-static void points_columns(void *ctx, size_t piece, size_t begin, size_t end)
+/* Rows are shared by points, so pieces are columns: sums are in the order of the points. */
+static SIMD_CLONES void points_columns(void *ctx, size_t piece, size_t begin, size_t end)
 {
     (void)piece;
     const node *n = ctx;
@@ -170,10 +212,11 @@ static void points_columns(void *ctx, size_t piece, size_t begin, size_t end)
         const uint32_t *row;
         const size_t count = slots_of(n, i, &row, p);
         for (size_t j = 0; j < count; j++) {
-            real *to = n->in[ROWS]->grad + row[j] * D;
+            real *RESTRICT to = n->in[ROWS]->grad + row[j] * D;
+            const real *RESTRICT dy = n->grad + i * D;
             const real by = (real)p[j];
-            for (size_t d = begin; d < end; d++)
-                to[d] += by * n->grad[i * D + d];
+            for (size_t d = begin; by != 0 && d < end; d++)
+                to[d] += by * dy[d];
         }
     }
 }
@@ -197,7 +240,7 @@ static stet_status hull_infer(const node *n, shape *out)
 static stet_status points_infer(const node *n, shape *out)
 {
     TRY(hull_infer(n, out));
-    *out = shape2(((const hull_args *)n->args)->at.seq->n_tokens, shape_cols(n->in[ROWS]->shape));
+    *out = shape2(((const hull_args *)n->args)->at.n_points, shape_cols(n->in[ROWS]->shape));
     return STET_OK;
 }
 
@@ -215,14 +258,28 @@ node *hull_points(tape *t, const hulls *h, node *state, node *rows)
     return tape_push(t, &points_op, (node *[]){state, rows}, ROWS + 1, &a, sizeof a);
 }
 
-/* Adam as PyTorch has it, the decay part of the gradient. */
-static void adam_slot(const hull_args *a, const real *from, double gradient, real *to)
+SIMD_CLONES double hull_slope(const real *RESTRICT g, const real *RESTRICT e, size_t D)
 {
-    const double w = (double)from[HULL_W], g = gradient + 2e-5 * w, k = (double)a->k;
+    double lane[LANES] = {0}, sum = 0;
+    size_t d = 0;
+    for (; d + LANES <= D; d += LANES)
+        for (size_t i = 0; i < LANES; i++)
+            lane[i] += (double)(g[d + i] * e[d + i]);
+    for (size_t i = 0; d + i < D; i++)
+        lane[i] += (double)(g[d + i] * e[d + i]);
+    for (size_t i = 0; i < LANES; i++)
+        sum += lane[i];
+    return sum;
+}
+
+/* Adam as PyTorch has it, the decay part of the gradient; by_m, by_v divide its moments. */
+static void adam_slot(double rate, double by_m, double by_v, const real *from, double gradient,
+                      real *to)
+{
+    const double w = (double)from[HULL_W], g = gradient + 2e-5 * w;
     const double m = 0.9 * (double)from[HULL_M] + 0.1 * g,
                  v = 0.999 * (double)from[HULL_V] + 0.001 * g * g;
-    to[HULL_W] =
-        (real)(w - a->rate * (m / (1 - pow(0.9, k))) / (sqrt(v / (1 - pow(0.999, k))) + 1e-8));
+    to[HULL_W] = (real)(w - rate * (m / by_m) / (sqrt(v / by_v) + 1e-8));
     to[HULL_M] = (real)m;
     to[HULL_V] = (real)v;
     to[HULL_GRAD] = (real)gradient;
@@ -234,6 +291,7 @@ static void step_rows(void *ctx, size_t piece, size_t begin, size_t end)
     const node *n = ctx;
     const hull_args *a = n->args;
     const size_t D = shape_cols(n->in[ROWS]->shape);
+    const double by_m = 1 - pow(0.9, (double)a->k), by_v = 1 - pow(0.999, (double)a->k);
     double p[MOST_SLOTS], along[MOST_SLOTS];
     for (size_t i = begin; i < end; i++) {
         const uint32_t *row;
@@ -241,19 +299,16 @@ static void step_rows(void *ctx, size_t piece, size_t begin, size_t end)
         const real *g = n->in[SLOPE]->value + i * D;
         double mean = 0, entropy = 0;
         for (size_t j = 0; j < count; j++) {
-            const real *e = n->in[ROWS]->value + row[j] * D;
-            along[j] = 0;
-            for (size_t d = 0; d < D; d++)
-                along[j] += (double)(g[d] * e[d]);
+            along[j] = hull_slope(g, n->in[ROWS]->value + row[j] * D, D);
             mean += p[j] * along[j];
             entropy -= p[j] > 0 ? p[j] * log(p[j]) : 0;
         }
-        const double share = a->alpha / (double)a->at.seq->n_tokens;
+        const double share = a->alpha / (double)a->at.n_tokens;
         for (size_t j = 0; j < count; j++) {
             const double less = p[j] > 0 ? p[j] * (log(p[j]) + entropy) : 0;
             const size_t at = (a->at.start[i] + j) * HULL_STATE;
-            adam_slot(a, n->in[STATE]->value + at, p[j] * (along[j] - mean) - share * less,
-                      n->value + at);
+            adam_slot(a->rate, by_m, by_v, n->in[STATE]->value + at,
+                      p[j] * (along[j] - mean) - share * less, n->value + at);
         }
     }
 }
@@ -261,7 +316,7 @@ static void step_rows(void *ctx, size_t piece, size_t begin, size_t end)
 static stet_status step_fwd(tape *t, node *n)
 {
     (void)t;
-    ranges_run(((const hull_args *)n->args)->at.seq->n_tokens, 64, step_rows, n);
+    ranges_run(((const hull_args *)n->args)->at.n_points, 64, step_rows, n);
     return STET_OK;
 }
 
@@ -269,8 +324,7 @@ static stet_status step_infer(const node *n, shape *out)
 {
     TRY(hull_infer(n, out));
     return op_expect_shape(
-        n, SLOPE,
-        shape2(((const hull_args *)n->args)->at.seq->n_tokens, shape_cols(n->in[ROWS]->shape)),
+        n, SLOPE, shape2(((const hull_args *)n->args)->at.n_points, shape_cols(n->in[ROWS]->shape)),
         "the slope");
 }
 
@@ -300,24 +354,34 @@ static node *minus_kl(void *ctx, const pass *q, node *logits)
     return op_scale(t, op_kl(t, was, op_log_softmax(t, logits)), -(double)clean->shape.dim[0]);
 }
 
+/* Steps on a tape of their own, whose memory is given back after each. */
 node *ascc_search(const ascc_cfg *c, const step_view *v, const batch *own, const hulls *h,
                   node *rows, node *clean, node *state)
 {
-    tape *t = v->p->t;
-    if (!rows || !clean)
+    if (!rows || !clean || !state)
         return NULL;
-    node *fixed = tape_constant(t, rows->shape, rows->value);
-    for (int64_t k = 1; k <= c->steps && state; k++) {
+    tape t;
+    step_view beside = *v;
+    pass q = {.t = &t};
+    beside.p = &q;
+    tape_init(&t, v->mem, v->p->t->values, false);
+    node *fixed = tape_constant(&t, rows->shape, rows->value), *last = tape_zeros(&t, state->shape);
+    hulls_twin(&t, h); /* so that it stays while steps come and go */
+    const tape_mark mark = tape_save(&t);
+    stet_status st = tape_status(&t);
+    for (int64_t k = 1; k <= c->steps && st == STET_OK; k++) {
         probe p = {
-            .x = own, .rows = hull_points(t, h, state, fixed), .loss = minus_kl, .ctx = clean};
-        const stet_status st = tape_status(t) == STET_OK ? probe_run(v, &p) : tape_status(t);
-        if (st != STET_OK) {
-            tape_fail(t, st);
-            return NULL;
+            .x = own, .rows = hull_points(&t, h, state, fixed), .loss = minus_kl, .ctx = clean};
+        st = tape_status(&t) == STET_OK ? probe_run(&beside, &p) : tape_status(&t);
+        if (st == STET_OK) {
+            node *next = hull_step(&t, c, h, state, fixed, p.drows, k);
+            state = next ? tape_carry(&t, mark, next, last) : NULL;
+            st = tape_status(&t);
         }
-        state = hull_step(t, c, h, state, fixed, p.drows, k);
     }
-    return state;
+    if (st != STET_OK)
+        tape_fail(v->p->t, st);
+    return st == STET_OK ? tape_constant(v->p->t, state->shape, state->value) : NULL;
 }
 
 node *ascc_loss(const ascc_cfg *c, const step_view *v, const batch *own, node *points, node *base,
@@ -365,7 +429,7 @@ static stet_status start(const void *cfg, const model *m, const stet_subst *subs
 }
 
 /* He's initialisation for a padded block of slots, as published. */
-static node *first_state(const ascc_cfg *c, const step_view *v, const hulls *h)
+static node *first_state(const ascc_cfg *c, const step_view *v, const batch *own, const hulls *h)
 {
     real *state = arena_znew(v->mem, real, h->n_slots * HULL_STATE);
     if (!state) {
@@ -373,10 +437,26 @@ static node *first_state(const ascc_cfg *c, const step_view *v, const hulls *h)
         return NULL;
     }
     rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
-    const double size = sqrt(2 / ((double)h->seq->max_len * (double)(c->most + 1)));
-    for (size_t i = 0; i < h->n_slots; i++)
-        state[i * HULL_STATE + HULL_W] = (real)(size * rng_normal(&r));
+    const double size = sqrt(2 / ((double)own->seq.max_len * (double)(c->most + 1)));
+    for (size_t i = 0; i < h->n_tokens; i++)
+        for (size_t k = h->start[own->seq.row[i]]; k < h->start[own->seq.row[i] + 1]; k++)
+            state[k * HULL_STATE + HULL_W] = (real)(size * rng_normal(&r));
     return tape_numbers(v->p->t, shape2(h->n_slots, HULL_STATE), state);
+}
+
+/* The logits of the step's texts, without dropout. */
+static stet_status answers(const step_view *v, const node *out)
+{
+    tape t;
+    pass q;
+    TRY(tape_status(v->p->t));
+    tape_init(&t, v->mem, v->p->t->values, false);
+    const tape_mark mark = tape_save(&t);
+    TRY(pass_init(&q, v->m, &t, v->w, NULL, v->x));
+    node *z = model_forward(v->m, &q);
+    if (z)
+        tape_carry(&t, mark, z, out);
+    return tape_status(&t);
 }
 
 static node *loss(void *state, const step_view *v, node *base)
@@ -385,18 +465,19 @@ static node *loss(void *state, const step_view *v, node *base)
     tape *t = v->p->t;
     batch *own = arena_new(v->mem, batch, 1);
     hulls *h = arena_new(v->mem, hulls, 1);
-    probe clean = {.x = v->x};
-    stet_status st = own && h ? batch_spread(v->x, v->mem, own) : STET_ENOMEM;
+    node *clean = tape_zeros(t, shape2(v->x->seq.n_texts, v->m->n_classes));
+    stet_status st = own && h ? hulls_make(&s->sets, v->x, (size_t)s->cfg.most, s->slot, v->mem, h)
+                              : STET_ENOMEM;
     if (st == STET_OK)
-        st = hulls_make(&s->sets, v->x, (size_t)s->cfg.most, s->slot, v->mem, h);
+        st = hulls_share(v->x, v->mem, h, own);
     if (st == STET_OK)
-        st = probe_run(v, &clean);
+        st = answers(v, clean);
     if (st != STET_OK) {
         tape_fail(t, st);
         return NULL;
     }
     node *rows = pass_rows(v->p, h->word, h->n_rows);
-    node *found = ascc_search(&s->cfg, v, own, h, rows, clean.logits, first_state(&s->cfg, v, h));
+    node *found = ascc_search(&s->cfg, v, own, h, rows, clean, first_state(&s->cfg, v, own, h));
     return ascc_loss(&s->cfg, v, own, hull_points(t, h, found, rows), base, &s->kl);
 }
 

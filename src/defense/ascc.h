@@ -23,6 +23,9 @@ stet_status mixing_sets(const char *defense, const model *m, const stet_subst *s
  * substitutes a word. */
 stet_status hulls_make(const word_sets *s, const batch *x, size_t most, uint32_t *slot, arena *mem,
                        hulls *out);
+/* hulls_make has a point for every position. Here positions of one word share it where the word has no
+ * substitute: `own` is the batch with the points as its rows. */
+stet_status hulls_share(const batch *x, arena *mem, hulls *h, batch *own);
 
 /* The same in the tape's store, for kernels. */
 hulls hulls_twin(tape *t, const hulls *h);
@@ -30,11 +33,14 @@ hulls hulls_twin(tape *t, const hulls *h);
 /* p (n) = softmax of w[0], w[stride], ...; their entropy. */
 double hull_weights(const real *w, size_t stride, size_t n, double *p);
 
-/* The points (T, D) of a state among rows (n_rows, D), for which they have a gradient. */
+/* How far a vector e (D) lies along the gradient g of a point. */
+double hull_slope(const real *g, const real *e, size_t D);
+
+/* The points (n_points, D) of a state among rows (n_rows, D), for which they have a gradient. */
 node *hull_points(tape *t, const hulls *h, node *state, node *rows);
 
 /* The state after the k-th step (k = 1, 2, ...) of Adam down the slope of F + alpha * the mean entropy,
- * where g (T, D) is F's gradient with respect to the points. */
+ * where g (n_points, D) is F's gradient with respect to the points. */
 node *hull_step(tape *t, const ascc_cfg *c, const hulls *h, node *state, node *rows, node *g,
                 int64_t k);
 

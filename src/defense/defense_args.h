@@ -19,14 +19,14 @@ typedef struct adv_move_args {
     const seq_index *at;
 } adv_move_args;
 
-/* The slots of a batch: see ascc.h. */
+/* The slots of a batch: see ascc.h. A point is what a position reads, or several positions. */
 typedef struct hulls {
-    const seq_index *seq;  /* of the batch, rows are its distinct words */
     const uint32_t *word;  /* (n_rows) whose vectors are in slots: the batch's words come first */
-    const uint32_t *first; /* (words of the batch + 1) */
+    const uint32_t *first; /* (n_words + 1) */
     const uint32_t *row;   /* (first[..]) rows of a word's slots */
-    const uint32_t *start; /* (T + 1) slots of a position */
-    size_t n_rows, n_slots;
+    const uint32_t *of;    /* (n_points) which of the batch's words a point stands for */
+    const uint32_t *start; /* (n_points + 1) slots of a point */
+    size_t n_tokens, n_words, n_rows, n_points, n_slots;
 } hulls;
 
 /* A slot's column in the state (n_slots, HULL_STATE) of the search: its number, Adam's two moments,

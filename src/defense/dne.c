@@ -106,16 +106,13 @@ static void climb_rows(void *ctx, size_t piece, size_t begin, size_t end)
     for (size_t i = begin; i < end; i++) {
         const size_t first = a->at.start[i] * HULL_STATE,
                      count = a->at.start[i + 1] - a->at.start[i];
-        const uint32_t *row = a->at.row + a->at.first[a->at.seq->row[i]];
+        const uint32_t *row = a->at.row + a->at.first[a->at.of[i]];
         const real *g = n->in[SLOPE]->value + i * D, *from = n->in[STATE]->value + first;
         real *to = n->value + first;
         double mean = 0, size = 0, most = -INFINITY;
         hull_weights(from + HULL_W, HULL_STATE, count, p);
         for (size_t j = 0; j < count; j++) {
-            const real *e = n->in[ROWS]->value + row[j] * D;
-            slope[j] = 0;
-            for (size_t d = 0; d < D; d++)
-                slope[j] += (double)(g[d] * e[d]);
+            slope[j] = hull_slope(g, n->in[ROWS]->value + row[j] * D, D);
             mean += p[j] * slope[j];
         }
         for (size_t j = 0; j < count; j++) {
@@ -137,7 +134,7 @@ static void climb_rows(void *ctx, size_t piece, size_t begin, size_t end)
 static stet_status climb_fwd(tape *t, node *n)
 {
     (void)t;
-    ranges_run(((const climb_args *)n->args)->at.seq->n_tokens, 64, climb_rows, n);
+    ranges_run(((const climb_args *)n->args)->at.n_points, 64, climb_rows, n);
     return STET_OK;
 }
 
@@ -148,7 +145,7 @@ static stet_status climb_infer(const node *n, shape *out)
     *out = n->in[STATE]->shape;
     TRY(op_expect_shape(n, STATE, shape2(h->n_slots, HULL_STATE), "the slots"));
     TRY(op_expect_shape(n, ROWS, shape2(h->n_rows, D), "the rows"));
-    return op_expect_shape(n, SLOPE, shape2(h->seq->n_tokens, D), "the slope");
+    return op_expect_shape(n, SLOPE, shape2(h->n_points, D), "the slope");
 }
 
 static const op_desc climb_op = {
@@ -195,7 +192,7 @@ static stet_status start(const void *cfg, const model *m, const stet_subst *subs
     return st;
 }
 
-static node *first_state(const dne_state *s, const step_view *v, const hulls *h)
+static node *first_state(const dne_state *s, const step_view *v, const batch *own, const hulls *h)
 {
     real *state = arena_znew(v->mem, real, h->n_slots * HULL_STATE);
     if (!state) {
@@ -203,14 +200,14 @@ static node *first_state(const dne_state *s, const step_view *v, const hulls *h)
         return NULL;
     }
     rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
-    for (size_t i = 0; i < h->seq->n_tokens; i++) {
+    for (size_t i = 0; i < h->n_tokens; i++) {
         double eta[MOST_SLOTS], most = 0;
-        const size_t n = h->start[i + 1] - h->start[i];
-        dirichlet(&s->cfg, &r, n, s->near[h->word[h->seq->row[i]]], eta);
+        const size_t at = own->seq.row[i], n = h->start[at + 1] - h->start[at];
+        dirichlet(&s->cfg, &r, n, s->near[own->word[at]], eta);
         for (size_t j = 0; j < n; j++)
             most = fmax(most, eta[j]);
         for (size_t j = 0; j < n; j++)
-            state[(h->start[i] + j) * HULL_STATE + HULL_W] =
+            state[(h->start[at] + j) * HULL_STATE + HULL_W] =
                 (real)(log(eta[j] + 1e-6) - log(most + 1e-6));
     }
     return tape_numbers(v->p->t, shape2(h->n_slots, HULL_STATE), state);
@@ -262,14 +259,17 @@ static node *forward(void *state, const step_view *v)
     dne_state *s = state;
     batch *own = arena_new(v->mem, batch, 1);
     hulls *h = arena_new(v->mem, hulls, 1);
-    stet_status st = own && h ? batch_spread(v->x, v->mem, own) : STET_ENOMEM;
+    stet_status st = own && h ? hulls_make(&s->sets, v->x, (size_t)s->cfg.most - 1, s->slot,
+                                           v->mem, h)
+                              : STET_ENOMEM;
     if (st == STET_OK)
-        st = hulls_make(&s->sets, v->x, (size_t)s->cfg.most - 1, s->slot, v->mem, h);
+        st = hulls_share(v->x, v->mem, h, own);
     if (st != STET_OK) {
         tape_fail(v->p->t, st);
         return NULL;
     }
-    return dne_forward(s, v, own, h, pass_rows(v->p, h->word, h->n_rows), first_state(s, v, h));
+    return dne_forward(s, v, own, h, pass_rows(v->p, h->word, h->n_rows),
+                       first_state(s, v, own, h));
 }
 
 static node *loss(void *state, const step_view *v, node *base)

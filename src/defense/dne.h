@@ -18,7 +18,7 @@ void dirichlet(const dne_cfg *c, rng *r, size_t n, size_t n_near, double *eta);
  * near (n_words): how many are of one step. */
 stet_status two_steps(const word_sets *s, size_t most, word_sets *out, uint32_t *near);
 
-/* The state (n_slots, HULL_STATE) after a move up the slope, g (T, D) being `scale` times less than the
+/* The state (n_slots, HULL_STATE) after a move up the slope, g (n_points, D) being `scale` times less than the
  * gradient with respect to the points: each word's numbers go `step` along their own, and the largest
  * is 0 again. */
 node *hull_climb(tape *t, double step, double scale, const hulls *h, node *state, node *rows,

@@ -61,11 +61,14 @@ static hulls *slots(gpu_case *c)
     }
     for (size_t i = 0; i < TOKENS; i++)
         begin[i + 1] = begin[i] + first[seq->row[i] + 1] - first[seq->row[i]];
-    *h = (hulls){.seq = seq,
-                 .first = first,
+    *h = (hulls){.first = first,
                  .row = row,
+                 .of = seq->row,
                  .start = begin,
+                 .n_tokens = TOKENS,
+                 .n_words = WORDS,
                  .n_rows = 2 * WORDS,
+                 .n_points = TOKENS,
                  .n_slots = begin[TOKENS]};
     return h;
 }

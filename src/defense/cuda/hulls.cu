@@ -10,7 +10,7 @@ enum { STATE, ROWS, SLOPE };
 
 /* What is known of the slots, in scratch memory. */
 struct slots {
-    const uint32_t *word, *first, *row, *start; /* word (T): rows of the batch's words */
+    const uint32_t *word, *first, *row, *start; /* word (T): the batch's word of a point */
     size_t T, D, n;
     const float *state, *rows;
     double *p;       /* (n) */
@@ -38,8 +38,8 @@ struct number_slots {
 
 static stet_status find_slots(scratch *mem, const node *n, const hulls *h, slots *out)
 {
-    slots s = {h->seq->row, h->first, h->row, h->start};
-    s.T = h->seq->n_tokens;
+    slots s = {h->of, h->first, h->row, h->start};
+    s.T = h->n_points;
     s.D = shape_cols(n->in[ROWS]->shape);
     s.n = h->n_slots;
     s.state = n->in[STATE]->value;
@@ -179,7 +179,7 @@ extern "C" stet_status cuda_hull_step_fwd(tape *, node *n)
     TRY(find_slopes(&mem, n, &s, &along));
     const double k = (double)a->k;
     const step_slots f = {
-        s, along, a->rate, a->alpha / (double)s.T, 1 - pow(0.9, k), 1 - pow(0.999, k), n->value};
+        s, along, a->rate, a->alpha / (double)a->at.n_tokens, 1 - pow(0.9, k), 1 - pow(0.999, k), n->value};
     return each(d, n->op->name, s.T, f);
 }
 
