@@ -319,16 +319,20 @@ stet_status cells_run(cli_cells *c)
     return st == STET_OK ? cell_jobs_run(c) : st;
 }
 
+void stage_deinit(cli_stage *s)
+{
+    for (size_t i = 0; i < s->n_args; i++)
+        free(s->arg[i]);
+    free(s->arg);
+    json_decref(s->record);
+}
+
 void cells_deinit(cli_cells *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         cli_cell *x = c->v[i];
-        for (size_t k = 0; k < x->n_stages; k++) {
-            for (size_t a = 0; a < x->stage[k].n_args; a++)
-                free(x->stage[k].arg[a]);
-            free(x->stage[k].arg);
-            json_decref(x->stage[k].record);
-        }
+        for (size_t k = 0; k < x->n_stages; k++)
+            stage_deinit(&x->stage[k]);
         free(x->stage);
         free(x->dir);
         free(x);

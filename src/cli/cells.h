@@ -74,5 +74,6 @@ const json_t *cell_record(const cli_cell *x, const char *name, const char *synon
 stet_status cells_run(cli_cells *c);
 size_t cells_failed(const cli_cells *c);
 void cells_deinit(cli_cells *c);
+void stage_deinit(cli_stage *s); /* of one that no cell has */
 
 #endif

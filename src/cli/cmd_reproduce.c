@@ -59,7 +59,8 @@ static const stet_opt opts[] = {
     STET_OPT_INT("epochs", reproduce_cfg, epochs, "0", 0, 1e6, "N",
                  "passes over the data; 0: those of each row, or 3 with --quick"),
     STET_OPT_INT("steps", reproduce_cfg, steps, "0", 0, 1e9, "N",
-                 "time: training steps to time; 0: 30, or 3 with --quick"),
+                 "time: training steps of each of three rounds; 0: 30, or 3 and one round with "
+                 "--quick"),
     STET_OPT_INT("texts", reproduce_cfg, texts, "0", 0, 1e6, "N",
                  "training texts of the built-in corpus; 0: 5000, or 800 with --quick"),
     STET_OPT_FLAG("quick", reproduce_cfg, quick,
@@ -163,10 +164,15 @@ static void plan_time(reproduction *r)
 {
     for (size_t k = 0; k < r->seeds.n; k++)
         for (size_t m = 0; m < r->models.n; m++)
-            for (size_t i = 0; i < r->defenses.n; i++)
-                if (!repro_row_find(r->defenses.v[i])
-                         ->augmented) /* a standard step, more of them */
-                    repro_time(r, r->models.v[m], r->defenses.v[i], r->seeds.v[k]);
+            for (size_t i = 0; i < r->rounds * r->defenses.n; i++) {
+                const char *model = r->models.v[m], *row = r->defenses.v[i % r->defenses.n];
+                repro_clock of = {model, row, r->seeds.v[k], i / r->defenses.n, true};
+                if (!repro_row_is_for(row, model) || repro_row_find(row)->augmented)
+                    continue; /* augmented: a standard step, more of them */
+                repro_time(r, &of);
+                of.standard = false;
+                repro_time(r, &of);
+            }
 }
 
 static void plan_bounds(reproduction *r)
@@ -478,6 +484,7 @@ static stet_status run(void *config, const stet_rest *rest)
         .steps = cfg->steps   ? cfg->steps
                  : cfg->quick ? 3
                               : 30,
+        .rounds = cfg->quick ? 1 : 3,
         .flipped = cfg->quick ? 50 : 2000,
         .setting = {[REPRO_FULL] = {.name = "full", .label = "full", .profile = "original"},
                     [REPRO_PAPER] = {.name = "paper", .label = "paper's", .profile = "gbm-paper"}}};

@@ -51,6 +51,8 @@ const repro_row *repro_row_find(const char *name);
 bool repro_row_is_for(const char *name, const char *model);
 void repro_row_names(char *out, size_t size); /* with commas between */
 void repro_row_args(const repro_row *row, const char *model, cli_stage *out);
+/* Those that change what a standard step costs: sizes of the model, of batches and of texts. */
+void repro_size_args(const repro_row *row, const char *model, cli_stage *out);
 void repro_small_args(const char *model, cli_stage *out); /* sizes of a --quick model */
 stet_model_training
 repro_kind(const char *model); /* what is known of a kind of model that there is */
@@ -79,6 +81,7 @@ typedef struct reproduction {
     const char *corpus; /* whose printed figures to show beside ours: "imdb", "yahoo" */
     repro_list models, defenses, attacks, seeds, betas;
     int64_t limit, epochs, steps; /* epochs 0: the row's own */
+    size_t rounds;                /* of steps on the clock */
     int64_t flipped; /* training texts to attack, for rows that need adversarial ones */
     demo_files f;
     const char *const *vectors;
@@ -106,13 +109,19 @@ void repro_measure(reproduction *r, const char *model, const char *row, const ch
 /* Texts of --limit that a run is measured on: a quarter where an answer takes many passes of a BERT. */
 int64_t repro_limit(const reproduction *r, const char *model, const char *row);
 void repro_inspect(reproduction *r, const char *model);
-void repro_time(reproduction *r, const char *model, const char *row, const char *seed);
+/* Training on the clock: a round of a row, and of standard training with its sizes where it has any. */
+typedef struct repro_clock {
+    const char *model, *row, *seed;
+    size_t round;
+    bool standard; /* with the row's sizes */
+} repro_clock;
+void repro_time(reproduction *r, const repro_clock *of);
 /* Where these are; NULL: not planned. */
 const cli_cell *repro_find(const cli_cells *c, const char *dir);
 void repro_run_dir(const reproduction *r, const char *model, const char *row, const char *beta,
                    const char *seed, char out[REPRO_PATH]);
-void repro_time_dir(const reproduction *r, const char *model, const char *row, const char *seed,
-                    char out[REPRO_PATH]);
+/* The cell of it; where a row has no sizes of its own, the standard row's. NULL: not planned. */
+const cli_cell *repro_timed(const reproduction *r, const repro_clock *of);
 void repro_figure_dir(const reproduction *r, const char *model, char out[REPRO_PATH]);
 
 /* ---- tables (reproduce_tables.c) ---------------------------------------------------------- */

@@ -130,10 +130,10 @@ void repro_run_dir(const reproduction *r, const char *model, const char *row, co
              beta ? beta : "", seed);
 }
 
-void repro_time_dir(const reproduction *r, const char *model, const char *row, const char *seed,
-                    char out[REPRO_PATH])
+static void time_dir(const reproduction *r, const repro_clock *of, char out[REPRO_PATH])
 {
-    snprintf(out, REPRO_PATH, "%s/time/%s_%s_seed-%s", r->cfg->out, model, row, seed);
+    snprintf(out, REPRO_PATH, "%s/time/%s_%s%s_seed-%s_round-%zu", r->cfg->out, of->model,
+             of->standard ? "standard-as-" : "", of->row, of->seed, of->round + 1);
 }
 
 void repro_figure_dir(const reproduction *r, const char *model, char out[REPRO_PATH])
@@ -171,9 +171,9 @@ static void attack_where(const reproduction *r, const char *model, cli_stage *s)
 }
 
 /* Every model knows the full sets, so that all are attacked with the same words. What the user gives
- * after `--` comes last and counts. */
-static void training(const reproduction *r, const char *model, const char *row, const char *beta,
-                     const char *seed, cli_stage *s)
+ * after `--` comes last and counts. `sizes_of` is a row that gives its sizes to this one, or NULL. */
+static void training_as(const reproduction *r, const char *model, const char *row,
+                        const char *sizes_of, const char *beta, const char *seed, cli_stage *s)
 {
     cell_args(s, "--data", r->data.data, "--model", model, NULL);
     cell_option(s, "--label", r->data.label);
@@ -186,6 +186,8 @@ static void training(const reproduction *r, const char *model, const char *row, 
     const bool own = is_bert(model) && repro_row_find(row)->head;
     if (!own)
         repro_row_args(repro_row_find(row), model, s);
+    if (sizes_of)
+        repro_size_args(repro_row_find(sizes_of), model, s);
     cell_option(s, "--beta", beta);
     if (r->epochs)
         cell_number(s, "--epochs", r->epochs);
@@ -199,6 +201,12 @@ static void training(const reproduction *r, const char *model, const char *row, 
         repro_row_args(repro_row_find(row), model, s);
     cell_args(s, "--seed", seed, NULL);
     on_device(r, s);
+}
+
+static void training(const reproduction *r, const char *model, const char *row, const char *beta,
+                     const char *seed, cli_stage *s)
+{
+    training_as(r, model, row, NULL, beta, seed, s);
 }
 
 static bool has_stage(const cli_cell *x, const char *result, const char *synonyms)
@@ -336,14 +344,34 @@ void repro_inspect(reproduction *r, const char *model)
     cell_source(s, &from);
 }
 
-void repro_time(reproduction *r, const char *model, const char *row, const char *seed)
+static bool has_sizes(const repro_clock *of)
+{
+    cli_stage s = {0};
+    repro_size_args(repro_row_find(of->row), of->model, &s);
+    const bool has = s.n_args > 0;
+    stage_deinit(&s);
+    return has;
+}
+
+void repro_time(reproduction *r, const repro_clock *of)
 {
     char dir[REPRO_PATH];
-    repro_time_dir(r, model, row, seed, dir);
-    if (repro_find(&r->clock, dir))
+    time_dir(r, of, dir);
+    if (repro_find(&r->clock, dir) || (of->standard && !has_sizes(of)))
         return;
     cli_stage *s = cell_add(cells_add(&r->clock, dir), &cmd_bench_train);
     s->output = "time.json";
-    training(r, model, row, NULL, seed, s);
+    training_as(r, of->model, of->standard ? "standard" : of->row, of->standard ? of->row : NULL,
+                NULL, of->seed, s);
     cell_number(s, "--steps", r->steps);
+}
+
+const cli_cell *repro_timed(const reproduction *r, const repro_clock *of)
+{
+    char dir[REPRO_PATH];
+    repro_clock own = *of;
+    if (of->standard && !has_sizes(of))
+        own.row = "standard", own.standard = false;
+    time_dir(r, &own, dir);
+    return repro_find(&r->clock, dir);
 }

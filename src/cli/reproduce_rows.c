@@ -116,6 +116,14 @@ void repro_row_names(char *out, size_t size)
         n += (size_t)snprintf(out + n, size - n, "%s%s", i ? "," : "", rows[i].name);
 }
 
+static size_t kind_of(const char *model)
+{
+    size_t k = 0;
+    while (strcmp(stet_model_kind_name(k), model) != 0)
+        k++;
+    return k;
+}
+
 static void add_words(cli_stage *out, const char *args)
 {
     char text[512], *save;
@@ -132,6 +140,33 @@ void repro_row_args(const repro_row *row, const char *model, cli_stage *out)
             add_words(out, row->also[k].args);
 }
 
+static void add_sizes(const char *const *arg, size_t n, const char *model, cli_stage *out)
+{
+    static const char *const sizes[] = {"--batch",  "--max-len", "--kernels",  "--filters",
+                                        "--hidden", "--pool",    "--span",     "--channels",
+                                        "--state",  "--layers",  "--s4-block", "--s4-pool"};
+    for (size_t i = 0; i + 1 < n; i++) {
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+            if (strcmp(arg[i], sizes[k]) == 0)
+                cell_args(out, arg[i], arg[i + 1], NULL);
+        if (strcmp(arg[i], "--recipe") != 0)
+            continue;
+        const char *const *words = stet_model_kind_recipe(kind_of(model), arg[i + 1]);
+        size_t many = 0;
+        while (words && words[many])
+            many++;
+        add_sizes(words, many, model, out);
+    }
+}
+
+void repro_size_args(const repro_row *row, const char *model, cli_stage *out)
+{
+    cli_stage all = {0};
+    repro_row_args(row, model, &all);
+    add_sizes((const char *const *)all.arg, all.n_args, model, out);
+    stage_deinit(&all);
+}
+
 void repro_small_args(const char *model, cli_stage *out)
 {
     if (strcmp(model, "bert") == 0)
@@ -140,8 +175,5 @@ void repro_small_args(const char *model, cli_stage *out)
 
 stet_model_training repro_kind(const char *model)
 {
-    size_t k = 0;
-    while (strcmp(stet_model_kind_name(k), model) != 0)
-        k++;
-    return stet_model_kind_training(k);
+    return stet_model_kind_training(kind_of(model));
 }

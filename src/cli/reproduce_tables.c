@@ -382,19 +382,33 @@ void show_beta(reproduction *r)
 
 /* ---- time --------------------------------------------------------------------------------- */
 
-static double epoch_seconds(const reproduction *r, const char *model, const char *row)
+static double epoch_seconds(const reproduction *r, const repro_clock *of)
 {
-    double v[REPRO_MOST];
-    size_t n = 0;
-    for (size_t i = 0; i < r->seeds.n; i++) {
-        char dir[REPRO_PATH];
-        repro_time_dir(r, model, row, r->seeds.v[i], dir);
-        const cli_cell *x = repro_find(&r->clock, dir);
-        const double s = x ? number_at(cell_record(x, "time.json", NULL), "epoch_seconds") : NAN;
-        if (isfinite(s))
-            v[n++] = s;
+    const cli_cell *x = repro_timed(r, of);
+    return x ? number_at(cell_record(x, "time.json", NULL), "epoch_seconds") : NAN;
+}
+
+/* Medians over seeds and rounds: the seconds of an epoch, as a multiple of the standard row of the same
+ * round, and of standard training with the row's sizes. */
+enum { SECONDS, OF_STANDARD, OF_SAME, CLOCKED };
+static void clocked(const reproduction *r, const char *model, const char *row, double out[CLOCKED])
+{
+    enum { ROUNDS = 3 };
+    double v[CLOCKED][REPRO_MOST * ROUNDS];
+    size_t n[CLOCKED] = {0};
+    for (size_t i = 0; i < r->seeds.n * r->rounds; i++) {
+        const char *seed = r->seeds.v[i / r->rounds];
+        const size_t round = i % r->rounds;
+        const double s = epoch_seconds(r, &(repro_clock){model, row, seed, round, false});
+        const double x[CLOCKED] = {
+            s, s / epoch_seconds(r, &(repro_clock){model, "standard", seed, round, false}),
+            s / epoch_seconds(r, &(repro_clock){model, row, seed, round, true})};
+        for (size_t k = 0; k < CLOCKED; k++)
+            if (isfinite(x[k]))
+                v[k][n[k]++] = x[k];
     }
-    return median_of(v, n);
+    for (size_t k = 0; k < CLOCKED; k++)
+        out[k] = median_of(v[k], n[k]);
 }
 
 static void put_seconds(repro_sheet *t, double s)
@@ -406,35 +420,41 @@ void show_time(reproduction *r)
 {
     for (size_t m = 0; m < r->models.n; m++) {
         const char *model = r->models.v[m];
-        const double standard = epoch_seconds(r, model, "standard");
         char title[160];
         snprintf(title, sizeof title, "time, %s: an epoch of training", model);
-        repro_sheet *t = sheet_new(r, title, 4);
+        repro_sheet *t = sheet_new(r, title, 5);
         put(t, "defence");
         put(t, "seconds");
         put(t, "of standard");
+        put(t, "at its sizes");
         put(t, "paper prints, A100");
         for (size_t i = 0; i < r->defenses.n; i++) {
             const char *row = r->defenses.v[i];
             if (!repro_row_is_for(row, model))
                 continue;
-            const double s = epoch_seconds(r, model, row), paper = stet_paper_seconds(model, row);
+            const double paper = stet_paper_seconds(model, row);
+            double x[CLOCKED];
+            clocked(r, model, row, x);
             json_object_update_new(row_new(r, "time", model),
-                                   json_pack("{s:s, s:o, s:o, s:o}", "defense", row,
-                                             "epoch_seconds", number_or_null(s), "of_standard",
-                                             number_or_null(s / standard), "printed",
-                                             number_or_null(paper)));
+                                   json_pack("{s:s, s:o, s:o, s:o, s:o}", "defense", row,
+                                             "epoch_seconds", number_or_null(x[SECONDS]),
+                                             "of_standard", number_or_null(x[OF_STANDARD]),
+                                             "of_standard_at_its_sizes", number_or_null(x[OF_SAME]),
+                                             "printed", number_or_null(paper)));
             put(t, "%s", repro_row_find(row)->label);
-            put_seconds(t, s);
-            put_number(t, 2, s / standard);
+            put_seconds(t, x[SECONDS]);
+            put_number(t, 2, x[OF_STANDARD]);
+            put_number(t, 2, x[OF_SAME]);
             put_seconds(t, paper);
         }
         snprintf(
             t->note, sizeof t->note,
             "Seconds on the clock, from the first %lld steps of training, one run at a time; the "
-            "median of the seeds that are done, %zu at most. paper prints: an epoch of IMDB on an "
-            "A100.",
-            (long long)r->steps, r->seeds.n);
+            "median of %zu rounds through the rows, for each seed that is done. of standard: "
+            "against the row Standard of the same round; at its sizes: against standard training "
+            "with the sizes of model, batch and texts that the row has. paper prints: an epoch of "
+            "IMDB on an A100.",
+            (long long)r->steps, r->rounds);
     }
 }
 

@@ -27,6 +27,14 @@ for f in beta.svg figures/cnn/heat.svg figures/cnn/heat2.svg figures/bilstm/entr
     [ -s q/$f ] || fail "q/$f is missing"
 done
 grep -q " -> " out || fail "no flipped text"
+# Time: of standard training, and of standard training with the batches that the row has.
+grep -A3 "^time, cnn" out | grep -q "at its sizes" || fail "columns of time"
+[ "$(grep -A12 "^time" out | grep -c "^Standard .* 1.00  *1.00 *$")" = 2 ] || fail "standard is as fast as itself"
+python3 - q/time <<'P' || fail "what the clock measured"
+import json, sys
+of = lambda row: json.load(open(f"{sys.argv[1]}/cnn_{row}_seed-1_round-1/time.json"))
+assert of("standard-as-ibp")["steps_per_epoch"] == of("ibp")["steps_per_epoch"] > of("standard")["steps_per_epoch"]
+P
 # The paper's figures stand under ours, both kinds of sets beside each other.
 grep -A2 "^IBP .*full .* x " out | grep -q "paper's .* x " || fail "the paper's sets"
 grep -A2 "^IBP .*full" out | grep -q "paper prints  *81.7  *75.9  *76.0  *75.9" || fail "what the paper prints"
