@@ -11,7 +11,8 @@ Everything outside the markers is written by hand. A file has "machine" and "set
     "columns" and "rows"  a plain table
     "report"              what --take made; "paper" may give {"title": {"clean": ..., "pwws": ...}} rows to stand below
     "reproduce"           rows of `stet reproduce`'s reproduce.json, also "label", "sample" among the measures (clean
-                          accuracy on the attacked texts) and "from" of a measure that another command gave
+                          accuracy on the attacked texts) and "from" of a measure that another command gave; behind a
+                          median of fewer seeds than the row has, their number in brackets
 """
 import json
 import re
@@ -107,7 +108,9 @@ def accuracy_rows(rows):
     shown = []
     for r in rows:
         m = r["measures"]
-        shown.append([r.get("label", names[r["defense"]]), len(m["clean"]["values"]), freedom(r)] + [figure(m.get(k)) for k in keys])
+        seeds = len(m["clean"]["values"])
+        fewer = lambda x: f" ({len(x['values'])})" if x and len(x.get("values", [])) not in (0, seeds) else ""
+        shown.append([r.get("label", names[r["defense"]]), seeds, freedom(r)] + [figure(m.get(k)) + fewer(m.get(k)) for k in keys])
         if any(printed(m.get(k)) for k in keys):
             shown.append(["the paper prints", "", ""] + [printed(m.get(k)) for k in keys])
     return table(["defence", "seeds", "words x subst.", "clean", "clean, sample"] + [label for _, label in attacks] + ["certified"], shown)

@@ -124,7 +124,9 @@ static stet_status make_header(const attack_job *j, char **out)
 static stet_status attack_one(void *ctx, size_t k, size_t worker, buf *line)
 {
     attack_job *j = ctx;
+    answers_begin(j->on);
     const stet_status st = subject_attack(j, &j->worker[worker], &j->record[k], line);
+    answers_end(j->on);
     j->record[k].done = st == STET_OK;
     if (j->desk)
         victim_desk_text_done(j->desk);

@@ -186,7 +186,9 @@ static stet_status certify_one(void *ctx, size_t k, size_t worker, buf *line)
 {
     run_job *j = ctx;
     run_record *r = &j->record[k];
+    answers_begin(j->shared.on);
     const stet_status st = certify_record(j, &j->worker[worker], r, line);
+    answers_end(j->shared.on);
     r->done = st == STET_OK;
     return st == STET_OK || st == STET_EINTR ? st : error_prefix(st, "text %zu", r->index);
 }

@@ -46,6 +46,7 @@ struct answers {
     arena mem;
     pthread_mutex_t lock; /* of the queue */
     pthread_mutex_t pass; /* of the forward pass */
+    sem_t turns;          /* to compute: as many as there are threads */
     question *first;      /* still to be taken up */
     bool busy;            /* some thread has the device */
 };
@@ -93,6 +94,7 @@ stet_status answers_open(const model *m, const char *where, answers **out)
     a->values.store = s;
     pthread_mutex_init(&a->lock, NULL);
     pthread_mutex_init(&a->pass, NULL);
+    sem_init(&a->turns, 0, (unsigned)stet_threads());
     const stet_status st = prepare(a);
     if (st == STET_OK)
         *out = a;
@@ -114,6 +116,7 @@ void answers_close(answers *a)
     arena_deinit(&a->mem);
     pthread_mutex_destroy(&a->lock);
     pthread_mutex_destroy(&a->pass);
+    sem_destroy(&a->turns);
     mem_free(a);
 }
 
@@ -121,6 +124,24 @@ size_t answers_at_once(const answers *a)
 {
     const size_t threads = (size_t)stet_threads();
     return a && a->d && threads < ANSWERS_AT_ONCE ? ANSWERS_AT_ONCE : threads;
+}
+
+static void sem_take(sem_t *s)
+{
+    while (sem_wait(s) != 0 && errno == EINTR)
+        ;
+}
+
+void answers_begin(answers *a)
+{
+    if (a)
+        sem_take(&a->turns);
+}
+
+void answers_end(answers *a)
+{
+    if (a)
+        sem_post(&a->turns);
 }
 
 bool answers_edits_there(const answers *a)
@@ -378,8 +399,7 @@ static void lead(answers *a)
 static void wait_for(answers *a, question *q)
 {
     for (;;) {
-        while (sem_wait(&q->wake) != 0 && errno == EINTR)
-            ;
+        sem_take(&q->wake);
         if (q->done)
             return;
         lead(a);
@@ -406,12 +426,14 @@ static stet_status ask(answers *a, question *q, size_t n)
         sem_post(&q->wake);
     a->busy = true;
     pthread_mutex_unlock(&a->lock);
+    answers_end(a);
     for (size_t i = 0; i < n; i++) {
         wait_for(a, &q[i]);
         if (st == STET_OK && q[i].status != STET_OK)
             st = error_set(q[i].status, "%s", q[i].message);
         sem_destroy(&q[i].wake);
     }
+    answers_begin(a);
     return st;
 }
 

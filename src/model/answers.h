@@ -43,6 +43,10 @@ void answers_close(answers *a); /* NULL is fine */
 /* Texts that should be under way at once; for NULL as many as there are threads. */
 enum { ANSWERS_AT_ONCE = 256 };
 size_t answers_at_once(const answers *a);
+/* Around the work on a text: no more of them compute at a time than there are threads. Who asks hands
+ * his turn on while he waits. NULL is fine. */
+void answers_begin(answers *a);
+void answers_end(answers *a);
 
 /* Can variants be asked for? Else whole texts are written out for answers_model(). */
 bool answers_edits_there(const answers *a);

@@ -1,6 +1,7 @@
 /* Questions of many threads on a device: whole texts by the forward pass, and the queue that makes one
  * batch of what all ask. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "base/pool.h"
@@ -49,19 +50,37 @@ typedef struct crowd {
     asker a[ASKERS];
 } crowd;
 
+static atomic_int computing, most_computing;
+
+/* What a thread does between its questions. */
+static void compute(void)
+{
+    const int now = ++computing;
+    for (int most = most_computing; now > most;)
+        if (atomic_compare_exchange_weak(&most_computing, &most, now))
+            break;
+    usleep(2000);
+    computing--;
+}
+
 static void ask_one(void *ctx, size_t i, int worker)
 {
     crowd *c = ctx;
     asker *a = &c->a[i];
     stet_view *v = NULL;
     (void)worker;
+    answers_begin(c->on);
+    compute();
     a->status = view_open_on(c->m, c->on, NULL, a->ids, a->n, &v);
     if (a->status == STET_OK)
         memcpy(a->clean, stet_view_logits(v), sizeof a->clean);
+    compute();
     if (a->status == STET_OK)
         a->status = stet_view_edits(v, a->edits, a->start, VARIANTS, a->logits);
     snprintf(a->message, sizeof a->message, "%s", a->status == STET_OK ? "" : stet_last_error());
+    compute();
     stet_view_free(v);
+    answers_end(c->on);
 }
 
 static void ask_all(crowd *c, const model *m, const char *where)
@@ -181,8 +200,11 @@ TEST(everybody_gets_his_own_answers_from_shared_batches)
     m->desc = &desc;
     toy_batches = 0;
     toy_most = 0;
+    most_computing = 0;
+    stet_set_threads(4);
     ask_all(&c, m, "locked");
     CHECK_LE(4, toy_most);
+    CHECK_LE(most_computing, 4);
     for (size_t i = 0; i < ASKERS; i++) {
         const asker *a = &c.a[i];
         CHECK_OK(a->status);
