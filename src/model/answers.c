@@ -13,8 +13,16 @@ enum { MOST_ROOM = 1 << 28, MOST_VARIANTS = 1 << 20 }; /* of a batch: numbers of
 
 typedef enum topic { EDITS, RANGES } topic;
 
-/* A question, on the stack of the thread that waits. */
+/* A thread that waits, on its own stack. */
+typedef struct waiter {
+    sem_t wake;          /* posted once it has a turn, and where the device is its own now */
+    size_t open;         /* questions without an answer */
+    struct waiter *next; /* in line for a turn */
+} waiter;
+
+/* One of its questions. */
 typedef struct question {
+    waiter *by;
     topic what;
     size_t n; /* words */
     const uint32_t *ids;
@@ -29,8 +37,6 @@ typedef struct question {
 
     stet_status status;
     char message[256];
-    bool done;  /* answered */
-    sem_t wake; /* posted once it is, and where the device is this thread's now */
     struct question *next;
 } question;
 
@@ -44,11 +50,12 @@ struct answers {
     model there; /* the model with these */
     model_place place;
     arena mem;
-    pthread_mutex_t lock; /* of the queue */
+    pthread_mutex_t lock; /* of what follows */
     pthread_mutex_t pass; /* of the forward pass */
-    sem_t turns;          /* to compute: as many as there are threads */
     question *first;      /* still to be taken up */
     bool busy;            /* some thread has the device */
+    size_t turns;         /* to compute that nobody has; there are as many as threads */
+    waiter *line, **end;  /* with nothing to wait for but a turn */
 };
 
 /* ---- opening ------------------------------------------------------------------------------ */
@@ -94,7 +101,8 @@ stet_status answers_open(const model *m, const char *where, answers **out)
     a->values.store = s;
     pthread_mutex_init(&a->lock, NULL);
     pthread_mutex_init(&a->pass, NULL);
-    sem_init(&a->turns, 0, (unsigned)stet_threads());
+    a->turns = (size_t)stet_threads();
+    a->end = &a->line;
     const stet_status st = prepare(a);
     if (st == STET_OK)
         *out = a;
@@ -116,7 +124,6 @@ void answers_close(answers *a)
     arena_deinit(&a->mem);
     pthread_mutex_destroy(&a->lock);
     pthread_mutex_destroy(&a->pass);
-    sem_destroy(&a->turns);
     mem_free(a);
 }
 
@@ -126,22 +133,57 @@ size_t answers_at_once(const answers *a)
     return a && a->d && threads < ANSWERS_AT_ONCE ? ANSWERS_AT_ONCE : threads;
 }
 
-static void sem_take(sem_t *s)
+/* Under the lock. */
+static void give_turn(answers *a, waiter *w)
 {
-    while (sem_wait(s) != 0 && errno == EINTR)
+    if (a->turns) {
+        a->turns--;
+        sem_post(&w->wake);
+        return;
+    }
+    w->next = NULL;
+    *a->end = w;
+    a->end = &w->next;
+}
+
+static void hand_on_turn(answers *a)
+{
+    waiter *w = a->line;
+    a->turns++;
+    if (!w)
+        return;
+    a->line = w->next;
+    if (!a->line)
+        a->end = &a->line;
+    give_turn(a, w);
+}
+
+static void wait_for_wake(waiter *w)
+{
+    while (sem_wait(&w->wake) != 0 && errno == EINTR)
         ;
 }
 
 void answers_begin(answers *a)
 {
-    if (a)
-        sem_take(&a->turns);
+    if (!a)
+        return;
+    waiter w;
+    sem_init(&w.wake, 0, 0);
+    pthread_mutex_lock(&a->lock);
+    give_turn(a, &w);
+    pthread_mutex_unlock(&a->lock);
+    wait_for_wake(&w);
+    sem_destroy(&w.wake);
 }
 
 void answers_end(answers *a)
 {
-    if (a)
-        sem_post(&a->turns);
+    if (!a)
+        return;
+    pthread_mutex_lock(&a->lock);
+    hand_on_turn(a);
+    pthread_mutex_unlock(&a->lock);
 }
 
 bool answers_edits_there(const answers *a)
@@ -375,8 +417,8 @@ static void answer(answers *a, question *list)
     }
 }
 
-/* With the device: a batch. The next in line has the device before those of this batch hear of their
- * answers, since waking many takes as long as packing the next batch. */
+/* With the device: a batch. The next in line has the device before those of this batch go on. Of these
+ * as many are woken as there are turns; each hands his on, so that nobody wakes them all. */
 static void lead(answers *a)
 {
     pthread_mutex_lock(&a->lock);
@@ -384,37 +426,27 @@ static void lead(answers *a)
     pthread_mutex_unlock(&a->lock);
     answer(a, list);
     pthread_mutex_lock(&a->lock);
-    question *heir = a->first; /* its thread waits, and nobody else takes it */
-    a->busy = heir != NULL;
-    pthread_mutex_unlock(&a->lock);
-    if (heir)
-        sem_post(&heir->wake);
+    a->busy = a->first != NULL;
+    if (a->busy)
+        sem_post(&a->first->by->wake); /* it waits, and nobody else takes its question */
     for (question *next; list; list = next) {
         next = list->next; /* gone once its thread goes on */
-        list->done = true;
-        sem_post(&list->wake);
+        if (--list->by->open == 0)
+            give_turn(a, list->by);
     }
+    pthread_mutex_unlock(&a->lock);
 }
 
-static void wait_for(answers *a, question *q)
-{
-    for (;;) {
-        sem_take(&q->wake);
-        if (q->done)
-            return;
-        lead(a);
-    }
-}
-
-/* Questions q[0..n) of one thread. The first of them that is not answered is before the others in the
- * queue, so that this is the one to wait for. */
+/* Questions q[0..n) of one thread, which has a turn, and has one again when they are answered. */
 static stet_status ask(answers *a, question *q, size_t n)
 {
     stet_status st = STET_OK;
     if (n == 0)
         return STET_OK;
+    waiter w = {.open = n};
+    sem_init(&w.wake, 0, 0);
     for (size_t i = 0; i < n; i++) {
-        sem_init(&q[i].wake, 0, 0);
+        q[i].by = &w;
         q[i].next = i + 1 < n ? &q[i + 1] : NULL;
     }
     pthread_mutex_lock(&a->lock);
@@ -422,18 +454,24 @@ static stet_status ask(answers *a, question *q, size_t n)
     while (*end)
         end = &(*end)->next;
     *end = q;
-    if (!a->busy)
-        sem_post(&q->wake);
+    bool leads = !a->busy;
     a->busy = true;
+    hand_on_turn(a);
     pthread_mutex_unlock(&a->lock);
-    answers_end(a);
-    for (size_t i = 0; i < n; i++) {
-        wait_for(a, &q[i]);
+    for (;;) {
+        if (leads)
+            lead(a);
+        wait_for_wake(&w);
+        pthread_mutex_lock(&a->lock);
+        leads = w.open > 0;
+        pthread_mutex_unlock(&a->lock);
+        if (!leads)
+            break;
+    }
+    sem_destroy(&w.wake);
+    for (size_t i = 0; i < n; i++)
         if (st == STET_OK && q[i].status != STET_OK)
             st = error_set(q[i].status, "%s", q[i].message);
-        sem_destroy(&q[i].wake);
-    }
-    answers_begin(a);
     return st;
 }
 
