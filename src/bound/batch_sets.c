@@ -152,12 +152,26 @@ typedef struct extremes_job {
     real eps;
     real *table;
     size_t cols;
+    uint32_t *at;
 } extremes_job;
 
 SIMD_CLONES static void take_extremes(size_t n, const real *RESTRICT x, real *RESTRICT lo,
                                       real *RESTRICT hi)
 {
     for (size_t j = 0; j < n; j++) {
+        lo[j] = x[j] < lo[j] ? x[j] : lo[j];
+        hi[j] = x[j] > hi[j] ? x[j] : hi[j];
+    }
+}
+
+/* The same, noting which row it is. */
+SIMD_CLONES static void note_extremes(size_t n, const real *RESTRICT x, uint32_t row,
+                                      real *RESTRICT lo, real *RESTRICT hi,
+                                      uint32_t *RESTRICT lo_at, uint32_t *RESTRICT hi_at)
+{
+    for (size_t j = 0; j < n; j++) {
+        lo_at[j] = x[j] < lo[j] ? row : lo_at[j];
+        hi_at[j] = x[j] > hi[j] ? row : hi_at[j];
         lo[j] = x[j] < lo[j] ? x[j] : lo[j];
         hi[j] = x[j] > hi[j] ? x[j] : hi[j];
     }
@@ -181,17 +195,24 @@ static void extremes_piece(void *ctx, size_t i, int worker)
     const size_t v = s->moving[i], cols = e->cols;
     const real *x = e->table + v * cols;
     real *lo = e->table + (s->n_rows + i) * cols, *hi = lo + s->n_moving * cols;
+    uint32_t *lo_at = e->at ? e->at + i * cols : NULL,
+             *hi_at = e->at ? lo_at + s->n_moving * cols : NULL;
     memcpy(lo, x, cols * sizeof *lo);
     memcpy(hi, x, cols * sizeof *hi);
+    for (size_t j = 0; e->at && j < cols; j++)
+        lo_at[j] = hi_at[j] = (uint32_t)v;
     for (uint32_t k = s->start[v]; k < s->start[v + 1]; k++)
-        take_extremes(cols, e->table + s->alt[k] * cols, lo, hi);
+        if (e->at)
+            note_extremes(cols, e->table + s->alt[k] * cols, s->alt[k], lo, hi, lo_at, hi_at);
+        else
+            take_extremes(cols, e->table + s->alt[k] * cols, lo, hi);
     if (e->eps < 1)
         draw_near(cols, e->eps, x, lo, hi);
 }
 
-void batch_sets_extremes(const batch_sets *s, double eps, real *table, size_t cols)
+void batch_sets_extremes(const batch_sets *s, double eps, real *table, size_t cols, uint32_t *at)
 {
-    extremes_job e = {s, (real)eps, table, cols};
+    extremes_job e = {s, (real)eps, table, cols, at};
     pool_run(s->n_moving, extremes_piece, &e);
 }
 
@@ -233,7 +254,7 @@ SIMD_CLONES static void add_tokens(const token_gradients *g, size_t cols, size_t
     }
 }
 
-void batch_sets_back(const batch_sets *s, double eps, const real *table, size_t cols, size_t first,
+void batch_sets_back(const batch_sets *s, double eps, const uint32_t *at, size_t cols, size_t first,
                      size_t n_cols, const token_gradients *g, real *dtable, double *sum)
 {
     const real by = (real)eps;
@@ -241,9 +262,10 @@ void batch_sets_back(const batch_sets *s, double eps, const real *table, size_t 
     for (size_t i = 0; i < s->n_moving; i++) {
         const uint32_t v = s->moving[i];
         const real *lo = dtable + (s->n_rows + i) * cols, *hi = lo + s->n_moving * cols;
+        const uint32_t *lo_at = at + i * cols, *hi_at = lo_at + s->n_moving * cols;
         for (size_t j = first; j < first + n_cols; j++) {
-            dtable[batch_sets_argmin(s, table, cols, v, j) * cols + j] += by * lo[j];
-            dtable[batch_sets_argmax(s, table, cols, v, j) * cols + j] += by * hi[j];
+            dtable[lo_at[j] * cols + j] += by * lo[j];
+            dtable[hi_at[j] * cols + j] += by * hi[j];
             dtable[v * cols + j] += (1 - by) * (lo[j] + hi[j]);
         }
     }

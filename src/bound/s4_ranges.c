@@ -40,7 +40,8 @@ typedef struct encoder {
     double eps;
     size_t H, D, cols;
     const node *n;
-    const real *table; /* (n_rows + 2 n_moving, cols) */
+    const real *table;  /* (n_rows + 2 n_moving, cols) */
+    const uint32_t *at; /* (2, n_moving, cols): the rows that are extremes; kept for backward */
     real *dtable;
 } encoder;
 
@@ -54,7 +55,7 @@ static encoder encoder_of(const node *n)
                      .D = shape_cols(w),
                      .cols = panel_padded(shape_rows(w)),
                      .n = n,
-                     .table = n->saved};
+                     .at = n->saved};
 }
 
 static size_t table_size(const encoder *e)
@@ -81,14 +82,15 @@ static void gather_piece(void *ctx, size_t piece, int worker)
 static stet_status encoder_fwd(tape *t, node *n)
 {
     encoder e = encoder_of(n);
-    real *table = n->saved = arena_new(t->mem, real, table_size(&e));
+    uint32_t *at = n->saved = arena_new(t->mem, uint32_t, 2 * e.s->n_moving * e.cols);
     const arena_mark scratch = arena_save(t->mem);
-    real *panels = arena_znew(t->mem, real, e.D * e.cols);
-    if (!table || !panels)
+    real *table = arena_new(t->mem, real, table_size(&e)),
+         *panels = arena_znew(t->mem, real, e.D * e.cols);
+    if (!at || !table || !panels)
         return STET_ENOMEM;
     panel_pack(e.D, e.H, n->in[0]->value, 1, e.D, 0, panels);
     panel_product(e.s->n_rows, e.cols, e.D, n->in[2]->value, e.D, panels, table, e.cols);
-    batch_sets_extremes(e.s, e.eps, table, e.cols);
+    batch_sets_extremes(e.s, e.eps, table, e.cols, at);
     e.table = table;
     pool_run((e.s->at->n_tokens + ROWS - 1) / ROWS, gather_piece, &e);
     arena_restore(t->mem, scratch);
@@ -107,7 +109,7 @@ static void column_piece(void *ctx, size_t piece, int worker)
                                     e->n->grad + e->H + first,
                                     2 * e->H};
     double bias[COLUMNS] = {0};
-    batch_sets_back(e->s, e->eps, e->table, e->cols, first, n, &tokens, e->dtable, bias);
+    batch_sets_back(e->s, e->eps, e->at, e->cols, first, n, &tokens, e->dtable, bias);
     for (size_t j = 0; e->n->in[1]->grad && j < n; j++)
         e->n->in[1]->grad[first + j] += (real)bias[j];
 }
