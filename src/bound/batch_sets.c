@@ -152,12 +152,26 @@ typedef struct extremes_job {
     real eps;
     real *table;
     size_t cols;
+    uint32_t *at;
 } extremes_job;
 
 SIMD_CLONES static void take_extremes(size_t n, const real *RESTRICT x, real *RESTRICT lo,
                                       real *RESTRICT hi)
 {
     for (size_t j = 0; j < n; j++) {
+        lo[j] = x[j] < lo[j] ? x[j] : lo[j];
+        hi[j] = x[j] > hi[j] ? x[j] : hi[j];
+    }
+}
+
+/* The same, noting which row it is. */
+SIMD_CLONES static void note_extremes(size_t n, const real *RESTRICT x, uint32_t row,
+                                      real *RESTRICT lo, real *RESTRICT hi,
+                                      uint32_t *RESTRICT lo_at, uint32_t *RESTRICT hi_at)
+{
+    for (size_t j = 0; j < n; j++) {
+        lo_at[j] = x[j] < lo[j] ? row : lo_at[j];
+        hi_at[j] = x[j] > hi[j] ? row : hi_at[j];
         lo[j] = x[j] < lo[j] ? x[j] : lo[j];
         hi[j] = x[j] > hi[j] ? x[j] : hi[j];
     }
@@ -181,17 +195,24 @@ static void extremes_piece(void *ctx, size_t i, int worker)
     const size_t v = s->moving[i], cols = e->cols;
     const real *x = e->table + v * cols;
     real *lo = e->table + (s->n_rows + i) * cols, *hi = lo + s->n_moving * cols;
+    uint32_t *lo_at = e->at ? e->at + i * cols : NULL,
+             *hi_at = e->at ? lo_at + s->n_moving * cols : NULL;
     memcpy(lo, x, cols * sizeof *lo);
     memcpy(hi, x, cols * sizeof *hi);
+    for (size_t j = 0; e->at && j < cols; j++)
+        lo_at[j] = hi_at[j] = (uint32_t)v;
     for (uint32_t k = s->start[v]; k < s->start[v + 1]; k++)
-        take_extremes(cols, e->table + s->alt[k] * cols, lo, hi);
+        if (e->at)
+            note_extremes(cols, e->table + s->alt[k] * cols, s->alt[k], lo, hi, lo_at, hi_at);
+        else
+            take_extremes(cols, e->table + s->alt[k] * cols, lo, hi);
     if (e->eps < 1)
         draw_near(cols, e->eps, x, lo, hi);
 }
 
-void batch_sets_extremes(const batch_sets *s, double eps, real *table, size_t cols)
+void batch_sets_extremes(const batch_sets *s, double eps, real *table, size_t cols, uint32_t *at)
 {
-    extremes_job e = {s, (real)eps, table, cols};
+    extremes_job e = {s, (real)eps, table, cols, at};
     pool_run(s->n_moving, extremes_piece, &e);
 }
 
@@ -217,6 +238,16 @@ uint32_t batch_sets_argmax(const batch_sets *s, const real *table, size_t cols, 
 
 /* ---- gradients ---------------------------------------------------------------------------- */
 
+/* Rows are read in strips and out of order, which no machine foresees: n entries of one that comes
+ * AHEAD steps later. */
+enum { AHEAD = 6 };
+static ALWAYS_INLINE void fetch(const void *from, size_t n)
+{
+    enum { LINE = 64 };
+    for (size_t at = 0; at < n * sizeof(real); at += LINE)
+        __builtin_prefetch((const char *)from + at);
+}
+
 SIMD_CLONES static void add_tokens(const token_gradients *g, size_t cols, size_t first, size_t n,
                                    real *dtable, double *RESTRICT sum)
 {
@@ -224,6 +255,11 @@ SIMD_CLONES static void add_tokens(const token_gradients *g, size_t cols, size_t
         const real *RESTRICT centre = g->centre + i * g->ld,
                              *RESTRICT radius = g->radius + i * g->ld;
         real *lo = dtable + g->lo_row[i] * cols + first, *hi = dtable + g->hi_row[i] * cols + first;
+        const size_t next = i + AHEAD < g->n ? i + AHEAD : i;
+        fetch(g->centre + next * g->ld, n);
+        fetch(g->radius + next * g->ld, n);
+        fetch(dtable + g->lo_row[next] * cols + first, n);
+        fetch(dtable + g->hi_row[next] * cols + first, n);
         for (size_t j = 0; j < n; j++)
             lo[j] += (centre[j] - radius[j]) / 2;
         for (size_t j = 0; j < n; j++)
@@ -233,7 +269,7 @@ SIMD_CLONES static void add_tokens(const token_gradients *g, size_t cols, size_t
     }
 }
 
-void batch_sets_back(const batch_sets *s, double eps, const real *table, size_t cols, size_t first,
+void batch_sets_back(const batch_sets *s, double eps, const uint32_t *at, size_t cols, size_t first,
                      size_t n_cols, const token_gradients *g, real *dtable, double *sum)
 {
     const real by = (real)eps;
@@ -241,9 +277,18 @@ void batch_sets_back(const batch_sets *s, double eps, const real *table, size_t 
     for (size_t i = 0; i < s->n_moving; i++) {
         const uint32_t v = s->moving[i];
         const real *lo = dtable + (s->n_rows + i) * cols, *hi = lo + s->n_moving * cols;
+        const uint32_t *lo_at = at + i * cols, *hi_at = lo_at + s->n_moving * cols;
+        const size_t next = i + AHEAD < s->n_moving ? i + AHEAD : i, w = s->moving[next];
+        fetch(dtable + (s->n_rows + next) * cols + first, n_cols);
+        fetch(dtable + (s->n_rows + s->n_moving + next) * cols + first, n_cols);
+        fetch(at + next * cols + first, n_cols);
+        fetch(at + (s->n_moving + next) * cols + first, n_cols);
+        fetch(dtable + w * cols + first, n_cols);
+        for (uint32_t k = s->start[w]; k < s->start[w + 1]; k++)
+            fetch(dtable + s->alt[k] * cols + first, n_cols);
         for (size_t j = first; j < first + n_cols; j++) {
-            dtable[batch_sets_argmin(s, table, cols, v, j) * cols + j] += by * lo[j];
-            dtable[batch_sets_argmax(s, table, cols, v, j) * cols + j] += by * hi[j];
+            dtable[lo_at[j] * cols + j] += by * lo[j];
+            dtable[hi_at[j] * cols + j] += by * hi[j];
             dtable[v * cols + j] += (1 - by) * (lo[j] + hi[j]);
         }
     }

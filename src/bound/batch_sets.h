@@ -26,8 +26,9 @@ const batch_sets *batch_sets_cut(tape *t, const batch_sets *s, const spans *cut)
 /* ---- for CPU kernels ---------------------------------------------------------------------- */
 
 /* Fill the rows of extremes of a table of projections (n_rows + 2 n_moving, cols; the first n_rows
- * are given) for substitutes moved to `eps` of their distance from the word: 1, the whole set. */
-void batch_sets_extremes(const batch_sets *s, double eps, real *table, size_t cols);
+ * are given) for substitutes moved to `eps` of their distance from the word: 1, the whole set. `at` (2, n_moving,
+ * cols) gets the rows that are the smallest, then the largest; NULL: not wanted. */
+void batch_sets_extremes(const batch_sets *s, double eps, real *table, size_t cols, uint32_t *at);
 
 /* The row of v's set with the smallest or largest value in column `col` of such a table. */
 uint32_t batch_sets_argmin(const batch_sets *s, const real *table, size_t cols, uint32_t v,
@@ -45,7 +46,7 @@ typedef struct token_gradients {
 
 /* Columns first .. first + n_cols of the table's gradient, which comes zeroed: tokens in order,
  * then from the rows of extremes to the words that are them. sum (n_cols) += the centres. */
-void batch_sets_back(const batch_sets *s, double eps, const real *table, size_t cols, size_t first,
+void batch_sets_back(const batch_sets *s, double eps, const uint32_t *at, size_t cols, size_t first,
                      size_t n_cols, const token_gradients *g, real *dtable, double *sum);
 
 #endif

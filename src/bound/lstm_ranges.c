@@ -48,6 +48,7 @@ typedef struct lstm {
     size_t D, H, G, P, groups;
     node *const *w; /* w_ih, w_hh, b_ih, b_hh of both directions, rows */
     real *table;    /* (n_rows + 2 n_moving, 2, G): projections and their extremes */
+    uint32_t *at;   /* (2, n_moving, 2, G): the rows that are these */
     real *y;        /* (B, 2, 2 H); every: (T, 2, 2 H) */
     direction *dir; /* (2) */
     /* backward */
@@ -58,7 +59,7 @@ typedef struct lstm {
 } lstm;
 
 typedef struct kept {
-    real *table;
+    uint32_t *at;
     direction dir[2];
 } kept;
 
@@ -230,14 +231,15 @@ static stet_status project(lstm *s, arena *mem)
 {
     const size_t D = s->D, H = s->H, G = s->G;
     s->table = arena_new(mem, real, (s->s->n_rows + 2 * s->s->n_moving) * 2 * G);
+    s->at = arena_new(mem, uint32_t, 2 * s->s->n_moving * 2 * G);
     const arena_mark scratch = arena_save(mem);
     real *w_in = arena_znew(mem, real, D * 2 * G);
-    if (!s->table || !w_in)
+    if (!s->table || !s->at || !w_in)
         return STET_ENOMEM;
     for (size_t d = 0; d < 2; d++)
         panel_pack(D, 4 * H, s->w[d * LSTM_PER_DIRECTION + LSTM_W_IH]->value, 1, D, d * G, w_in);
     panel_product(s->s->n_rows, 2 * G, D, s->w[ROWS]->value, D, w_in, s->table, 2 * G);
-    batch_sets_extremes(s->s, (double)s->eps, s->table, 2 * G);
+    batch_sets_extremes(s->s, (double)s->eps, s->table, 2 * G, s->at);
     arena_restore(mem, scratch);
     return STET_OK;
 }
@@ -254,7 +256,7 @@ static stet_status ranges_fwd(tape *t, node *n)
         TRY(make_room(&s, d, t->mem));
     }
     TRY(project(&s, t->mem));
-    keep->table = s.table;
+    keep->at = s.at;
     pool_run(2 * s.groups, forward_piece, &s);
     return STET_OK;
 }
@@ -380,7 +382,7 @@ static void column_piece(void *ctx, size_t piece, int worker)
     double bias[COLUMNS] = {0};
     const token_gradients tokens = {
         d->lo_row, d->hi_row, s->seq->n_tokens, d->gate + first, d->gate + s->G + first, 2 * s->G};
-    batch_sets_back(s->s, (double)s->eps, s->table, 2 * s->G, dir * s->G + first, n, &tokens,
+    batch_sets_back(s->s, (double)s->eps, s->at, 2 * s->G, dir * s->G + first, n, &tokens,
                     s->dtable, bias);
     for (int b = LSTM_B_IH; b <= LSTM_B_HH; b++) {
         real *db = s->w[dir * LSTM_PER_DIRECTION + (size_t)b]->grad;
@@ -414,7 +416,7 @@ static stet_status ranges_bwd(tape *t, node *n)
     lstm s = lstm_of(n);
     kept *keep = n->saved;
     const arena_mark scratch = arena_save(t->mem);
-    s.table = keep->table;
+    s.at = keep->at;
     s.dir = keep->dir;
     s.dy = n->grad;
     s.scratch_size = 4 * GROUP * s.H + 2 * GROUP * s.P;

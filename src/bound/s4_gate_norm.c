@@ -16,6 +16,7 @@
 #include "bound/bound_ops.h"
 #include "bound/interval.h"
 #include "tensor/kernels.h"
+#include "tensor/vmath.h"
 
 enum { X, X_RADIUS, U, U_RADIUS, GAMMA, BETA, INPUTS };
 
@@ -25,10 +26,10 @@ enum { ROWS = 64 }; /* of a piece */
 typedef struct row {
     real *gate_lo, *gate_hi; /* s(b) */
     real *centre, *radius;   /* of r; the centre without its mean */
-    real norm, norm_radius;
+    real norm, norm_radius, radius_sum;
     iv inv; /* 1 / sigma */
 } row;
-enum { ROW_ARRAYS = 4, GRAD_ARRAYS = 2 };
+enum { ROW_ARRAYS = 4, GRAD_ARRAYS = 5 };
 
 typedef struct job {
     const node *n;
@@ -54,9 +55,45 @@ static row row_in(real *scratch, size_t H)
                  .radius = scratch + 3 * H};
 }
 
-static iv half_of(const real *x, const real *radius, size_t j)
+static ALWAYS_INLINE iv half_of(const real *x, const real *radius, size_t j)
 {
     return (iv){x[j] - radius[j], x[j] + radius[j]};
+}
+
+/* Sums of x and of its squares in lanes, the same on every machine. */
+enum { LANES = 16 };
+SIMD_CLONES static double sum_of(size_t n, const real *RESTRICT x)
+{
+    double lane[LANES] = {0}, sum = 0;
+    size_t j = 0;
+    for (; j + LANES <= n; j += LANES)
+        for (size_t i = 0; i < LANES; i++)
+            lane[i] += (double)x[j + i];
+    for (; j < n; j++)
+        lane[j % LANES] += (double)x[j];
+    for (size_t i = 0; i < LANES; i++)
+        sum += lane[i];
+    return sum;
+}
+
+SIMD_CLONES static double squares_of(size_t n, const real *RESTRICT x)
+{
+    double lane[LANES] = {0}, sum = 0;
+    size_t j = 0;
+    for (; j + LANES <= n; j += LANES)
+        for (size_t i = 0; i < LANES; i++)
+            lane[i] += (double)(x[j + i] * x[j + i]);
+    for (; j < n; j++)
+        lane[j % LANES] += (double)(x[j] * x[j]);
+    for (size_t i = 0; i < LANES; i++)
+        sum += lane[i];
+    return sum;
+}
+
+SIMD_CLONES static void take_away(size_t n, real by, real *x)
+{
+    for (size_t j = 0; j < n; j++)
+        x[j] -= by;
 }
 
 static real inverse_sigma(real norm, size_t H, real eps)
@@ -64,70 +101,76 @@ static real inverse_sigma(real norm, size_t H, real eps)
     return 1 / (real)sqrt((double)(norm * norm / (real)H + eps));
 }
 
+SIMD_CLONES static void ends_of(size_t n, const real *RESTRICT x, const real *RESTRICT radius,
+                                real *RESTRICT lo, real *RESTRICT hi)
+{
+    for (size_t j = 0; j < n; j++) {
+        lo[j] = x[j] - radius[j];
+        hi[j] = x[j] + radius[j];
+    }
+}
+
+SIMD_CLONES static void add_gated(size_t n, const real *RESTRICT x, const real *RESTRICT q,
+                                  const real *RESTRICT lo, const real *RESTRICT hi,
+                                  const real *RESTRICT u, const real *RESTRICT u_radius,
+                                  real *RESTRICT centre, real *RESTRICT radius)
+{
+    for (size_t j = 0; j < n; j++) {
+        const iv z = iv_mul_pos((iv){lo[j], hi[j]}, half_of(x, q, j));
+        centre[j] = u[j] + (z.lo + z.hi) / 2;
+        radius[j] = u_radius[j] + (z.hi - z.lo) / 2;
+    }
+}
+
 /* From the inputs of row i to r and 1 / sigma. */
-SIMD_CLONES static void walk_row(const job *s, size_t i, row *r)
+static void walk_row(const job *s, size_t i, row *r)
 {
     const size_t H = s->H;
     node *const *in = s->n->in;
-    const real *x = in[X]->value + i * 2 * H, *q = in[X_RADIUS]->value + i * 2 * H,
-               *u = in[U]->value + i * H, *u_radius = in[U_RADIUS]->value + i * H;
-    for (size_t j = 0; j < H; j++) {
-        r->gate_lo[j] = x[H + j] - q[H + j];
-        r->gate_hi[j] = x[H + j] + q[H + j];
-    }
-    vec_sigmoid(r->gate_lo, r->gate_lo, H);
-    vec_sigmoid(r->gate_hi, r->gate_hi, H);
-    double mean = 0, all = 0, squares = 0;
-    for (size_t j = 0; j < H; j++) {
-        const iv z = iv_mul_pos((iv){r->gate_lo[j], r->gate_hi[j]}, half_of(x, q, j));
-        r->centre[j] = u[j] + (z.lo + z.hi) / 2;
-        r->radius[j] = u_radius[j] + (z.hi - z.lo) / 2;
-        mean += (double)r->centre[j] / (double)H;
-    }
-    for (size_t j = 0; j < H; j++) {
-        r->centre[j] -= (real)mean;
-        all += (double)(r->centre[j] * r->centre[j]);
-        squares += (double)(r->radius[j] * r->radius[j]);
-    }
-    r->norm = (real)sqrt(all);
-    r->norm_radius = (real)sqrt(squares);
+    const real *x = in[X]->value + i * 2 * H, *q = in[X_RADIUS]->value + i * 2 * H;
+    ends_of(H, x + H, q + H, r->gate_lo, r->gate_hi);
+    vec_sigmoid(r->gate_lo, r->gate_lo, 2 * H); /* one behind the other */
+    add_gated(H, x, q, r->gate_lo, r->gate_hi, in[U]->value + i * H, in[U_RADIUS]->value + i * H,
+              r->centre, r->radius);
+    take_away(H, (real)(sum_of(H, r->centre) / (double)H), r->centre);
+    r->norm = (real)sqrt(squares_of(H, r->centre));
+    r->norm_radius = (real)sqrt(squares_of(H, r->radius));
+    r->radius_sum = (real)sum_of(H, r->radius);
     const real near = r->norm > r->norm_radius ? r->norm - r->norm_radius : 0;
     r->inv =
         (iv){inverse_sigma(r->norm + r->norm_radius, H, s->eps), inverse_sigma(near, H, s->eps)};
 }
 
-/* The mean moves too: deviation j of r - mean r, with `sum` the radii's. */
-static real spread_of(const row *r, size_t j, size_t H, real sum)
+/* The mean moves too: deviation of r - mean r. */
+static ALWAYS_INLINE real spread_of(real radius, real sum, size_t H)
 {
-    return r->radius[j] * (1 - 2 / (real)H) + sum / (real)H;
-}
-
-static real radius_sum(const row *r, size_t H)
-{
-    double sum = 0;
-    for (size_t j = 0; j < H; j++)
-        sum += (double)r->radius[j];
-    return (real)sum;
+    return radius * (1 - 2 / (real)H) + sum / (real)H;
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-static void forward_row(const job *s, size_t i, row *r)
+SIMD_CLONES static void forward_norm(const row *r, size_t H, const real *RESTRICT gamma,
+                                     const real *RESTRICT beta, real *RESTRICT centre,
+                                     real *RESTRICT radius)
 {
-    const size_t H = s->H;
-    const real *gamma = s->n->in[GAMMA]->value, *beta = s->n->in[BETA]->value,
-               most = (real)sqrt((double)H - 1);
-    real *centre = s->n->value + i * 2 * H, *radius = centre + H;
-    walk_row(s, i, r);
-    const real sum = radius_sum(r, H);
+    const real most = (real)sqrt((double)H - 1), sum = r->radius_sum;
+    const real *RESTRICT from = r->centre, *RESTRICT by = r->radius;
+    const iv inv = r->inv;
     for (size_t j = 0; j < H; j++) {
-        const real spread = spread_of(r, j, H, sum);
-        iv n = iv_mul_pos(r->inv, (iv){r->centre[j] - spread, r->centre[j] + spread});
+        const real spread = spread_of(by[j], sum, H);
+        iv n = iv_mul_pos(inv, (iv){from[j] - spread, from[j] + spread});
         n.lo = n.lo < -most ? -most : n.lo;
         n.hi = n.hi > most ? most : n.hi;
         centre[j] = gamma[j] * (n.lo + n.hi) / 2 + beta[j];
         radius[j] = (gamma[j] < 0 ? -gamma[j] : gamma[j]) * (n.hi - n.lo) / 2;
     }
+}
+
+static void forward_row(const job *s, size_t i, row *r)
+{
+    real *centre = s->n->value + i * 2 * s->H;
+    walk_row(s, i, r);
+    forward_norm(r, s->H, s->n->in[GAMMA]->value, s->n->in[BETA]->value, centre, centre + s->H);
 }
 
 static void forward_piece(void *ctx, size_t piece, int worker)
@@ -159,32 +202,41 @@ static stet_status gate_norm_fwd(tape *t, node *n)
 
 /* ---- backward ----------------------------------------------------------------------------- */
 
+/* Gradients of a row, arrays of H; those of the spread and of 1 / sigma are to be summed up. */
+typedef struct row_grads {
+    real *centre, *radius, *spread, *inv_lo, *inv_hi;
+} row_grads;
+
 /* Through gamma, beta and the division: gradients of r's centre (its mean removed) and radius, the
- * sum of the spreads' gradients still missing; returns it. */
-static double norm_back(const job *s, size_t i, const row *r, iv *inv_, real *d_centre,
-                        real *d_radius, real *d_gamma, real *d_beta)
+ * sum of the spreads' gradients still missing. */
+SIMD_CLONES static void norm_back(const row *r, size_t H, const real *RESTRICT gamma,
+                                  const real *RESTRICT dy, const row_grads *g,
+                                  real *RESTRICT d_gamma, real *RESTRICT d_beta)
 {
-    const size_t H = s->H;
-    const real *gamma = s->n->in[GAMMA]->value, *dy = s->n->grad + i * 2 * H, *dq = dy + H,
-               most = (real)sqrt((double)H - 1), sum = radius_sum(r, H);
-    double spreads = 0;
+    const real most = (real)sqrt((double)H - 1), sum = r->radius_sum;
+    const real *RESTRICT dq = dy + H, *RESTRICT from = r->centre, *RESTRICT around = r->radius;
+    real *RESTRICT d_centre = g->centre, *RESTRICT d_radius = g->radius,
+                   *RESTRICT d_spread = g->spread, *RESTRICT inv_lo = g->inv_lo,
+                   *RESTRICT inv_hi = g->inv_hi;
+    const iv inv = r->inv;
+    INDEPENDENT
     for (size_t j = 0; j < H; j++) {
-        const real spread = spread_of(r, j, H, sum);
-        const iv x = {r->centre[j] - spread, r->centre[j] + spread}, n = iv_mul_pos(r->inv, x);
+        const real spread = spread_of(around[j], sum, H);
+        const iv x = {from[j] - spread, from[j] + spread}, n = iv_mul_pos(inv, x);
         const real lo = n.lo < -most ? -most : n.lo, hi = n.hi > most ? most : n.hi;
         const real sign = gamma[j] < 0 ? -1 : 1, by = gamma[j] * dy[j] / 2,
                    by_q = sign * gamma[j] * dq[j] / 2;
         d_gamma[j] += dy[j] * (lo + hi) / 2 + sign * dq[j] * (hi - lo) / 2;
         d_beta[j] += dy[j];
-        iv x_ = {0, 0};
-        iv_mul_pos_back((iv){n.lo < -most ? 0 : by - by_q, n.hi > most ? 0 : by + by_q}, r->inv, x,
-                        inv_, &x_);
-        const real d_spread = x_.hi - x_.lo;
+        iv x_ = {0, 0}, inv_ = {0, 0};
+        iv_mul_pos_back((iv){n.lo < -most ? 0 : by - by_q, n.hi > most ? 0 : by + by_q}, inv, x,
+                        &inv_, &x_);
+        inv_lo[j] = inv_.lo;
+        inv_hi[j] = inv_.hi;
+        d_spread[j] = x_.hi - x_.lo;
         d_centre[j] = x_.lo + x_.hi;
-        d_radius[j] = d_spread * (1 - 2 / (real)H);
-        spreads += (double)d_spread;
+        d_radius[j] = (x_.hi - x_.lo) * (1 - 2 / (real)H);
     }
-    return spreads;
 }
 
 /* 1 / sigma as a function of the norms. */
@@ -198,17 +250,31 @@ static void sigma_back(const job *s, const row *r, iv inv_, real *d_norm, real *
     *d_norm_radius = d_far - d_near;
 }
 
+SIMD_CLONES static void add_both(size_t n, const real *RESTRICT centre, real by,
+                                 const real *RESTRICT radius, real by_radius, real more,
+                                 real *RESTRICT d_centre, real *RESTRICT d_radius)
+{
+    for (size_t j = 0; j < n; j++) {
+        d_centre[j] += by * centre[j];
+        d_radius[j] += by_radius * radius[j] + more;
+    }
+}
+
 /* Through the residual and the gate to the inputs. */
-static void gate_back(const job *s, size_t i, const row *r, const real *d_centre,
-                      const real *d_radius)
+SIMD_CLONES static void gate_back(const job *s, size_t i, const row *r,
+                                  const real *RESTRICT d_centre, const real *RESTRICT d_radius)
 {
     const size_t H = s->H;
     node *const *in = s->n->in;
-    const real *x = in[X]->value + i * 2 * H, *q = in[X_RADIUS]->value + i * 2 * H;
-    real *dx = in[X]->grad + i * 2 * H, *dq = in[X_RADIUS]->grad + i * 2 * H,
-         *du = in[U]->grad + i * H, *du_radius = in[U_RADIUS]->grad + i * H;
+    const real *RESTRICT x = in[X]->value + i * 2 * H,
+                         *RESTRICT q = in[X_RADIUS]->value + i * 2 * H,
+                         *RESTRICT gate_lo = r->gate_lo, *RESTRICT gate_hi = r->gate_hi;
+    real *RESTRICT dx = in[X]->grad + i * 2 * H, *RESTRICT dq = in[X_RADIUS]->grad + i * 2 * H,
+                   *RESTRICT du = in[U]->grad + i * H,
+                   *RESTRICT du_radius = in[U_RADIUS]->grad + i * H;
+    INDEPENDENT
     for (size_t j = 0; j < H; j++) {
-        const iv gate = {r->gate_lo[j], r->gate_hi[j]};
+        const iv gate = {gate_lo[j], gate_hi[j]};
         iv gate_ = {0, 0}, a_ = {0, 0};
         iv_mul_pos_back((iv){(d_centre[j] - d_radius[j]) / 2, (d_centre[j] + d_radius[j]) / 2},
                         gate, half_of(x, q, j), &gate_, &a_);
@@ -222,26 +288,21 @@ static void gate_back(const job *s, size_t i, const row *r, const real *d_centre
     }
 }
 
-static void backward_row(const job *s, size_t i, row *r, real *d_centre, real *d_radius,
-                         real *d_gamma, real *d_beta)
+static void backward_row(const job *s, size_t i, row *r, const row_grads *g, real *d_gamma,
+                         real *d_beta)
 {
     const size_t H = s->H;
-    iv inv_ = {0, 0};
     real d_norm, d_norm_radius;
     walk_row(s, i, r);
-    const double spreads = norm_back(s, i, r, &inv_, d_centre, d_radius, d_gamma, d_beta);
+    norm_back(r, H, s->n->in[GAMMA]->value, s->n->grad + i * 2 * H, g, d_gamma, d_beta);
+    const iv inv_ = {(real)sum_of(H, g->inv_lo), (real)sum_of(H, g->inv_hi)};
     sigma_back(s, r, inv_, &d_norm, &d_norm_radius);
     const real by = r->norm > 0 ? d_norm / r->norm : 0,
                by_radius = r->norm_radius > 0 ? d_norm_radius / r->norm_radius : 0;
-    double mean = 0;
-    for (size_t j = 0; j < H; j++) {
-        d_centre[j] += by * r->centre[j];
-        d_radius[j] += by_radius * r->radius[j] + (real)(spreads / (double)H);
-        mean += (double)d_centre[j] / (double)H;
-    }
-    for (size_t j = 0; j < H; j++)
-        d_centre[j] -= (real)mean;
-    gate_back(s, i, r, d_centre, d_radius);
+    add_both(H, r->centre, by, r->radius, by_radius, (real)(sum_of(H, g->spread) / (double)H),
+             g->centre, g->radius);
+    take_away(H, (real)(sum_of(H, g->centre) / (double)H), g->centre);
+    gate_back(s, i, r, g->centre, g->radius);
 }
 
 static void backward_piece(void *ctx, size_t piece, int worker)
@@ -249,11 +310,12 @@ static void backward_piece(void *ctx, size_t piece, int worker)
     const job *s = ctx;
     const size_t H = s->H;
     real *scratch = s->scratch + (size_t)worker * (ROW_ARRAYS + GRAD_ARRAYS) * H,
-         *d_gamma = s->partial + piece * 2 * H, *d_centre = scratch + ROW_ARRAYS * H;
+         *d_gamma = s->partial + piece * 2 * H, *d = scratch + ROW_ARRAYS * H;
     row r = row_in(scratch, H);
+    const row_grads g = {d, d + H, d + 2 * H, d + 3 * H, d + 4 * H};
     memset(d_gamma, 0, 2 * H * sizeof *d_gamma);
     for (size_t i = piece * ROWS; i < (piece + 1) * ROWS && i < s->count; i++)
-        backward_row(s, i, &r, d_centre, d_centre + H, d_gamma, d_gamma + H);
+        backward_row(s, i, &r, &g, d_gamma, d_gamma + H);
 }
 
 static stet_status gate_norm_bwd(tape *t, node *n)

@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "base/pool.h"
+#include "base/simd.h"
 #include "bound/batch_sets.h"
 #include "bound/bound_ops.h"
 #include "bound/s4_gate_norm.h"
@@ -25,12 +26,14 @@ enum { COLUMNS = 64, ROWS = 64 };
 
 typedef struct box {
     node *centre, *radius;
+    node *both; /* (T, 2 H), centres first, as an op left them; NULL: they are cut apart */
 } box;
 
-/* Halves of (T, 2 H). */
-static box box_of(tape *t, node *both, size_t H)
+static box halves(tape *t, box x)
 {
-    return (box){op_slice(t, both, 0, H), op_slice(t, both, H, H)};
+    const size_t H = x.both ? shape_cols(x.both->shape) / 2 : 0;
+    return x.both ? (box){.centre = op_slice(t, x.both, 0, H), .radius = op_slice(t, x.both, H, H)}
+                  : x;
 }
 
 /* ---- encoder: (T, 2 H) -------------------------------------------------------------------- */
@@ -40,7 +43,8 @@ typedef struct encoder {
     double eps;
     size_t H, D, cols;
     const node *n;
-    const real *table; /* (n_rows + 2 n_moving, cols) */
+    const real *table;  /* (n_rows + 2 n_moving, cols) */
+    const uint32_t *at; /* (2, n_moving, cols): the rows that are extremes; kept for backward */
     real *dtable;
 } encoder;
 
@@ -54,7 +58,7 @@ static encoder encoder_of(const node *n)
                      .D = shape_cols(w),
                      .cols = panel_padded(shape_rows(w)),
                      .n = n,
-                     .table = n->saved};
+                     .at = n->saved};
 }
 
 static size_t table_size(const encoder *e)
@@ -81,14 +85,15 @@ static void gather_piece(void *ctx, size_t piece, int worker)
 static stet_status encoder_fwd(tape *t, node *n)
 {
     encoder e = encoder_of(n);
-    real *table = n->saved = arena_new(t->mem, real, table_size(&e));
+    uint32_t *at = n->saved = arena_new(t->mem, uint32_t, 2 * e.s->n_moving * e.cols);
     const arena_mark scratch = arena_save(t->mem);
-    real *panels = arena_znew(t->mem, real, e.D * e.cols);
-    if (!table || !panels)
+    real *table = arena_new(t->mem, real, table_size(&e)),
+         *panels = arena_znew(t->mem, real, e.D * e.cols);
+    if (!at || !table || !panels)
         return STET_ENOMEM;
     panel_pack(e.D, e.H, n->in[0]->value, 1, e.D, 0, panels);
     panel_product(e.s->n_rows, e.cols, e.D, n->in[2]->value, e.D, panels, table, e.cols);
-    batch_sets_extremes(e.s, e.eps, table, e.cols);
+    batch_sets_extremes(e.s, e.eps, table, e.cols, at);
     e.table = table;
     pool_run((e.s->at->n_tokens + ROWS - 1) / ROWS, gather_piece, &e);
     arena_restore(t->mem, scratch);
@@ -107,7 +112,7 @@ static void column_piece(void *ctx, size_t piece, int worker)
                                     e->n->grad + e->H + first,
                                     2 * e->H};
     double bias[COLUMNS] = {0};
-    batch_sets_back(e->s, e->eps, e->table, e->cols, first, n, &tokens, e->dtable, bias);
+    batch_sets_back(e->s, e->eps, e->at, e->cols, first, n, &tokens, e->dtable, bias);
     for (size_t j = 0; e->n->in[1]->grad && j < n; j++)
         e->n->in[1]->grad[first + j] += (real)bias[j];
 }
@@ -150,8 +155,7 @@ static box encode(pass *p, const batch_sets *s, double eps)
 {
     node *in[] = {p->param[S4_ENC_W], p->param[S4_ENC_B], s->rows};
     const set_ranges_args d = {s, eps};
-    return box_of(p->t, tape_push(p->t, &s4_encoder_ranges_op, in, 3, &d, sizeof d),
-                  shape_rows(in[0]->shape));
+    return (box){.both = tape_push(p->t, &s4_encoder_ranges_op, in, 3, &d, sizeof d)};
 }
 
 /* ---- |K| with d added to K_0: (H, L) ------------------------------------------------------- */
@@ -206,38 +210,65 @@ const op_desc s4_magnitude_op = {
 
 static const real gelu_lowest_at = (real)-0.751791524693564457;
 
-/* One row: the arguments of lower and upper end, which are the box's ends or the lowest point. */
-static void gelu_points(size_t H, const real *centre, const real *radius, real *low, real *lo,
-                        real *hi)
+/* One row: the ends of the arguments, hi behind lo. */
+SIMD_CLONES static void gelu_ends(size_t H, const real *RESTRICT centre,
+                                  const real *RESTRICT radius, real *RESTRICT x)
+{
+    for (size_t j = 0; j < H; j++)
+        x[j] = centre[j] - radius[j];
+    for (size_t j = 0; j < H; j++)
+        x[H + j] = centre[j] + radius[j];
+}
+
+/* The ends of the values: the least lies at an end of the arguments, or between them at `lowest`. */
+SIMD_CLONES static void gelu_box(size_t H, real lowest, const real *RESTRICT x,
+                                 const real *RESTRICT y, real *RESTRICT centre,
+                                 real *RESTRICT radius)
 {
     for (size_t j = 0; j < H; j++) {
-        lo[j] = centre[j] - radius[j];
-        hi[j] = centre[j] + radius[j];
-        low[j] = lo[j] > gelu_lowest_at ? lo[j] : hi[j] < gelu_lowest_at ? hi[j] : gelu_lowest_at;
+        const real low = x[j] > gelu_lowest_at       ? y[j]
+                         : x[H + j] < gelu_lowest_at ? y[H + j]
+                                                     : lowest;
+        const real top = y[H + j] > y[j] ? y[H + j] : y[j];
+        centre[j] = (low + top) / 2;
+        radius[j] = (top - low) / 2;
+    }
+}
+
+SIMD_CLONES static void gelu_box_back(size_t H, const real *RESTRICT x, const real *RESTRICT y,
+                                      const real *RESTRICT slope, const real *RESTRICT dc,
+                                      const real *RESTRICT dr, real *RESTRICT d_centre,
+                                      real *RESTRICT d_radius)
+{
+    for (size_t j = 0; j < H; j++) {
+        const real at_low = (dc[j] - dr[j]) / 2, at_top = (dc[j] + dr[j]) / 2;
+        const bool upper = y[H + j] > y[j], low_is_lo = x[j] > gelu_lowest_at,
+                   low_is_hi = x[H + j] < gelu_lowest_at;
+        const real lo = ((upper ? 0 : at_top) + (low_is_lo ? at_low : 0)) * slope[j],
+                   hi = ((upper ? at_top : 0) + (low_is_hi ? at_low : 0)) * slope[H + j];
+        d_centre[j] += lo + hi;
+        d_radius[j] += hi - lo;
     }
 }
 
 typedef struct gelu_job {
     const node *n;
     size_t H, T;
-    real *scratch; /* (workers, 9, H) */
+    real *scratch; /* (workers, GELU_ARRAYS, H) */
 } gelu_job;
-enum { GELU_ARRAYS = 9 };
+enum { GELU_ARRAYS = 6 };
 
 static void gelu_piece(void *ctx, size_t piece, int worker)
 {
     const gelu_job *s = ctx;
     const size_t H = s->H;
-    real *low = s->scratch + (size_t)worker * GELU_ARRAYS * H, *lo = low + H, *hi = lo + H;
+    real *x = s->scratch + (size_t)worker * GELU_ARRAYS * H, *y = x + 2 * H, lowest;
+    vec_gelu(&gelu_lowest_at, &lowest, 1);
     for (size_t t = piece * ROWS; t < (piece + 1) * ROWS && t < s->T; t++) {
-        real *centre = s->n->value + t * 2 * H, *radius = centre + H;
-        gelu_points(H, s->n->in[0]->value + t * H, s->n->in[1]->value + t * H, low, lo, hi);
-        vec_gelu(low, low, 3 * H);
-        for (size_t j = 0; j < H; j++) {
-            const real top = hi[j] > lo[j] ? hi[j] : lo[j];
-            centre[j] = (low[j] + top) / 2;
-            radius[j] = (top - low[j]) / 2;
-        }
+        real *centre = s->n->value + t * 2 * H;
+        gelu_ends(H, s->n->in[0]->value + t * H, s->n->in[1]->value + t * H, x);
+        vec_gelu(x, y, 2 * H);
+        gelu_box(H, lowest, x, y, centre, centre + H);
     }
 }
 
@@ -245,25 +276,14 @@ static void gelu_back_piece(void *ctx, size_t piece, int worker)
 {
     const gelu_job *s = ctx;
     const size_t H = s->H;
-    real *x = s->scratch + (size_t)worker * GELU_ARRAYS * H, /* low, lo, hi */
-        *y = x + 3 * H, *slope = y + 3 * H;
+    real *x = s->scratch + (size_t)worker * GELU_ARRAYS * H, *y = x + 2 * H, *slope = y + 2 * H;
     for (size_t t = piece * ROWS; t < (piece + 1) * ROWS && t < s->T; t++) {
-        const real *dc = s->n->grad + t * 2 * H, *dr = dc + H;
-        real *d_centre = s->n->in[0]->grad + t * H, *d_radius = s->n->in[1]->grad + t * H;
-        gelu_points(H, s->n->in[0]->value + t * H, s->n->in[1]->value + t * H, x, x + H, x + 2 * H);
-        vec_gelu(x, y, 3 * H);
-        vec_gelu_grad(x, slope, 3 * H);
-        for (size_t j = 0; j < H; j++) {
-            const real at_low = (dc[j] - dr[j]) / 2 * slope[j], at_top = (dc[j] + dr[j]) / 2;
-            const bool upper = y[2 * H + j] > y[H + j];
-            real lo = upper ? 0 : at_top * slope[H + j], hi = upper ? at_top * slope[2 * H + j] : 0;
-            if (x[j] > gelu_lowest_at)
-                lo += at_low;
-            else if (x[j] < gelu_lowest_at)
-                hi += at_low;
-            d_centre[j] += lo + hi;
-            d_radius[j] += hi - lo;
-        }
+        const real *dc = s->n->grad + t * 2 * H;
+        gelu_ends(H, s->n->in[0]->value + t * H, s->n->in[1]->value + t * H, x);
+        vec_gelu(x, y, 2 * H);
+        vec_gelu_grad(x, slope, 2 * H);
+        gelu_box_back(H, x, y, slope, dc, dc + H, s->n->in[0]->grad + t * H,
+                      s->n->in[1]->grad + t * H);
     }
 }
 
@@ -314,7 +334,8 @@ node *op_gelu_box(tape *t, node *centre, node *radius)
 /* Lower and upper ends to centre and radius, and back. */
 static box box_between(tape *t, node *lo, node *hi)
 {
-    return (box){op_scale(t, op_add(t, lo, hi), 0.5), op_scale(t, op_sub(t, hi, lo), 0.5)};
+    return (box){.centre = op_scale(t, op_add(t, lo, hi), 0.5),
+                 .radius = op_scale(t, op_sub(t, hi, lo), 0.5)};
 }
 
 /* ReLU keeps the order, so ends go to ends. */
@@ -326,52 +347,57 @@ static box relu_box(tape *t, box y)
 
 static box mix_box(tape *t, node *const *w, box g)
 {
-    return (box){op_linear(t, g.centre, w[S4_MIX_W], w[S4_MIX_B]),
-                 op_matmul(t, g.radius, false, op_abs(t, w[S4_MIX_W]), true)};
+    return (box){.centre = op_linear(t, g.centre, w[S4_MIX_W], w[S4_MIX_B]),
+                 .radius = op_matmul(t, g.radius, false, op_abs(t, w[S4_MIX_W]), true)};
 }
 
-static box layer(const s4_cfg *cfg, pass *p, node *const *w, box u, const seq_index *seq)
+static box layer(const s4_cfg *cfg, pass *p, node *const *w, box from, const seq_index *seq)
 {
     const size_t H = (size_t)cfg->channels;
     tape *t = p->t;
+    const box u = halves(t, from);
     node *k =
         op_s4_kernel(t, w[S4_A], w[S4_W], w[S4_P], w[S4_B], w[S4_C], w[S4_LOG_DT], seq->max_len);
     real *zeros = arena_znew(t->mem, real, H);
     if (!k || !zeros) {
         tape_fail(t, STET_ENOMEM);
-        return (box){NULL, NULL};
+        return (box){0};
     }
     node *k_d[] = {k, w[S4_D]};
     node *magnitude = tape_push(t, &s4_magnitude_op, k_d, 2, NULL, 0);
     node *y = op_s4_conv(t, u.centre, k, w[S4_D], seq),
          *y_radius = op_s4_conv(t, u.radius, magnitude, tape_numbers(t, shape1(H), zeros), seq);
     if (cfg->block != BLOCK_GLU) {
-        const box g = relu_box(t, (box){y, y_radius});
+        const box g = relu_box(t, (box){.centre = y, .radius = y_radius});
         return cfg->block == BLOCK_RELU ? mix_box(t, w, g) : g;
     }
-    const box x = mix_box(t, w, box_of(t, op_gelu_box(t, y, y_radius), H));
-    return box_of(t,
-                  op_s4_gate_norm(t, x.centre, x.radius, u.centre, u.radius, w[S4_NORM_W],
-                                  w[S4_NORM_B], S4_NORM_EPS),
-                  H);
+    const box x = mix_box(t, w, halves(t, (box){.both = op_gelu_box(t, y, y_radius)}));
+    return (box){.both = op_s4_gate_norm(t, x.centre, x.radius, u.centre, u.radius, w[S4_NORM_W],
+                                         w[S4_NORM_B], S4_NORM_EPS)};
 }
 
 void s4_ranges(const model *m, pass *p, const batch_sets *s, double eps, node **lo, node **hi)
 {
     const s4_cfg *cfg = m->cfg;
-    const spans cut = spans_cut(p->t, s->seq, model_span(m));
-    const batch_sets *pieces = batch_sets_cut(p->t, s, &cut);
+    tape *t = p->t;
+    const spans cut = spans_cut(t, s->seq, model_span(m));
+    const batch_sets *pieces = batch_sets_cut(t, s, &cut);
     box u = encode(p, pieces, eps);
     for (int l = 0; l < (int)cfg->layers; l++)
         u = layer(cfg, p, p->param + s4_layer_at(cfg, l), u, pieces->seq);
-    u = (box){spans_join(p->t, &cut, u.centre), spans_join(p->t, &cut, u.radius)};
+    if (u.both)
+        u.both = spans_join(t, &cut, u.both);
+    else
+        u = (box){.centre = spans_join(t, &cut, u.centre), .radius = spans_join(t, &cut, u.radius)};
     if (cfg->pool == S4_MAX) {
-        *lo = op_seq_max(p->t, op_sub(p->t, u.centre, u.radius), s->seq);
-        *hi = op_seq_max(p->t, op_add(p->t, u.centre, u.radius), s->seq);
+        u = halves(t, u);
+        *lo = op_seq_max(t, op_sub(t, u.centre, u.radius), s->seq);
+        *hi = op_seq_max(t, op_add(t, u.centre, u.radius), s->seq);
         return;
     }
-    node *centre = op_seq_mean(p->t, u.centre, s->seq),
-         *radius = op_seq_mean(p->t, u.radius, s->seq);
-    *lo = op_sub(p->t, centre, radius);
-    *hi = op_add(p->t, centre, radius);
+    const box mean = u.both ? halves(t, (box){.both = op_seq_mean(t, u.both, s->seq)})
+                            : (box){.centre = op_seq_mean(t, u.centre, s->seq),
+                                    .radius = op_seq_mean(t, u.radius, s->seq)};
+    *lo = op_sub(t, mean.centre, mean.radius);
+    *hi = op_add(t, mean.centre, mean.radius);
 }
