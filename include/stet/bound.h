@@ -9,7 +9,7 @@
  * What is bounded depends on the model (docs/gbm.md):
  *
  *     cnn     pooled features by the coordinates of any one word: |dy_f / dv_c| <= M_fc. Holds
- *             everywhere.
+ *             everywhere. s4cnn is one.
  *     bilstm  the next hidden state of a cell by word, hidden state and cell, over boxes of the
  *             three.
  *     s4      the output of a channel's step by its input and the modes of its state. Holds

@@ -154,7 +154,7 @@ def train(data: Union[PathLike, Sequence[str]], labels: Optional[Labels] = None,
     vectors: files of word vectors; None: they are trained on the texts, as `embed` says
         (dim, window, epochs, min_count, seed, rate).
     synonyms: substitution sets; their words join the vocabulary, and defences use them.
-    model: "cnn", "bilstm", "s4" or "sum".
+    model: "cnn", "bilstm", "s4", "s4cnn" or "sum".
     recipe: "robust": the settings that prove most texts.
     valid: a file, or the share of the texts that is held out.
 

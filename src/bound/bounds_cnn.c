@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "bound/bound_ops.h"
-#include "bound/bounds.h"
+#include "bound/bounds_cnn.h"
 #include "bound/conv_joint.h"
 #include "bound/gbm_cnn.h"
 #include "bound/bound_args.h"
@@ -63,7 +63,7 @@ const op_desc gbm_convs_op = {
     .backward = {[DEV_CPU] = NULL, CUDA_KERNEL(cuda_gbm_convs_bwd)},
 };
 
-/* The same as `term`, as one op. */
+/* The same as cnn_bound_term, as one op. */
 static node *term_at_once(tape *t, node *const *params, size_t n, node *omega, double by,
                           gbm_report *report)
 {
@@ -78,8 +78,8 @@ static node *term_at_once(tape *t, node *const *params, size_t n, node *omega, d
     return sum;
 }
 
-static node *term(const model *m, tape *t, node *const *params, const gbm_term_args *a,
-                  gbm_report *report)
+node *cnn_bound_term(const model *m, tape *t, node *const *params, const gbm_term_args *a,
+                     gbm_report *report)
 {
     size_t k[CNN_MAX_KERNELS];
     const size_t n = cnn_kernels(m, k), F = (size_t)((const cnn_cfg *)m->cfg)->filters;
@@ -97,7 +97,7 @@ static node *term(const model *m, tape *t, node *const *params, const gbm_term_a
     return op_scale(t, sum, a->k[GBM_V]);
 }
 
-static double entries(const model *m, bool logits)
+double cnn_bound_entries(const model *m, bool logits)
 {
     const double D = (double)m->dim;
     return logits ? D : (double)m->desc->n_features(m) * D;
@@ -126,7 +126,7 @@ static node *cnn_side(const model *m, pass *p, node *const *windows, size_t n, s
 }
 
 /* One product serves the ranges and the features as they are. */
-static void ranges(const model *m, pass *p, const worst_args *a, node *out[RANGE_SIDES])
+void cnn_bound_ranges(const model *m, pass *p, const worst_args *a, node *out[RANGE_SIDES])
 {
     node *windows[CNN_MAX_KERNELS];
     const size_t n = cnn_windows(m, p, a, windows);
@@ -135,8 +135,8 @@ static void ranges(const model *m, pass *p, const worst_args *a, node *out[RANGE
             out[side] = cnn_side(m, p, windows, n, side);
 }
 
-static node *joint(const model *m, pass *p, const worst_args *a, const node *mask, node *w, node *b,
-                   node **value)
+node *cnn_bound_joint(const model *m, pass *p, const worst_args *a, const node *mask, node *w,
+                      node *b, node **value)
 {
     node *windows[CNN_MAX_KERNELS];
     const size_t n = cnn_windows(m, p, a, windows);
@@ -152,7 +152,7 @@ static node *joint(const model *m, pass *p, const worst_args *a, const node *mas
 
 /* ---- the matrix --------------------------------------------------------------------------- */
 
-static stet_status matrix(const model *m, const stet_gbm_options *how, stet_gbm *g)
+stet_status cnn_bound_matrix(const model *m, const stet_gbm_options *how, stet_gbm *g)
 {
     (void)how;
     size_t k[CNN_MAX_KERNELS];
@@ -172,23 +172,15 @@ static stet_status matrix(const model *m, const stet_gbm_options *how, stet_gbm 
     return matrix_logit_sum(m, NULL, NULL, &g->logit_sum);
 }
 
-static void row_name(const stet_gbm *g, size_t row, char *out, size_t size)
+void cnn_bound_row_name(const stet_gbm *g, size_t row, char *out, size_t size)
 {
     snprintf(out, size, "width %zu, filter %zu", g->group_tag[row / g->group], row % g->group);
 }
 
-static void col_name(const stet_gbm *g, size_t col, char *out, size_t size)
+void cnn_bound_col_name(const stet_gbm *g, size_t col, char *out, size_t size)
 {
     (void)g;
     snprintf(out, size, "word coordinate %zu", col);
 }
 
-const model_bounds bounds_cnn = {
-    .term = term,
-    .entries = entries,
-    .ranges = ranges,
-    .joint = joint,
-    .matrix = matrix,
-    .row_name = row_name,
-    .col_name = col_name,
-};
+const model_bounds bounds_cnn = CNN_BOUNDS;

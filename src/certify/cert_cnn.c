@@ -379,16 +379,12 @@ static struct json_t *witness(const void *p, size_t method, int other)
     return method == JOINT ? cnn_dual_witness(p) : NULL;
 }
 
-const cert_family cert_cnn = {
-    .methods = methods,
-    .n_auto = GBM, /* the growth bounds are never better than intervals */
-    .prepare = prepare,
-    .shared_free = shared_free,
-    .work_new = work_new,
-    .work_free = work_free,
-    .use = use,
-    .open = open_task,
-    .bound = bound,
-    .witness = witness,
-    .onnx = cnn_onnx,
-};
+/* The growth bounds are never better than intervals. */
+#define CNN_FAMILY                                                                                 \
+    {                                                                                              \
+        .methods = methods, .n_auto = GBM, .prepare = prepare, .shared_free = shared_free,         \
+        .work_new = work_new, .work_free = work_free, .use = use, .open = open_task,               \
+        .bound = bound, .witness = witness, .onnx = cnn_onnx,                                      \
+    }
+const cert_family cert_cnn = CNN_FAMILY;
+const cert_family cert_s4cnn = CNN_FAMILY; /* a convolution, wherever its filters come from */

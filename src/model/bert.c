@@ -32,7 +32,8 @@ static const stet_opt opts[] = {
     STET_OPT_CHOICE("bert-case", bert_cfg, keeps_case, "lower", "lower|keep",
                     "bert: drop case and accents, or keep them"),
     STET_OPT_STR("bert-head", bert_cfg, head, "", "KIND[:NAME=VALUE...]",
-                 "bert: freeze it, and train a model of this kind (cnn, bilstm, s4) on its rows"),
+                 "bert: freeze it, and train a model of this kind (cnn, bilstm, s4, s4cnn) on its "
+                 "rows"),
     STET_OPT_END,
 };
 

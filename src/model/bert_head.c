@@ -46,6 +46,7 @@ stet_status bert_head_layout(model *m)
         char name[80];
         snprintf(name, sizeof name, "head.%.64s", p->name);
         TRY(model_param(m, name, p->shape, p->kind));
+        m->params[m->n_params - 1].frozen = p->frozen;
     }
     return STET_OK;
 }

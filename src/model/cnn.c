@@ -11,8 +11,9 @@
 
 static const stet_opt opts[] = {
     STET_OPT_STR("kernels", cnn_cfg, kernels, "3,4,5", "K,K,...",
-                 "cnn: widths of the convolutions"),
-    STET_OPT_INT("filters", cnn_cfg, filters, "128", 1, 65536, "N", "cnn: filters of each width"),
+                 "cnn: widths of the convolutions; s4cnn: of the windows, 8 unless given"),
+    STET_OPT_INT("filters", cnn_cfg, filters, "128", 1, 65536, "N",
+                 "cnn, s4cnn: filters of each width; s4cnn has 256 unless given"),
     SCORE_HIDDEN_OPT(cnn_cfg, score_hidden),
     STET_OPT_END,
 };
@@ -38,7 +39,7 @@ size_t cnn_kernels(const model *m, size_t out[CNN_MAX_KERNELS])
     }
 }
 
-static stet_status layout(model *m)
+stet_status cnn_layout(model *m)
 {
     const cnn_cfg *cfg = m->cfg;
     size_t k[CNN_MAX_KERNELS];
@@ -55,12 +56,12 @@ static stet_status layout(model *m)
     return STET_OK;
 }
 
-static size_t score_hidden(const model *m)
+size_t cnn_score_hidden(const model *m)
 {
     return (size_t)((const cnn_cfg *)m->cfg)->score_hidden;
 }
 
-static size_t n_features(const model *m)
+size_t cnn_n_features(const model *m)
 {
     size_t k[CNN_MAX_KERNELS];
     return cnn_kernels(m, k) * (size_t)((const cnn_cfg *)m->cfg)->filters;
@@ -79,7 +80,7 @@ static stet_status init(const model *m, rng *r)
     return STET_OK;
 }
 
-static node *features(const model *m, pass *p)
+node *cnn_features(const model *m, pass *p)
 {
     size_t k[CNN_MAX_KERNELS];
     const size_t n = cnn_kernels(m, k);
@@ -142,18 +143,10 @@ const model_desc model_cnn = {
     .cfg_size = sizeof(cnn_cfg),
     .train = {.rate = {1e-4, 1e-4}, .decay = {1e-4, 0}, .dropout = 0.5},
     .recipes = recipes,
-    .layout = layout,
+    .layout = cnn_layout,
     .init = init,
-    .features = features,
-    .n_features = n_features,
-    .score_hidden = score_hidden,
-    .compile = cnn_compile,
-    .compile_words = cnn_compile_words,
-    .compiled_free = cnn_compiled_free,
-    .view_new = cnn_view_new,
-    .view_open = cnn_view_open,
-    .view_edits = cnn_view_edits,
-#ifdef STET_HAVE_CUDA
-    .answers = &cnn_answers,
-#endif
+    .features = cnn_features,
+    .n_features = cnn_n_features,
+    .score_hidden = cnn_score_hidden,
+    CNN_VIEWS,
 };

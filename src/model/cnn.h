@@ -33,10 +33,27 @@ stet_status cnn_compile(const model *m, void **out);
 void cnn_compiled_free(void *compiled);
 
 extern const answer_desc cnn_answers; /* cuda/; only in a build with CUDA */
+/* The network. A kind whose filters come from elsewhere begins its settings with a cnn_cfg and its
+ * parameters with cnn_layout()'s, and takes these hooks and CNN_VIEWS. */
+stet_status cnn_layout(model *m);
+size_t cnn_n_features(const model *m);
+size_t cnn_score_hidden(const model *m);
+node *cnn_features(const model *m, pass *p);
+
 /* Views (cnn_view.c). */
 stet_view *cnn_view_new(void);
 stet_status cnn_view_open(stet_view *v);
 stet_status cnn_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
                            float *logits);
+
+#ifdef STET_HAVE_CUDA
+#define CNN_ANSWERS &cnn_answers
+#else
+#define CNN_ANSWERS NULL
+#endif
+#define CNN_VIEWS                                                                                  \
+    .compile = cnn_compile, .compile_words = cnn_compile_words,                                    \
+    .compiled_free = cnn_compiled_free, .view_new = cnn_view_new, .view_open = cnn_view_open,      \
+    .view_edits = cnn_view_edits, .answers = CNN_ANSWERS
 
 #endif

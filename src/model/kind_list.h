@@ -13,6 +13,7 @@
     KIND(cnn)                                                                                      \
     KIND(bilstm)                                                                                   \
     KIND(s4)                                                                                       \
+    KIND(s4cnn)                                                                                    \
     KIND(bert)
 
 #define MODEL_DECLARE(kind) extern const model_desc model_##kind;

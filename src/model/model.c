@@ -359,6 +359,13 @@ stet_status weights_fetch(const model_weights *w, model *m)
                     : STET_OK;
 }
 
+static void derive(const model *m, tape *t, node **nodes)
+{
+    const model *reads = model_reading(m);
+    if (reads->desc->derive)
+        reads->desc->derive(reads, t, nodes + (m->head ? m->head_first : 0));
+}
+
 static stet_status param_nodes(const model *m, tape *t, real *value, real *grad, node ***out)
 {
     const size_t n = m->n_params + m->n_added;
@@ -370,7 +377,28 @@ static stet_status param_nodes(const model *m, tape *t, real *value, real *grad,
         (*out)[i] =
             tape_input(t, p->shape, value + p->first, grad && !p->frozen ? grad + p->first : NULL);
     }
+    if (grad)
+        derive(m, t, *out);
     return tape_status(t);
+}
+
+stet_status weights_derive(const model_weights *w, const model *m, arena *mem, store_arena *values)
+{
+    if (!model_reading(m)->desc->derive)
+        return STET_OK;
+    real *value = w ? w->value : m->value;
+    const size_t n = m->n_params + m->n_added;
+    tape t;
+    node **nodes;
+    tape_init(&t, mem, values, false);
+    TRY(param_nodes(m, &t, value, NULL, &nodes));
+    derive(m, &t, nodes);
+    TRY(tape_status(&t));
+    for (size_t i = 0; i < n; i++)
+        if (nodes[i]->op)
+            store_copy(t.store, value + m->params[i].first, nodes[i]->value,
+                       shape_count(nodes[i]->shape) * sizeof *value);
+    return STET_OK;
 }
 
 stet_status model_nodes(const model *m, tape *t, real *grad, node ***out)

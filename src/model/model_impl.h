@@ -178,6 +178,9 @@ struct model_desc {
 
     stet_status (*layout)(model *m); /* model_param() for each parameter */
     stet_status (*init)(const model *m, rng *r);
+    /* Parameters that others make, on the tape: replaces their nodes. They are frozen, and
+     * hold what weights_derive() put there; NULL: there are none. */
+    void (*derive)(const model *m, tape *t, node **nodes);
     node *(*features)(const model *m,
                       pass *p); /* (B, features): what the last linear layer sees, before dropout */
     size_t (*n_features)(const model *m); /* 0: no network, word scores and a bias alone */
@@ -281,6 +284,10 @@ stet_status weights_init(model_weights *w, const model *m, store *s);
 void weights_deinit(model_weights *w);
 stet_status weights_fetch(const model_weights *w,
                           model *m); /* what is trained, back into the model */
+
+/* Parameters that others make, anew (model_desc.derive), in memory of `mem` and `values`: whenever
+ * the others have changed. w and `values` NULL: the model's own. */
+stet_status weights_derive(const model_weights *w, const model *m, arena *mem, store_arena *values);
 
 /* Where the network of a model answers instead of on the host, for whoever asks from any thread. */
 typedef struct model_place {

@@ -18,7 +18,8 @@
 static const stet_opt opts[] = {
     STET_OPT_INT("channels", s4_cfg, channels, "256", 1, 8192, "N", "s4: width of the layers"),
     STET_OPT_INT("state", s4_cfg, state, "64", 2, 1024, "N",
-                 "s4: state size, stored as conjugate pairs (even)"),
+                 "s4, s4cnn: state size, stored as conjugate pairs (even); s4cnn has 16 unless "
+                 "given"),
     STET_OPT_INT("layers", s4_cfg, layers, "1", 1, 8, "N", "s4: number of layers"),
     STET_OPT_CHOICE("s4-block", s4_cfg, block, "glu", "glu|relu|bare",
                     "s4: what follows the state space: GELU, a gated map, residual and norm; ReLU "
@@ -28,7 +29,8 @@ static const stet_opt opts[] = {
                     "largest value"),
     SPAN_OPT(s4_cfg, span),
     STET_OPT_INT("s4-memory", s4_cfg, memory, "1000", 1, 1000000, "N",
-                 "s4: words that the slowest state space remembers at the start of training"),
+                 "s4, s4cnn: words that the slowest state space remembers at the start of "
+                 "training; of s4cnn 8 unless given"),
     SCORE_HIDDEN_OPT(s4_cfg, score_hidden),
     STET_OPT_END,
 };
@@ -85,15 +87,17 @@ static size_t span(const model *m)
     return (size_t)((const s4_cfg *)m->cfg)->span;
 }
 
-/* Every channel starts from the same HiPPO matrix; C, the steps and D are drawn. A step of 1 / N
- * remembers about N words; none starts above 1, where it would forget the word itself. */
-static void init_state_space(const model *m, int first, const double *w, const double *p,
-                             const double *b, rng *r)
+stet_status s4_init_states(const model *m, int first, size_t channels, size_t state, int64_t memory,
+                           rng *r)
 {
-    const s4_cfg *cfg = m->cfg;
-    const size_t n = (size_t)cfg->state / 2;
-    const double slowest = 1 / (double)cfg->memory, fastest = fmin(1, 100 / (double)cfg->memory);
-    for (size_t h = 0; h < (size_t)cfg->channels; h++) {
+    const size_t n = state / 2;
+    const double slowest = 1 / (double)memory, fastest = fmin(1, 100 / (double)memory);
+    double *w = mem_alloc(5 * n, sizeof *w);
+    if (!w)
+        return STET_ENOMEM;
+    double *p = w + n, *b = w + 3 * n;
+    const stet_status st = hippo_legs(state, w, p, b);
+    for (size_t h = 0; st == STET_OK && h < channels; h++) {
         for (size_t i = 0; i < n; i++) {
             const size_t at = h * n + i;
             model_value(m, first + S4_A)[at] = (real)log(0.5);
@@ -107,31 +111,24 @@ static void init_state_space(const model *m, int first, const double *w, const d
         model_value(m, first + S4_LOG_DT)[h] = (real)rng_range(r, log(slowest), log(fastest));
         model_value(m, first + S4_D)[h] = (real)rng_normal(r);
     }
+    mem_free(w);
+    return st;
 }
 
 static stet_status init(const model *m, rng *r)
 {
     const s4_cfg *cfg = m->cfg;
-    const size_t n = (size_t)cfg->state / 2;
-    double *w = mem_alloc(5 * n, sizeof *w);
-    if (!w)
-        return STET_ENOMEM;
-    double *p = w + n, *b = w + 3 * n;
-    const stet_status st = hippo_legs((size_t)cfg->state, w, p, b);
-    if (st == STET_OK) {
-        init_uniform(m, S4_ENC_W, 1 / sqrt((double)m->dim), r);
-        init_uniform(m, S4_ENC_B, 1 / sqrt((double)m->dim), r);
-        for (int l = 0; l < (int)cfg->layers; l++) {
-            const int first = s4_layer_at(cfg, l);
-            init_state_space(m, first, w, p, b, r);
-            for (int i = S4_MIX_W; i < s4_per_layer(cfg) && i <= S4_MIX_B; i++)
-                init_uniform(m, first + i, 1 / sqrt((double)cfg->channels), r);
-            if (cfg->block == BLOCK_GLU)
-                init_constant(m, first + S4_NORM_W, 1);
-        }
+    init_uniform(m, S4_ENC_W, 1 / sqrt((double)m->dim), r);
+    init_uniform(m, S4_ENC_B, 1 / sqrt((double)m->dim), r);
+    for (int l = 0; l < (int)cfg->layers; l++) {
+        const int first = s4_layer_at(cfg, l);
+        TRY(s4_init_states(m, first, (size_t)cfg->channels, (size_t)cfg->state, cfg->memory, r));
+        for (int i = S4_MIX_W; i < s4_per_layer(cfg) && i <= S4_MIX_B; i++)
+            init_uniform(m, first + i, 1 / sqrt((double)cfg->channels), r);
+        if (cfg->block == BLOCK_GLU)
+            init_constant(m, first + S4_NORM_W, 1);
     }
-    mem_free(w);
-    return st;
+    return STET_OK;
 }
 
 static node *features(const model *m, pass *p)

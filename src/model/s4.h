@@ -54,6 +54,13 @@ static inline int s4_layer_at(const s4_cfg *cfg, int layer)
 }
 #define S4_NORM_EPS 1e-5
 
+/* First values of `channels` state spaces whose parameters begin with `first` (S4_A .. S4_D): every
+ * channel starts from the same HiPPO matrix; C, the steps and D are drawn. A step of 1 / N remembers
+ * about N words, and the slowest of them `memory`; none starts above 1, where it would forget the
+ * word itself. */
+stet_status s4_init_states(const model *m, int first, size_t channels, size_t state, int64_t memory,
+                           rng *r);
+
 /* Views (s4_view.c). */
 stet_status s4_compile(const model *m, void **out);
 void s4_compiled_free(void *compiled);

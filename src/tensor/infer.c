@@ -365,6 +365,20 @@ stet_status op_s4_conv_infer(const node *n, shape *out)
     return same_shape(n, out);
 }
 
+stet_status op_s4_filters_infer(const node *n, shape *out)
+{
+    const size_t h = rows(n->in[0]), dim = cols(n->in[0]), len = cols(n->in[1]);
+    const size_t rank = ((const s4_filters_args *)n->args)->rank;
+    TRY(op_expect_shape(n, 0, shape2(h, dim), "the directions"));
+    TRY(op_expect_shape(n, 1, shape2(h, len), "the kernel"));
+    TRY(op_expect_count(n, 2, h, "d"));
+    if (rank == 0 || h % rank)
+        return error_set(STET_EUSAGE, "%s: %zu state spaces are not filters of %zu each", NAME(n),
+                         h, rank);
+    *out = shape3(h / rank, dim, len);
+    return STET_OK;
+}
+
 stet_status op_attention_infer(const node *n, shape *out)
 {
     const attention_args *args = n->args;

@@ -48,6 +48,9 @@ typedef struct seq_args { /* seq_mean, seq_max, conv_pool, bilstm, bilstm_states
 typedef struct s4_kernel_args {
     size_t len; /* L: columns of the result */
 } s4_kernel_args;
+typedef struct s4_filters_args {
+    size_t rank; /* state spaces of a filter */
+} s4_filters_args;
 typedef struct attention_args {
     const seq_index *seq;
     const seq_index *at;

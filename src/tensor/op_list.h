@@ -39,13 +39,14 @@
     OP(seq_max, 1)
 
 /* fused sequence ops: cpu/conv_pool.c cpu/lstm.c cpu/s4_kernel.c cpu/s4_conv.c
- * cpu/attention.c */
+ * cpu/s4_filters.c cpu/attention.c */
 #define OP_LIST_FUSED(OP)                                                                          \
     OP(conv_pool, 3)                                                                               \
     OP(bilstm, 9)                                                                                  \
     OP(bilstm_states, 9)                                                                           \
     OP(s4_kernel, 6)                                                                               \
     OP(s4_conv, 3)                                                                                 \
+    OP(s4_filters, 3)                                                                              \
     OP(attention, 2)
 
 #define OP_LIST(OP) OP_LIST_GENERIC(OP) OP_LIST_FUSED(OP)
@@ -57,6 +58,7 @@
         OP(gelu) OP(exp) OP(log) OP(abs) OP(min) OP(max) OP(clamp) OP(sum) OP(row_sum) OP(gather)  \
             OP(concat) OP(slice) OP(dropout) OP(layer_norm) OP(glu) OP(log_softmax)                \
                 OP(cross_entropy) OP(bce_logits) OP(kl) OP(seq_mean) OP(seq_max) OP(conv_pool)     \
-                    OP(bilstm) OP(bilstm_states) OP(s4_kernel) OP(s4_conv) OP(attention)
+                    OP(bilstm) OP(bilstm_states) OP(s4_kernel) OP(s4_conv) OP(s4_filters)          \
+                        OP(attention)
 
 #endif

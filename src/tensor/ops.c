@@ -153,6 +153,11 @@ node *op_s4_conv(tape *t, node *u, node *k, node *d, const seq_index *seq)
     return PUSH(t, s4_conv, (&(seq_args){seq, tape_seq(t, seq)}), u, k, d);
 }
 
+node *op_s4_filters(tape *t, node *enc, node *k, node *d, size_t rank)
+{
+    return PUSH(t, s4_filters, (&(s4_filters_args){rank}), enc, k, d);
+}
+
 node *op_attention(tape *t, node *q, node *kv, size_t heads, const seq_index *seq, double p,
                    rng *stream)
 {

@@ -81,6 +81,14 @@ node *op_s4_kernel(tape *t, node *a, node *w, node *p, node *b, node *c, node *l
 enum { S4_DIRECT_MAX = 96, S4_BLOCK = 64 };
 node *op_s4_conv(tape *t, node *u, node *k, node *d, const seq_index *seq);
 
+/* The filters of a convolution, each the sum of `rank` state spaces that read one direction of the
+ * vectors: enc (F rank, D), K (F rank, L), d (F rank); result w (F, D, L) as nn.Conv1d,
+ *
+ *     w[f, :, L - 1 - l] = sum over the h of f of (K[h, l] + d[h] where l = 0) enc[h, :]
+ *
+ * so that the last word of a window is the one that the state spaces have just read. */
+node *op_s4_filters(tape *t, node *enc, node *k, node *d, size_t rank);
+
 /* Attention of several heads: softmax(q k^T / sqrt(H / heads)) v, each text by itself, over its true
  * length. kv (T, 2H) has keys, then values; q is (T, H), or (B, H) where only the first token of each
  * text asks; the result has q's shape. With p > 0, weights are dropped with that chance and the others

@@ -156,6 +156,7 @@ static stet_status after_step(run_state *r)
 static stet_status update(run_state *r, step_numbers *to)
 {
     TRY(optim_step(&r->opt, r->groups, r->n_groups, r->w.value, r->grad));
+    TRY(weights_derive(&r->w, r->p.m, &r->step_mem, &r->values));
     TRY(store_send(r->store, &to->norm, &(const void *){r->opt.norm}, 1, sizeof *r->opt.norm));
     if (r->w.learn)
         TRY(update_vectors(r));

@@ -313,3 +313,4 @@ static stet_status bound(ver_work *w, int label, int other, const char *method,
 /* Intervals are at least as tight as the window form of the growth bound. */
 static const char *const methods[] = {"ibp", "joint", "gbm", "gbm-window", NULL};
 const ver_kind ver_cnn = {"cnn", methods, "ibp", open, bound, margin};
+const ver_kind ver_s4cnn = {"s4cnn", methods, "ibp", open, bound, margin};

@@ -158,7 +158,7 @@ typedef struct ver_kind {
     /* logit[label] - logit[other] of the references, computed in double. */
     double (*margin)(const ver_work *w, int label, int other);
 } ver_kind;
-extern const ver_kind ver_sum_kind, ver_cnn, ver_bilstm, ver_s4_kind, ver_ensemble;
+extern const ver_kind ver_sum_kind, ver_cnn, ver_bilstm, ver_s4_kind, ver_s4cnn, ver_ensemble;
 
 /* Sum of what positions take from a bound (drop[p] <= 0) if at most t->budget of those that count
  * may change: the lowest ones, and all that are unpaid. Positions are the n that begin with `from`.

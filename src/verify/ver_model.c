@@ -191,6 +191,27 @@ static void read_cnn(reader *r, const json_t *settings)
         r->status = error_set(STET_EFORMAT, "config.json: no kernels");
 }
 
+/* A CNN whose filters were made by state spaces: those are in the file, and say nothing here. */
+static void read_s4cnn(reader *r, const json_t *settings)
+{
+    read_cnn(r, settings);
+    const ver_model *m = r->m;
+    const size_t h = m->filters * setting(r, settings, "rank"),
+                 n = setting(r, settings, "state") / 2;
+    if (r->status == STET_OK && n == 0)
+        r->status = error_set(STET_EFORMAT, "config.json: bad size of state");
+    for (size_t i = 0; r->status == STET_OK && i < m->kernels; i++) {
+        TENSOR(r, h, n, 0, "s4.%zu.log_a_real", i);
+        TENSOR(r, h, n, 0, "s4.%zu.a_imag", i);
+        TENSOR(r, h, n, 2, "s4.%zu.p", i);
+        TENSOR(r, h, n, 2, "s4.%zu.b", i);
+        TENSOR(r, h, n, 2, "s4.%zu.c", i);
+        TENSOR(r, h, 0, 0, "s4.%zu.log_dt", i);
+        TENSOR(r, h, 0, 0, "s4.%zu.d", i);
+        TENSOR(r, h, m->dim, 0, "s4.%zu.encoder.weight", i);
+    }
+}
+
 static void read_bilstm(reader *r, const json_t *settings)
 {
     ver_model *m = r->m;
@@ -269,13 +290,14 @@ static const struct {
     const ver_kind *kind;
     void (*read)(reader *r, const json_t *settings);
     const char *settings[9];
-} kinds[] = {{&ver_sum_kind, read_word_network, {"score-hidden"}},
-             {&ver_cnn, read_cnn, {"filters", "kernels", "score-hidden"}},
-             {&ver_bilstm, read_bilstm, {"hidden", "pool", "span", "score-hidden"}},
-             {&ver_s4_kind,
-              read_s4,
-              {"channels", "state", "layers", "s4-block", "s4-pool", "s4-memory", "span",
-               "score-hidden"}}};
+} kinds[] = {
+    {&ver_sum_kind, read_word_network, {"score-hidden"}},
+    {&ver_cnn, read_cnn, {"filters", "kernels", "score-hidden"}},
+    {&ver_bilstm, read_bilstm, {"hidden", "pool", "span", "score-hidden"}},
+    {&ver_s4_kind,
+     read_s4,
+     {"channels", "state", "layers", "s4-block", "s4-pool", "s4-memory", "span", "score-hidden"}},
+    {&ver_s4cnn, read_s4cnn, {"filters", "kernels", "rank", "state", "s4-memory", "score-hidden"}}};
 
 static void know_settings(reader *r, const json_t *settings, const char *const *known)
 {

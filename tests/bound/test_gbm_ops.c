@@ -55,6 +55,16 @@ static double term_of(const model *m, gbm_term_args a, const boxes *b, real *gra
         for (size_t classes = 2; classes <= 3; classes++)
 
 #ifdef STET_DOUBLE
+/* All values by `by` of a step, and what they make of others. */
+static void move_values(model *m, const real *step, double by)
+{
+    arena mem = {0};
+    for (size_t i = 0; i < m->n_values; i++)
+        m->value[i] += (real)by * step[i];
+    CHECK_OK(weights_derive(NULL, m, &mem, NULL));
+    arena_deinit(&mem);
+}
+
 static const char *const of_names[] = {"layer", "logits", "gain", "rho"};
 
 TEST(gradients_of_every_term_equal_finite_differences)
@@ -80,12 +90,10 @@ TEST(gradients_of_every_term_equal_finite_differences)
         for (double e = 1e-6; error > 1e-5 && e > 5e-9; e /= 10) { /* a kink may be near: shrink */
             double side[2];
             for (int s = 0; s < 2; s++) {
-                for (size_t i = 0; i < m->n_values; i++)
-                    m->value[i] += (s ? 2 * e : -e) * step[i];
+                move_values(m, step, s ? 2 * e : -e);
                 side[s] = term_of(m, a, &b, NULL, NULL);
             }
-            for (size_t i = 0; i < m->n_values; i++)
-                m->value[i] -= e * step[i];
+            move_values(m, step, -e);
             error = fmin(error, fabs((side[1] - side[0]) / (2 * e) - slope) / (1e-3 + fabs(slope)));
         }
         if (error > 1e-4)

@@ -6,6 +6,7 @@
 static const char *const cnn[] = {"filters=6", "kernels=2,3", NULL};
 static const char *const bilstm[] = {"hidden=3", NULL};
 static const char *const s4[] = {"channels=4", "state=4", NULL};
+static const char *const s4cnn[] = {"filters=4", "kernels=1,3", "rank=2", "state=4", NULL};
 static const char *const sum[] = {NULL}, *const sum_net[] = {"score-hidden=4", NULL};
 static const struct {
     const char *name;
@@ -13,7 +14,7 @@ static const struct {
     double scale, scores; /* 0: no word scores */
 } kinds[] = {{"cnn", cnn, 1.5, 0},   {"bilstm", bilstm, 1, 0},   {"s4", s4, 1, 0},
              {"cnn", cnn, 1.5, 0.5}, {"bilstm", bilstm, 1, 0.3}, {"s4", s4, 1, 0.5},
-             {"sum", sum, 1, 1},     {"sum", sum_net, 1, 0.5}};
+             {"sum", sum, 1, 1},     {"sum", sum_net, 1, 0.5},   {"s4cnn", s4cnn, 1, 0.5}};
 enum { KINDS = sizeof kinds / sizeof *kinds, PLAIN_KINDS = 3 };
 
 static model *model_of(size_t kind, size_t classes, double scale, uint64_t seed)

@@ -23,7 +23,7 @@ expect 2 "--model" "$STET" train --model rnn
 expect 2 "expected --data" "$STET" train
 expect 2 "missing: --vectors;" "$STET" train --data x -o "$TMP/z"
 expect 2 "--lr -0.5: expected -1 or" "$STET" train --data x --vectors y -o "$TMP/z" --lr -0.5
-expect 2 "--filters is an option of model 'cnn'" "$STET" train --data x --vectors y -o "$TMP/z" --model s4 --filters 9
+expect 2 "--filters is an option of models 'cnn' and 's4cnn'" "$STET" train --data x --vectors y -o "$TMP/z" --model s4 --filters 9
 expect 2 "expected bash, zsh or fish" "$STET" completion tcsh
 expect 1 "no such model folder" "$STET" eval "$TMP/none" --data x
 expect 1 "missing.tsv" "$STET" train --data "$TMP/missing.tsv" --vectors "$TMP/v" -o "$TMP/run"

@@ -31,6 +31,7 @@ static const char *const small_s4_bare[] = {"channels=8", "state=6", "s4-block=b
 static const char *const small_s4_bare_deep[] = {"channels=8", "state=6", "layers=2",
                                                  "s4-block=bare", NULL};
 static const char *const small_s4_mean_span[] = {"channels=8", "state=6", "span=5", NULL};
+static const char *const small_s4cnn[] = {"filters=5", "kernels=2,5", "rank=2", "state=6", NULL};
 static const char *const small_sum[] = {NULL};
 static const char *const small_sum_net[] = {"score-hidden=6", NULL};
 static const char *const small_cnn_net[] = {"filters=9", "kernels=2,3,5", "score-hidden=6", NULL};
@@ -61,6 +62,7 @@ static const struct {
                    {"s4", small_s4_mean_span, false},
                    {"s4", small_s4_bare, true},
                    {"s4", small_s4_bare_deep, false},
+                   {"s4cnn", small_s4cnn, true},
                    {"cnn", small_cnn_net, true},
                    {"bilstm", small_bilstm_net, true},
                    {"s4", small_s4_net, true}};

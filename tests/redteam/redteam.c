@@ -65,7 +65,8 @@ static const struct {
              {"+s4", {"channels=4", "state=4", "s4-pool=max"}},
              {"+bilstm", {"hidden=4", "pool=max", "span=3"}},
              {"s4", {"channels=4", "state=4", "s4-block=relu", "s4-pool=max", "span=3"}},
-             {"+s4", {"channels=4", "state=4", "s4-block=bare", "s4-pool=max", "span=3"}}};
+             {"+s4", {"channels=4", "state=4", "s4-block=bare", "s4-pool=max", "span=3"}},
+             {"+s4cnn", {"filters=3", "kernels=1,3", "rank=2", "state=4"}}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 typedef enum craft { PLAIN, CLOSE, UNEVEN, INTEGERS, CANCEL, SMALL, HUGE_NUMBERS, CRAFTS } craft;

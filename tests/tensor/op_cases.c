@@ -343,6 +343,23 @@ static void s4_conv_setup(op_case *c, int v, rng *r, arena *mem)
     operand(c, shape1(h[v]), -1, 1);
 }
 
+static void s4_filters_setup(op_case *c, int v, rng *r, arena *mem)
+{
+    (void)r, (void)mem;
+    static const size_t filters[] = {1, 2, 3, 40}, rank[] = {1, 2, 3, 4}, dim[] = {1, 5, 7, 65},
+                        len[] = {1, 3, 5, 8};
+    const size_t h = filters[v] * rank[v];
+    operand(c, shape2(h, dim[v]), -1, 1);
+    operand(c, shape2(h, len[v]), -1, 1);
+    operand(c, shape1(h), -1, 1);
+    c->count = rank[v];
+}
+
+static node *s4_filters_apply(tape *t, node *const *in, const op_case *c)
+{
+    return op_s4_filters(t, in[0], in[1], in[2], c->count);
+}
+
 static node *s4_conv_apply(tape *t, node *const *in, const op_case *c)
 {
     return op_s4_conv(t, in[0], in[1], in[2], &c->seq);
@@ -414,6 +431,7 @@ const op_test op_tests[OP_COUNT] = {
     ROW(bilstm_states, bilstm_setup, 1e-8, 1e-5),
     ROW(s4_kernel, s4_kernel_setup, 1e-8, 1e-4),
     ROW(s4_conv, s4_conv_setup, 1e-8, 2e-5), /* up to 300 products a sum, which may cancel */
+    ROW(s4_filters, s4_filters_setup, 1e-8, 1e-5),
     ROW(attention, attention_setup, 1e-8, 1e-5),
 };
 

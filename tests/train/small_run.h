@@ -54,7 +54,7 @@ static inline void write_vectors(const char *path)
 
 static const char *vectors[1];
 
-static inline stet_train_args small_run(const char *model, const char *out)
+static inline stet_train_args small_run(const char *kind, const char *out)
 {
     write_corpus(at("train.tsv"), 300, 1);
     write_vectors(at("vectors.txt"));
@@ -62,24 +62,30 @@ static inline stet_train_args small_run(const char *model, const char *out)
     snprintf(data, sizeof data, "%s", at("train.tsv"));
     snprintf(vec, sizeof vec, "%s", at("vectors.txt"));
     vectors[0] = vec;
-    static const char *const cnn[] = {"filters=6", "kernels=2,3", NULL},
-                             *const bilstm[] = {"hidden=6", NULL},
-                             *const s4[] = {"channels=8", "state=4", NULL},
-                             *const sum[] = {"score-hidden=4", NULL},
-                             *const bert[] = {"bert-layers=2",     "bert-hidden=16",
-                                              "bert-heads=2",      "bert-inner=32",
-                                              "bert-positions=40", "bert-pieces=100", NULL};
-    const bool is_bert = strcmp(model, "bert") == 0;
+    static const char
+        *const cnn[] = {"filters=6", "kernels=2,3", NULL},
+               *const bilstm[] = {"hidden=6", NULL}, *const s4[] = {"channels=8", "state=4", NULL},
+               *const s4cnn[] = {"filters=6", "kernels=2,3", "rank=2", "state=4", NULL},
+               *const sum[] = {"score-hidden=4", NULL},
+               *const bert[] = {"bert-layers=2",
+                                "bert-hidden=16",
+                                "bert-heads=2",
+                                "bert-inner=32",
+                                "bert-positions=40",
+                                "bert-pieces=100",
+                                NULL};
+    const bool is_bert = strcmp(kind, "bert") == 0;
     stet_train_args a = STET_TRAIN_DEFAULTS;
     a.data = data;
     a.vectors = vectors;
     a.n_vectors = !is_bert; /* which has its own */
-    a.model = model;
-    a.model_settings = is_bert                     ? bert
-                       : model[0] == 'c'           ? cnn
-                       : model[0] == 'b'           ? bilstm
-                       : strcmp(model, "sum") == 0 ? sum
-                                                   : s4;
+    a.model = kind;
+    a.model_settings = is_bert                    ? bert
+                       : kind[0] == 'c'           ? cnn
+                       : kind[0] == 'b'           ? bilstm
+                       : strcmp(kind, "sum") == 0 ? sum
+                       : strcmp(kind, "s4") == 0  ? s4
+                                                  : s4cnn;
     a.out = out;
     a.batch = 16;
     a.epochs = 4;
@@ -106,7 +112,8 @@ static inline void same_files(const char *a, const char *b)
     }
 }
 
-static const char *const kinds[] = {"cnn", "bilstm", "s4"};
+static const char *const kinds[] = {"cnn", "bilstm", "s4", "s4cnn"};
+enum { SMALL_RUN_KINDS = sizeof kinds / sizeof *kinds };
 
 /* good* and bad* words may be replaced among themselves. */
 static inline void write_sets(const char *path)

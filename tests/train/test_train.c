@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/rng.h"
+#include "model/model_impl.h"
 #include "stet/lexicon.h"
 #include "small_run.h"
 #include "stet/train.h"
@@ -20,7 +21,7 @@
 
 TEST(every_model_learns_and_loads_again)
 {
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < SMALL_RUN_KINDS; k++) {
         const char *out = at(kinds[k]);
         stet_train_args a = small_run(kinds[k], out);
         a.epochs = 8;
@@ -42,9 +43,44 @@ TEST(every_model_learns_and_loads_again)
     }
 }
 
+/* Of a model that reads vectors itself, and of one on the rows of a BERT. */
+TEST(saved_filters_are_those_of_the_state_spaces)
+{
+    static const char *const head[] = {"bert-layers=1",
+                                       "bert-hidden=16",
+                                       "bert-heads=2",
+                                       "bert-inner=32",
+                                       "bert-positions=40",
+                                       "bert-pieces=100",
+                                       "bert-head=s4cnn:filters=6:kernels=2:rank=2:state=4",
+                                       NULL};
+    for (int bert = 0; bert < 2; bert++) {
+        stet_train_result r;
+        stet_train_args a = small_run(bert ? "bert" : "s4cnn", at("run"));
+        a.model_settings = bert ? head : a.model_settings;
+        a.epochs = 1;
+        CHECK_OK(stet_train(&a, &r));
+        stet_model *m;
+        CHECK_OK(stet_model_load(a.out, &m));
+        const int id = model_param_id(m, bert ? "head.convs.0.weight" : "convs.0.weight");
+        CHECK(id >= 0);
+        const size_t bytes = shape_count(m->params[id].shape) * sizeof(real);
+        real *saved = mem_alloc(1, bytes);
+        CHECK(saved);
+        memcpy(saved, model_value(m, id), bytes);
+        memset(model_value(m, id), 0, bytes);
+        arena mem = {0};
+        CHECK_OK(weights_derive(NULL, m, &mem, NULL));
+        CHECK(memcmp(saved, model_value(m, id), bytes) == 0);
+        arena_deinit(&mem);
+        mem_free(saved);
+        stet_model_free(m);
+    }
+}
+
 TEST(one_seed_gives_one_model_whatever_the_threads)
 {
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < SMALL_RUN_KINDS; k++) {
         stet_train_result r;
         stet_train_args a = small_run(kinds[k], at("one"));
         stet_set_threads(1);
@@ -327,7 +363,7 @@ TEST(a_run_over_an_old_one_is_resumed_from_its_beginning)
 
 TEST(a_run_that_diverges_says_so)
 {
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < SMALL_RUN_KINDS; k++) {
         stet_train_result r;
         stet_train_args a = small_run(kinds[k], at("run"));
         a.rate = 1e38;
@@ -447,7 +483,7 @@ TEST(a_damaged_model_folder_is_refused)
 
 TEST(odd_texts_have_defined_answers)
 {
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < SMALL_RUN_KINDS; k++) {
         stet_train_result r;
         stet_train_args a = small_run(kinds[k], at(kinds[k]));
         a.epochs = 1;

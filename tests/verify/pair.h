@@ -33,6 +33,7 @@ static const char *const *const bilstm_pools[] = {bilstm, bilstm_max, bilstm_mea
                                                   bilstm_mean_span};
 enum { POOLS = 5 };
 static const char *const cnn[] = {"filters=5", "kernels=1,2,4", NULL};
+static const char *const s4cnn[] = {"filters=5", "kernels=1,4", "rank=2", "state=4", NULL};
 static const char *const sum_alone[] = {NULL}, *const sum_net[] = {"score-hidden=5", NULL};
 static const char *const cnn_net[] = {"filters=5", "kernels=1,2,4", "score-hidden=5", NULL};
 static const char *const bilstm_net[] = {"hidden=4", "score-hidden=5", NULL};

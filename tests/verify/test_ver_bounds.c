@@ -33,6 +33,7 @@ TEST(cnn_bounds_never_exceed_the_truth)
 {
     CHECK_LE(20, compare_with_truth("cnn", cnn, 5, 60, 0.1));
     compare_with_truth("cnn", cnn, 5, 60, 1);
+    CHECK_LE(20, compare_with_truth("s4cnn", s4cnn, 5, 60, 0.1));
 }
 
 TEST(bilstm_bounds_never_exceed_the_truth)
@@ -82,6 +83,7 @@ static void compare_values(const char *kind, const char *const *settings, double
 TEST(a_cnn_without_choices_is_evaluated)
 {
     compare_values("cnn", cnn, 2e-5);
+    compare_values("s4cnn", s4cnn, 2e-5);
 }
 
 TEST(a_bilstm_without_choices_is_evaluated)
@@ -219,6 +221,7 @@ TEST(the_cnn_certifier_can_be_followed)
 {
     CHECK_LE(20, follow(&cert_cnn, NULL, "cnn", cnn, 8, 150, 0.1));
     follow(&cert_cnn, NULL, "cnn", cnn, 8, 100, 1);
+    CHECK_LE(20, follow(&cert_s4cnn, NULL, "s4cnn", s4cnn, 8, 100, 0.1));
     static const float bias[] = {-1e20f, -1e30f, 1e25f, 1e30f};
     for (size_t k = 0; k < sizeof bias / sizeof *bias; k++) {
         huge_bias = bias[k];

@@ -16,6 +16,8 @@ static const struct {
     {"cnn", (const char *const[]){"filters=5", "kernels=1,2,4", NULL}, 0, "ibp"},
     {"cnn", (const char *const[]){"filters=5", "kernels=1,2,4", NULL}, 1, "ibp"},
     {"cnn", (const char *const[]){"filters=5", "kernels=1,2,4", "score-hidden=5", NULL}, 1, "ibp"},
+    {"s4cnn", (const char *const[]){"filters=5", "kernels=1,3", "rank=2", "state=4", NULL}, 1,
+     "ibp"},
     {"sum", (const char *const[]){NULL}, 1, "exact"},
     {"sum", (const char *const[]){"score-hidden=5", NULL}, 1, "exact"}};
 enum { MODELS = sizeof models / sizeof *models, N = 4, CLASSES = 3 };
