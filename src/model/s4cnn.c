@@ -112,12 +112,22 @@ static stet_status init(const model *m, rng *r)
     return st;
 }
 
+/* Chosen with teachers (docs/results.md). */
+static const char *const robust[] = {
+    RECIPE_ROBUST,   "--kernels", "3,4,5",   "--rank",         "3",    "--kappa",    "0.85",
+    "--ramp",        "0.3",       "--lr",    "1e-3",           "--state-lr", "3e-3", "--clip",
+    "1",             "--batch",   "32",      "--dropout",      "0.2",  "--smooth",   "3",
+    "--word-scores", "--score-lr", "0.005",  "--tune-vectors", "3e-4", "--epochs",   "4",
+    "--weight-decay", "1",        NULL};
+static const model_recipe recipes[] = {{"robust", robust}, {NULL, NULL}};
+
 const model_desc model_s4cnn = {
     .name = "s4cnn",
     .summary = "S4 over windows of words: a TextCNN whose filters are made by state spaces",
     .opts = opts,
     .cfg_size = sizeof(s4cnn_cfg),
     .train = {.decoupled = true, .rate = {5e-4, 5e-3}, .decay = {1e-2, 0}, .dropout = 0.2},
+    .recipes = recipes,
     .layout = layout,
     .init = init,
     .derive = derive,
