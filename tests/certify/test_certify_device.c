@@ -18,7 +18,7 @@ static void count(size_t texts, size_t *most, bool *before)
 {
     *most = texts > *most ? texts : *most;
     if (!*before)
-        usleep(100000);
+        usleep(500000);
     *before = true;
 }
 

@@ -165,7 +165,7 @@ static stet_status toy_edits(const void *own, const edit_batch *b, float *room)
     (void)own;
     room[b->n_words + b->n_variants - 1] = 1; /* it is there */
     if (toy_batches++ == 0)
-        usleep(100000); /* the others ask meanwhile */
+        usleep(500000); /* the others ask meanwhile */
     toy_most = b->n_texts > toy_most ? b->n_texts : toy_most;
     size_t tiled = 0;
     for (size_t i = 0; i < b->n_tiles; i++) {
