@@ -108,7 +108,7 @@ static node *apply_conv(tape *t, node *const *in, const seq_index *seq)
 
 static node *apply_lstm(tape *t, node *const *in, const seq_index *seq)
 {
-    return op_bilstm(t, in[0], in + 1, seq);
+    return op_bilstm(t, in[0], in + 1, seq, NULL);
 }
 
 static node *apply_s4(tape *t, node *const *in, const seq_index *seq)

@@ -27,7 +27,7 @@ static void step(void *ctx)
     node *in[INPUTS];
     for (int i = 0; i < INPUTS; i++)
         in[i] = must(tape_input(&t, s->shape[i], s->value[i], s->grad[i]));
-    node *y = must(op_bilstm(&t, in[0], in + 1, &s->seq));
+    node *y = must(op_bilstm(&t, in[0], in + 1, &s->seq, NULL));
     memcpy(s->y, y->value, shape_count(y->shape) * sizeof(real));
     y->grad = s->dy;
     if (s->backward && cpu_bilstm_bwd(&t, y) != STET_OK)

@@ -86,7 +86,7 @@ static stet_status ranges_fwd(tape *t, node *n)
     }
     r.pool = conv_pool_kernel();
     r.pool_two = conv_pool_two_kernel();
-    TRY(conv_project(&r.filters, n->in[ROWS]->value, s->n_rows, t->mem, keep->table));
+    TRY(conv_project(&r.filters, n->in[ROWS]->value, s->n_rows, t->mem, keep->table, cols));
     batch_sets_extremes(s, (double)r.eps, keep->table, cols, NULL);
     pool_run(B * RANGE_SIDES, pool_piece, &r);
     return STET_OK;

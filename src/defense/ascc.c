@@ -365,13 +365,19 @@ node *ascc_search(const ascc_cfg *c, const step_view *v, const batch *own, const
     pass q = {.t = &t};
     beside.p = &q;
     tape_init(&t, v->mem, v->p->t->values, false);
-    node *fixed = tape_constant(&t, rows->shape, rows->value), *last = tape_zeros(&t, state->shape);
+    stet_status st = pass_params(&q, v->m, v->w, NULL);
+    node *fixed = tape_constant(&t, rows->shape, rows->value), *last = tape_zeros(&t, state->shape),
+         *made = v->m->desc->make ? v->m->desc->make(v->m, &q, fixed) : NULL,
+         *unread = made ? tape_zeros(&t, shape2(h->n_points, v->m->dim)) : NULL;
     hulls_twin(&t, h); /* so that it stays while steps come and go */
     const tape_mark mark = tape_save(&t);
-    stet_status st = tape_status(&t);
+    st = st == STET_OK ? tape_status(&t) : st;
     for (int64_t k = 1; k <= c->steps && st == STET_OK; k++) {
-        probe p = {
-            .x = own, .rows = hull_points(&t, h, state, fixed), .loss = minus_kl, .ctx = clean};
+        probe p = {.x = own,
+                   .rows = made ? unread : hull_points(&t, h, state, fixed),
+                   .made = made ? hull_points(&t, h, state, made) : NULL,
+                   .loss = minus_kl,
+                   .ctx = clean};
         st = tape_status(&t) == STET_OK ? probe_run(&beside, &p) : tape_status(&t);
         if (st == STET_OK) {
             node *next = hull_step(&t, c, h, state, fixed, p.drows, k);

@@ -131,6 +131,7 @@ stet_status batch_spread(const batch *x, arena *mem, batch *out);
 typedef struct probe {
     const batch *x;
     node *rows; /* (n_rows, D) to read instead of the words' vectors; NULL: those */
+    node *made; /* what the model makes of them (model_desc.make), where it is known; or NULL */
     /* The loss from the logits (B, K) of the pass; NULL: the mean cross-entropy. */
     node *(*loss)(void *ctx, const pass *q, node *logits);
     /* One more loss of the same pass, when the gradient of the first is known (`drows`). It trains too and

@@ -153,6 +153,7 @@ stet_status probe_run(const step_view *v, probe *p)
     p->drows = tape_zeros(step, rows);
     TRY(tape_status(step));
     q.rows = tape_input(&t, rows, p->at->value, p->drows->value);
+    q.made = p->made ? tape_constant(&t, p->made->shape, p->made->value) : NULL;
     rng drops;
     if (p->dropout && v->p->dropout > 0) {
         drops = *v->p->stream;

@@ -69,10 +69,17 @@ static node *features(const model *m, pass *p)
 {
     const bilstm_pool pool = bilstm_pool_of(m);
     if (pool == POOL_LAST)
-        return op_bilstm(p->t, p->rows, p->param, p->seq);
+        return op_bilstm(p->t, p->rows, p->param, p->seq, p->made);
     const spans cut = spans_cut(p->t, p->seq, model_span(m));
-    node *states = spans_join(p->t, &cut, op_bilstm_states(p->t, p->rows, p->param, cut.seq));
+    node *states =
+        spans_join(p->t, &cut, op_bilstm_states(p->t, p->rows, p->param, cut.seq, p->made));
     return (pool == POOL_MAX ? op_seq_max : op_seq_mean)(p->t, states, p->seq);
+}
+
+static node *make(const model *m, const pass *p, node *rows)
+{
+    (void)m;
+    return op_bilstm_made(p->t, rows, p->param);
 }
 
 static const char *const robust[] = {RECIPE_SPANS, "--pool", "max",  "--hidden", "128",
@@ -90,6 +97,7 @@ const model_desc model_bilstm = {
     .layout = layout,
     .init = init,
     .features = features,
+    .make = make,
     .n_features = n_features,
     .score_hidden = score_hidden,
     .span = span,

@@ -80,16 +80,30 @@ static stet_status init(const model *m, rng *r)
     return STET_OK;
 }
 
-node *cnn_features(const model *m, pass *p)
+/* Filters and biases of every width; how many. */
+static size_t weights(const model *m, const pass *p, node **w, node **b)
 {
     size_t k[CNN_MAX_KERNELS];
     const size_t n = cnn_kernels(m, k);
-    node *w[CNN_MAX_KERNELS], *b[CNN_MAX_KERNELS];
     for (size_t i = 0; i < n; i++) {
         w[i] = p->param[2 * i];
         b[i] = p->param[2 * i + 1];
     }
-    return op_conv_pools(p->t, p->rows, w, b, n, p->seq);
+    return n;
+}
+
+node *cnn_features(const model *m, pass *p)
+{
+    node *w[CNN_MAX_KERNELS], *b[CNN_MAX_KERNELS];
+    const size_t n = weights(m, p, w, b);
+    return op_conv_pools(p->t, p->rows, w, b, n, p->seq, p->made);
+}
+
+static node *make(const model *m, const pass *p, node *rows)
+{
+    node *w[CNN_MAX_KERNELS], *b[CNN_MAX_KERNELS];
+    const size_t n = weights(m, p, w, b);
+    return op_conv_made(p->t, rows, w, n);
 }
 
 static const char *const robust[] = {
@@ -146,6 +160,7 @@ const model_desc model_cnn = {
     .layout = cnn_layout,
     .init = init,
     .features = cnn_features,
+    .make = make,
     .n_features = cnn_n_features,
     .score_hidden = cnn_score_hidden,
     CNN_VIEWS,

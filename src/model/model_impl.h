@@ -97,6 +97,7 @@ typedef struct pass {
     node **param;         /* (n_params + n_added) */
     node *table;          /* (vocabulary, D): what rows are taken from */
     node *rows;           /* (V, D) */
+    node *made;           /* what model_desc.make makes of them, where it is known; or NULL */
     const uint32_t *word; /* (V) the words of the rows, in host memory */
     learned_rows *learn;  /* filled by pass_rows; NULL: vectors stay as they are */
     const seq_index *seq;
@@ -183,6 +184,9 @@ struct model_desc {
     void (*derive)(const model *m, tape *t, node **nodes);
     node *(*features)(const model *m,
                       pass *p); /* (B, features): what the last linear layer sees, before dropout */
+    /* What it makes of rows (n, D) first, where that is linear: (n, C), a constant on p's tape, so
+     * that mixtures of rows need not pass through it each. NULL, or NULL from it: nothing. */
+    node *(*make)(const model *m, const pass *p, node *rows);
     size_t (*n_features)(const model *m); /* 0: no network, word scores and a bias alone */
     size_t (*span)(const model *m); /* words after which it starts anew (spans.h); NULL: never */
     size_t (*score_hidden)(const model *m); /* units of word_scores.h's small network; NULL: none */

@@ -4,7 +4,7 @@
  * further than its piece.
  *
  *     const spans cut = spans_cut(t, p->seq, span);
- *     node *states = spans_join(t, &cut, op_bilstm_states(t, p->rows, w, cut.seq));
+ *     node *states = spans_join(t, &cut, op_bilstm_states(t, p->rows, w, cut.seq, NULL));
  */
 #ifndef MODEL_SPANS_H
 #define MODEL_SPANS_H

@@ -12,6 +12,39 @@ const op_desc conv_pools_op = {
     .backward = {[DEV_CPU] = NULL, CUDA_KERNEL(cuda_conv_pools_bwd)},
 };
 
+const op_desc conv_made_op = {
+    .name = "conv_made",
+    .n_in = -1,
+    .constant = true,
+    .infer = conv_made_infer,
+    .forward = {[DEV_CPU] = cpu_conv_made_fwd},
+};
+
+node *op_conv_made(tape *t, node *rows, node *const *w, size_t n)
+{
+    node *in[1 + CONV_POOLS_MAX] = {rows};
+    if (n > CONV_POOLS_MAX || !tape_runs(t, &conv_made_op))
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        in[1 + i] = w[i];
+    return tape_push(t, &conv_made_op, in, (int)(1 + n), NULL, 0);
+}
+
+const op_desc bilstm_made_op = {
+    .name = "bilstm_made",
+    .n_in = 3,
+    .constant = true,
+    .infer = bilstm_made_infer,
+    .forward = {[DEV_CPU] = cpu_bilstm_made_fwd},
+};
+
+node *op_bilstm_made(tape *t, node *rows, node *const w[8])
+{
+    if (!tape_runs(t, &bilstm_made_op))
+        return NULL;
+    return tape_push(t, &bilstm_made_op, (node *[]){rows, w[0], w[4]}, 3, NULL, 0);
+}
+
 const op_desc mix_op = {
     .name = "mix",
     .n_in = 2,
@@ -34,7 +67,7 @@ node *op_mix(tape *t, node *a, double p, node *b, double q)
 }
 
 node *op_conv_pools(tape *t, node *rows, node *const *w, node *const *b, size_t n,
-                    const seq_index *seq)
+                    const seq_index *seq, const node *made)
 {
     node *in[1 + 2 * CONV_POOLS_MAX] = {rows};
     if (n > CONV_POOLS_MAX) {
@@ -42,8 +75,14 @@ node *op_conv_pools(tape *t, node *rows, node *const *w, node *const *b, size_t 
         return NULL;
     }
     if (!tape_runs(t, &conv_pools_op)) {
-        for (size_t i = 0; i < n; i++)
-            in[i] = op_conv_pool(t, rows, w[i], b[i], seq);
+        made_args args = {{seq, tape_seq(t, seq)}, NULL, made ? shape_cols(made->shape) : 0};
+        const real *from = made ? made->value : NULL;
+        for (size_t i = 0; i < n; i++) {
+            args.made = from;
+            in[i] = tape_push(t, &op_table[OP_conv_pool], (node *[]){rows, w[i], b[i]}, 3, &args,
+                              sizeof args);
+            from = made ? from + conv_made_cols(w[i]->shape) : NULL;
+        }
         return op_concat(t, in, (int)n);
     }
     for (size_t i = 0; i < n; i++) {

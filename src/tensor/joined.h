@@ -18,6 +18,12 @@ enum { CONV_POOLS_MAX = 8 }; /* kernel sizes of one conv_pools */
 JOINED_OPS(JOINED_DECLARE)
 #undef JOINED_DECLARE
 
+/* op_conv_made: each kernel size has its columns, padded. */
+size_t conv_made_cols(struct shape filters);
+stet_status conv_made_infer(const node *n, struct shape *out);
+stet_status bilstm_made_infer(const node *n, struct shape *out);
+op_kernel cpu_conv_made_fwd, cpu_bilstm_made_fwd;
+
 stet_status op_mix_infer(const node *n, struct shape *out); /* infer.c */
 
 /* Does the tape's device have kernels for it? */

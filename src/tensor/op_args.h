@@ -39,10 +39,18 @@ typedef struct label_args { /* cross_entropy, bce_logits */
     const int32_t *label;   /* (B) */
     const int32_t *at;      /* in the store */
 } label_args;
-typedef struct seq_args { /* seq_mean, seq_max, conv_pool, bilstm, bilstm_states, s4_conv */
+typedef struct seq_args { /* seq_mean, seq_max, s4_conv */
     const seq_index *seq;
     const seq_index *at; /* its arrays in the store */
 } seq_args;
+
+typedef struct made_args { /* conv_pool, bilstm, bilstm_states */
+    seq_args seq;          /* all that other devices than the CPU read */
+    /* Numbers of op_conv_made (from a kernel size's first column on) or op_bilstm_made for the rows,
+     * which lie `ld` apart; NULL: not known. Gradients go to the rows all the same. */
+    const real *made;
+    size_t ld;
+} made_args;
 
 /* fused sequence ops */
 typedef struct s4_kernel_args {

@@ -128,19 +128,27 @@ BINARY(kl)
 
 node *op_conv_pool(tape *t, node *rows, node *w, node *b, const seq_index *seq)
 {
-    return PUSH(t, conv_pool, (&(seq_args){seq, tape_seq(t, seq)}), rows, w, b);
+    return PUSH(t, conv_pool, (&(made_args){.seq = {seq, tape_seq(t, seq)}}), rows, w, b);
 }
 
-node *op_bilstm(tape *t, node *rows, node *const w[8], const seq_index *seq)
+static made_args lstm_args(tape *t, const seq_index *seq, const node *made)
 {
-    return PUSH(t, bilstm, (&(seq_args){seq, tape_seq(t, seq)}), rows, w[0], w[1], w[2], w[3], w[4],
-                w[5], w[6], w[7]);
+    return (made_args){{seq, tape_seq(t, seq)},
+                       made ? made->value : NULL,
+                       made ? shape_cols(made->shape) : 0};
 }
 
-node *op_bilstm_states(tape *t, node *rows, node *const w[8], const seq_index *seq)
+node *op_bilstm(tape *t, node *rows, node *const w[8], const seq_index *seq, const node *made)
 {
-    return PUSH(t, bilstm_states, (&(seq_args){seq, tape_seq(t, seq)}), rows, w[0], w[1], w[2],
-                w[3], w[4], w[5], w[6], w[7]);
+    const made_args args = lstm_args(t, seq, made);
+    return PUSH(t, bilstm, &args, rows, w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]);
+}
+
+node *op_bilstm_states(tape *t, node *rows, node *const w[8], const seq_index *seq,
+                       const node *made)
+{
+    const made_args args = lstm_args(t, seq, made);
+    return PUSH(t, bilstm_states, &args, rows, w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]);
 }
 
 node *op_s4_kernel(tape *t, node *a, node *w, node *p, node *b, node *c, node *log_dt, size_t len)

@@ -60,17 +60,24 @@ node *op_kl(tape *t, node *log_p, node *log_q); /* mean over rows of sum p (log 
  * ReLU, max over time. rows (V, D), w (F, D, k) and b (F) as nn.Conv1d; result (B, F). Texts
  * shorter than k are continued with zero vectors. Backward touches only the winning windows. */
 node *op_conv_pool(tape *t, node *rows, node *w, node *b, const seq_index *seq);
-/* Some kernel sizes one after the other: op_concat of conv_pool of each. */
+/* Some kernel sizes one after the other: op_concat of conv_pool of each. `made` (NULL: not known) is
+ * op_conv_made of the rows, whose values are then not read. */
 node *op_conv_pools(tape *t, node *rows, node *const *w, node *const *b, size_t n,
-                    const seq_index *seq);
+                    const seq_index *seq, const node *made);
+/* What these make of rows (n, D) first: their products with all filters, (n, C), a constant. It is
+ * linear, so that of a mixture is the mixture of these. NULL on devices that have no such step. */
+node *op_conv_made(tape *t, node *rows, node *const *w, size_t n);
 
 /* Both directions of one LSTM layer, started from zero states, over the true length of each text;
  * result (B, 2H): the last state of the forward direction, then of the backward direction. Weights
  * as nn.LSTM: w_ih (4H, D), w_hh (4H, H), b_ih, b_hh (4H), gates i f g o; w[0..3] forward, w[4..7]
- * reverse. */
-node *op_bilstm(tape *t, node *rows, node *const w[8], const seq_index *seq);
+ * reverse. `made` (NULL: not known) is op_bilstm_made of the rows, whose values are then not read. */
+node *op_bilstm(tape *t, node *rows, node *const w[8], const seq_index *seq, const node *made);
 /* The same with the states of both directions after every token, (T, 2H). */
-node *op_bilstm_states(tape *t, node *rows, node *const w[8], const seq_index *seq);
+node *op_bilstm_states(tape *t, node *rows, node *const w[8], const seq_index *seq,
+                       const node *made);
+/* As op_conv_made: products of rows with the gates of both directions. */
+node *op_bilstm_made(tape *t, node *rows, node *const w[8]);
 
 /* The convolution kernels of an S4 layer (gbm.md 5): a, w (H, n) with Lambda = -exp(a) - i w; P, B,
  * C (H, n, 2) as (re, im); log_dt (H); result K (H, L). */

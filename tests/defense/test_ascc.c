@@ -311,6 +311,41 @@ TEST(the_gradient_of_points_equals_finite_differences)
     json_decref(file);
 }
 
+/* ---- what a model makes of rows first ------------------------------------------------------ */
+
+TEST(rows_that_were_made_before_give_the_same_answers_and_gradients)
+{
+    for (int kind = CNN; kind <= BILSTM; kind++) {
+        run x;
+        arena mem = {0};
+        batch shared, own;
+        tape t;
+        pass q;
+        CHECK_OK(run_start(&x, kind, 3, "standard", NULL, true));
+        const stet_corpus c = small_corpus(2, 3);
+        CHECK_OK(batch_make(&x.batches, x.m, &c, all_texts, TEXTS, &mem, &shared));
+        CHECK_OK(batch_spread(&shared, &mem, &own));
+        tape_init(&t, &mem, NULL, false);
+        CHECK_OK(pass_init(&q, x.m, &t, NULL, NULL, &own));
+        step_view v = view_of(&x, &x.batches, &mem);
+        v.p = &q;
+        /* the second reads zeros beside what was made: they must not count */
+        probe plain = {.x = &own},
+              made = {.x = &own,
+                      .rows = tape_zeros(&t, q.rows->shape),
+                      .made = x.m->desc->make(x.m, &q, q.rows)};
+        CHECK(made.made && made.made->shape.dim[0] == own.seq.n_rows);
+        CHECK_OK(probe_run(&v, &plain));
+        CHECK_OK(probe_run(&v, &made));
+        CHECK_EQ(memcmp(plain.logits->value, made.logits->value, TEXTS * 3 * sizeof(real)), 0);
+        CHECK_EQ(memcmp(plain.drows->value, made.drows->value,
+                        shape_count(plain.drows->shape) * sizeof(real)),
+                 0);
+        arena_deinit(&mem);
+        run_end(&x);
+    }
+}
+
 /* ---- steps -------------------------------------------------------------------------------- */
 
 TEST(without_its_terms_it_is_plain_training)

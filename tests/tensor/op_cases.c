@@ -309,12 +309,12 @@ static void bilstm_setup(op_case *c, int v, rng *r, arena *mem)
 
 static node *bilstm_apply(tape *t, node *const *in, const op_case *c)
 {
-    return op_bilstm(t, in[0], in + 1, &c->seq);
+    return op_bilstm(t, in[0], in + 1, &c->seq, NULL);
 }
 
 static node *bilstm_states_apply(tape *t, node *const *in, const op_case *c)
 {
-    return op_bilstm_states(t, in[0], in + 1, &c->seq);
+    return op_bilstm_states(t, in[0], in + 1, &c->seq, NULL);
 }
 
 static void s4_kernel_setup(op_case *c, int v, rng *r, arena *mem)

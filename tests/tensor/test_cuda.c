@@ -351,7 +351,7 @@ static results run_lstm(size_t hidden, store_arena *values, arena *mem)
         store_clear(s, grad[i], n * sizeof *x);
         in[i] = tape_input(&t, shapes[i], at[i], grad[i]);
     }
-    node *y = op_bilstm(&t, in[0], in + 1, &seq);
+    node *y = op_bilstm(&t, in[0], in + 1, &seq, NULL);
     CHECK_OK(tape_backward(&t, weighted_sum(&t, y, &r)));
     results out = {0};
     take_results(&out, s, y->value, shape_count(y->shape), mem);

@@ -101,7 +101,7 @@ static void run_cnn(store *s, const cnn_case *c, results *out)
         w[i] = input(&t, shape3(c->F[i], D, c->k[i]), c->filters_learn, &r, &grad[1 + 2 * i]);
         b[i] = input(&t, shape1(c->F[i]), c->filters_learn, &r, &grad[2 + 2 * i]);
     }
-    node *y = op_conv_pools(&t, rows, w, b, c->n, &seq);
+    node *y = op_conv_pools(&t, rows, w, b, c->n, &seq, NULL);
     CHECK_OK(tape_status(&t));
     CHECK_OK(tape_backward(&t, weighted(&t, y, &r)));
     out->n = 0;

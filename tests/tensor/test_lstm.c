@@ -10,7 +10,7 @@ static const char *const names[] = {"rows",         "w_ih",         "w_hh",
 
 static node *lstm_op(tape *t, node **in, const seq_index *seq)
 {
-    return op_bilstm(t, in[0], in + 1, seq);
+    return op_bilstm(t, in[0], in + 1, seq, NULL);
 }
 
 /* One direction of one text, back-propagation through time. State t + 1 follows step t. */

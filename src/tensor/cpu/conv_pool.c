@@ -4,8 +4,11 @@
  *
  * The gradient of a maximum reaches one window: for each text and filter with a positive response,
  * k rows of the input. Nothing else is touched. */
+#include <string.h>
+
 #include "base/pool.h"
 #include "tensor/host/conv_taps.h"
+#include "tensor/joined.h"
 #include "tensor/op_args.h"
 #include "tensor/tape.h"
 
@@ -14,7 +17,8 @@ typedef struct conv {
     conv_filters filters;
     size_t cols;
     const real *b;
-    real *projected; /* (V, cols), and room to read a vector at the end */
+    const real *projected; /* (V, cols; ld), and room to read a vector at the end */
+    size_t ld;
     pool_kernel *pool;
     real *best;    /* (workers, cols): the maxima of a text */
     uint32_t *at;  /* (workers, cols): where they are */
@@ -25,9 +29,9 @@ typedef struct conv {
 static conv conv_of(const node *n)
 {
     const node *w = n->in[1];
-    conv c = {.seq = ((const seq_args *)n->args)->at};
+    conv c = {.seq = ((const made_args *)n->args)->seq.at};
     c.filters = (conv_filters){w->shape.dim[0], w->shape.dim[1], w->shape.dim[2], w->value};
-    c.cols = conv_cols(&c.filters);
+    c.cols = c.ld = conv_cols(&c.filters);
     c.b = n->in[2]->value;
     c.y = n->value;
     return c;
@@ -39,7 +43,7 @@ static void pool_piece(void *ctx, size_t text, int worker)
     const conv *c = ctx;
     const size_t F = c->filters.F;
     const uint32_t *start = c->seq->start + text;
-    const pooled_text x = {c->seq->row + start[0], start[1] - start[0], c->projected, c->cols, F};
+    const pooled_text x = {c->seq->row + start[0], start[1] - start[0], c->projected, c->ld, F};
     real *best = c->best + (size_t)worker * c->cols;
     uint32_t *at = c->at + (size_t)worker * c->cols;
     c->pool(&x, c->filters.k, F, best, at);
@@ -61,15 +65,49 @@ stet_status cpu_conv_pool_fwd(tape *t, node *n)
     }
     const arena_mark scratch = arena_save(t->mem);
     const size_t V = c.seq->n_rows;
-    c.projected = arena_new(t->mem, real, V * c.cols + PANEL);
+    const made_args *args = n->args;
+    real *own = args->made ? NULL : arena_new(t->mem, real, V * c.cols + PANEL);
     c.best = arena_new(t->mem, real, (size_t)stet_threads() * c.cols);
     c.at = arena_new(t->mem, uint32_t, (size_t)stet_threads() * c.cols);
-    if (!c.projected || !c.best || !c.at)
+    if (!(own || args->made) || !c.best || !c.at)
         return STET_ENOMEM;
     c.pool = conv_pool_kernel();
-    TRY(conv_project(&c.filters, n->in[0]->value, V, t->mem, c.projected));
+    if (own)
+        TRY(conv_project(&c.filters, n->in[0]->value, V, t->mem, own, c.cols));
+    c.projected = own ? own : args->made;
+    c.ld = own ? c.cols : args->ld;
     pool_run(c.seq->n_texts, pool_piece, &c);
     arena_restore(t->mem, scratch);
+    return STET_OK;
+}
+
+/* projections alone ---------------------------------------------------------------------------- */
+
+size_t conv_made_cols(shape filters)
+{
+    return panel_padded(filters.dim[0] * filters.dim[2]);
+}
+
+stet_status conv_made_infer(const node *n, shape *out)
+{
+    *out = shape2(shape_rows(n->in[0]->shape), PANEL); /* room behind the last row */
+    for (int i = 1; i < n->n_in; i++)
+        out->dim[1] += conv_made_cols(n->in[i]->shape);
+    return STET_OK;
+}
+
+stet_status cpu_conv_made_fwd(tape *t, node *n)
+{
+    const size_t ld = shape_cols(n->shape);
+    real *to = n->value;
+    for (int i = 1; i < n->n_in; i++) {
+        const shape w = n->in[i]->shape;
+        const conv_filters f = {w.dim[0], w.dim[1], w.dim[2], n->in[i]->value};
+        TRY(conv_project(&f, n->in[0]->value, shape_rows(n->shape), t->mem, to, ld));
+        to += conv_cols(&f);
+    }
+    for (size_t r = 0; r < shape_rows(n->shape); r++)
+        memset(n->value + (r + 1) * ld - PANEL, 0, PANEL * sizeof *to);
     return STET_OK;
 }
 

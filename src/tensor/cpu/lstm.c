@@ -16,6 +16,7 @@
 #include "tensor/host/lstm_step.h"
 #include "tensor/host/lstm_walk.h"
 #include "tensor/host/panel.h"
+#include "tensor/joined.h"
 #include "tensor/kernels.h"
 #include "tensor/op_args.h"
 #include "tensor/tape.h"
@@ -48,8 +49,7 @@ typedef struct lstm {
     size_t groups;
     node *rows, **w; /* w_ih, w_hh, b_ih, b_hh of both directions */
     real *packed[2]; /* (G + H G + 4H P): what keep.cell points to */
-    real *w_in;      /* (D, 2 G) in panels: both w_ih^T */
-    real *x;         /* (V, 2 G): projected rows */
+    const real *x;   /* (V, 2 G): projected rows */
     bool every;      /* token's state is wanted, not the last ones alone */
     real *y;         /* (B, 2 H); every: (T, 2 H) */
     bool record;
@@ -72,7 +72,7 @@ static size_t smaller(size_t a, size_t b)
 static lstm lstm_of(const node *n, bool every)
 {
     lstm s = {
-        .seq = ((const seq_args *)n->args)->at, .rows = n->in[0], .w = n->in + 1, .every = every};
+        .seq = ((const made_args *)n->args)->seq.at, .rows = n->in[0], .w = n->in + 1, .every = every};
     s.D = shape_cols(s.rows->shape);
     s.H = shape_cols(s.w[1]->shape);
     s.G = lstm_padded(4 * s.H);
@@ -88,13 +88,12 @@ static void pack_direction(void *ctx, size_t d, int worker)
 {
     (void)worker;
     lstm *s = ctx;
-    const size_t D = s->D, H = s->H, G = s->G;
+    const size_t H = s->H, G = s->G;
     node *const *w = s->w + 4 * d;
     real *bias = s->packed[d], *u = bias + G, *u_back = u + H * G;
     for (size_t j = 0; j < G; j++)
         bias[j] = j < 4 * H ? w[2]->value[j] + w[3]->value[j] : 0;
     lstm_pack(H, w[1]->value, u, u_back);
-    panel_pack(D, 4 * H, w[0]->value, 1, D, d * G, s->w_in);
     s->keep.cell[d] = (lstm_cell){H, G, s->P, bias, u, u_back};
 }
 
@@ -171,10 +170,37 @@ static stet_status keep_for_backward(lstm *s, arena *mem)
     return STET_OK;
 }
 
+/* x (n, 2 G): rows on the gates of both directions, whose weights lie `step` apart. */
+static stet_status project(const node *rows, node *const *w_ih, size_t step, arena *mem, real *x)
+{
+    const size_t D = shape_cols(rows->shape), gates = shape_rows(w_ih[0]->shape),
+                 G = lstm_padded(gates);
+    const arena_mark scratch = arena_save(mem);
+    real *w_in = arena_znew(mem, real, 2 * G * D);
+    if (!w_in)
+        return STET_ENOMEM;
+    for (size_t d = 0; d < 2; d++)
+        panel_pack(D, gates, w_ih[d * step]->value, 1, D, d * G, w_in);
+    panel_product(shape_rows(rows->shape), 2 * G, D, rows->value, D, w_in, x, 2 * G);
+    arena_restore(mem, scratch);
+    return STET_OK;
+}
+
+stet_status bilstm_made_infer(const node *n, shape *out)
+{
+    *out = shape2(shape_rows(n->in[0]->shape), 2 * lstm_padded(shape_rows(n->in[1]->shape)));
+    return STET_OK;
+}
+
+stet_status cpu_bilstm_made_fwd(tape *t, node *n)
+{
+    return project(n->in[0], n->in + 1, 1, t->mem, n->value);
+}
+
 static stet_status lstm_fwd(tape *t, node *n, bool every)
 {
     lstm s = lstm_of(n, every);
-    const size_t V = s.seq->n_rows, G = s.G, D = s.D;
+    const size_t V = s.seq->n_rows, G = s.G;
     kept *keep = n->saved = arena_new(t->mem, kept, 1);
     s.record = t->record && n->needs_grad;
     for (int d = 0; d < 2; d++)
@@ -187,12 +213,14 @@ static stet_status lstm_fwd(tape *t, node *n, bool every)
     const arena_mark scratch = arena_save(t->mem);
     s.scratch_size = s.P + GROUP * G + (s.record ? 0 : GROUP * (G + 4 * s.P));
     s.scratch = arena_new(t->mem, real, (size_t)stet_threads() * s.scratch_size);
-    s.w_in = arena_znew(t->mem, real, 2 * G * D);
-    s.x = arena_new(t->mem, real, V * 2 * G);
-    if (!s.scratch || !s.w_in || !s.x)
+    s.x = ((const made_args *)n->args)->made;
+    real *own = s.x ? NULL : arena_new(t->mem, real, V * 2 * G);
+    if (!s.scratch || !(s.x || own))
         return STET_ENOMEM;
     pool_run(2, pack_direction, &s);
-    panel_product(V, 2 * G, D, s.rows->value, D, s.w_in, s.x, 2 * G);
+    if (own)
+        TRY(project(s.rows, s.w, 4, t->mem, own));
+    s.x = own ? own : s.x;
     pool_run(2 * s.groups, forward_piece, &s);
     arena_restore(t->mem, scratch);
     *keep = s.keep;

@@ -55,7 +55,8 @@ size_t conv_cols(const conv_filters *c)
     return panel_padded(c->k * c->F);
 }
 
-stet_status conv_project(const conv_filters *c, const real *rows, size_t n, arena *mem, real *p)
+stet_status conv_project(const conv_filters *c, const real *rows, size_t n, arena *mem, real *p,
+                         size_t ld)
 {
     const size_t cols = conv_cols(c);
     const arena_mark scratch = arena_save(mem);
@@ -63,7 +64,7 @@ stet_status conv_project(const conv_filters *c, const real *rows, size_t n, aren
     if (!job.panels)
         return STET_ENOMEM;
     pool_run(c->k * filter_groups(c), pack_piece, &job);
-    panel_product(n, cols, c->D, rows, c->D, job.panels, p, cols);
+    panel_product(n, cols, c->D, rows, c->D, job.panels, p, ld);
     arena_restore(mem, scratch);
     return STET_OK;
 }

@@ -17,8 +17,9 @@ typedef struct conv_filters {
 
 /* Columns of a projection: k F rounded up to whole panels. */
 size_t conv_cols(const conv_filters *c);
-/* p (n, cols): column l F + f is w[f, :, l] x. */
-stet_status conv_project(const conv_filters *c, const real *rows, size_t n, arena *mem, real *p);
+/* p (n, cols; ld): column l F + f is w[f, :, l] x. */
+stet_status conv_project(const conv_filters *c, const real *rows, size_t n, arena *mem, real *p,
+                         size_t ld);
 
 /* A text as the pooling kernel sees it: the projection of position t on tap l is at p + row[t] * ld
  * + l * tap. The kernel reads whole vectors: PANEL elements of room must follow the last row. */
