@@ -26,8 +26,9 @@ const batch_sets *batch_sets_cut(tape *t, const batch_sets *s, const spans *cut)
 /* ---- for CPU kernels ---------------------------------------------------------------------- */
 
 /* Fill the rows of extremes of a table of projections (n_rows + 2 n_moving, cols; the first n_rows
- * are given) for substitutes moved to `eps` of their distance from the word: 1, the whole set. `at` (2, n_moving,
- * cols) gets the rows that are the smallest, then the largest; NULL: not wanted. */
+ * are given) for substitutes moved to `eps` of their distance from the word: 1, the whole set.
+ * `at` (2, n_moving, cols) gets the rows that are the smallest, then the largest; NULL: not
+ * wanted. */
 void batch_sets_extremes(const batch_sets *s, double eps, real *table, size_t cols, uint32_t *at);
 
 /* The row of v's set with the smallest or largest value in column `col` of such a table. */

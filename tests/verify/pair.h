@@ -96,9 +96,23 @@ static inline void make_close(model *m, const cert_case *c, double noise, rng *r
                     m->table[c->word[c->start[p]] * m->dim + d] + (float)(noise * rng_normal(r));
 }
 
+/* The case with such synonyms, on both sides; least: the smallest margins over all combinations. *t is
+ * the checker's task, opened. */
+static inline void pair_open_close(pair *p, model *m, const cert_case *c, double noise, rng *r,
+                                   double *least, ver_task *t)
+{
+    make_close(m, c, noise, r);
+    m = harness_fresh(m);
+    harness_minimum(m, &c->task, least);
+    pair_open(p, m);
+    *t = task_of(p, &c->task);
+    open_task(p, t);
+}
+
 static inline bool has_exact(const pair *p)
 {
-    return ver_exact_here() && (p->v.kind == &ver_cnn || p->v.kind == &ver_sum_kind);
+    const ver_kind *k = p->v.kind;
+    return ver_exact_here() && (k == &ver_cnn || k == &ver_s4cnn || k == &ver_sum_kind);
 }
 
 /* Own bounds of every method, of an open task with three classes, are at most the truth; how many

@@ -15,14 +15,10 @@ static size_t compare_with_truth(const char *kind, const char *const *settings, 
         model *m = new_model(kind, settings, 4, 3, 1.5, i);
         cert_case c;
         harness_case(m, 1 + rng_below(&r, n), 3, i % 3 == 0 ? STET_ANY : i % 3, &r, &c);
-        make_close(m, &c, noise, &r);
         pair p;
         double least[HARNESS_CLASSES];
-        m = harness_fresh(m);
-        harness_minimum(m, &c.task, least);
-        pair_open(&p, m);
-        const ver_task t = task_of(&p, &c.task);
-        open_task(&p, &t);
+        ver_task t;
+        pair_open_close(&p, m, &c, noise, &r, least, &t);
         positive += check_bounds(&p, c.task.label, least);
         pair_close(&p);
     }

@@ -140,14 +140,10 @@ TEST(kernels_that_cancel_prove_nothing_false)
         cancel_kernels(m, &r);
         cert_case c;
         harness_case(m, 1 + rng_below(&r, 4), 2, STET_ANY, &r, &c);
-        make_close(m, &c, 0.01, &r);
         pair p;
         double least[HARNESS_CLASSES];
-        m = harness_fresh(m);
-        harness_minimum(m, &c.task, least);
-        pair_open(&p, m);
-        const ver_task t = task_of(&p, &c.task);
-        open_task(&p, &t);
+        ver_task t;
+        pair_open_close(&p, m, &c, 0.01, &r, least, &t);
         for (int other = 0; other < 3; other++)
             for (const char *const *method = p.v.kind->methods; *method; method++) {
                 double own;
