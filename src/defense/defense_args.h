@@ -14,10 +14,16 @@ typedef enum adv_norm {
 } adv_norm;
 
 typedef struct adv_move_args {
-    double step, radius; /* radius 0: none */
+    double step, radius; /* radius 0: none; adv_begin has its size in `step` */
     int norm;
     const seq_index *at;
 } adv_move_args;
+
+/* adv_noise: uniform in [-1, 1), entry i being number i of the stream `key` (base/rng.h) */
+typedef struct adv_noise_args {
+    shape s;
+    uint64_t key;
+} adv_noise_args;
 
 /* The slots of a batch: see ascc.h. A point is what a position reads, or several positions. */
 typedef struct hulls {
@@ -46,7 +52,7 @@ typedef struct climb_args {
     double step, scale;
 } climb_args;
 
-op_kernel cuda_hull_climb_fwd;
-op_kernel cuda_adv_move_fwd, cuda_tavat_move_fwd, cuda_hull_points_fwd, cuda_hull_points_bwd, cuda_hull_step_fwd;
+op_kernel cuda_adv_noise_fwd, cuda_adv_begin_fwd, cuda_adv_move_fwd, cuda_tavat_move_fwd;
+op_kernel cuda_hull_climb_fwd, cuda_hull_points_fwd, cuda_hull_points_bwd, cuda_hull_step_fwd;
 
 #endif

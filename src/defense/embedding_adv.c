@@ -13,17 +13,89 @@
 #include "defense/defenses.h"
 #include "tensor/host/ranges.h"
 
-/* ---- moves -------------------------------------------------------------------------------- */
+/* ---- where it begins ---------------------------------------------------------------------- */
 
-void adv_begin(const adv_cfg *c, const seq_index *seq, size_t dim, real *u)
+static void draw(void *ctx, size_t piece, size_t begin, size_t end)
 {
-    for (size_t b = 0; b < seq->n_texts; b++) {
-        const size_t first = seq->start[b] * dim, end = seq->start[b + 1] * dim;
-        const double size = c->norm == ADV_LINF ? c->start : c->start / sqrt((double)(end - first));
-        for (size_t i = first; i < end; i++)
-            u[i] = (real)((double)u[i] * size);
-    }
+    (void)piece;
+    const node *n = ctx;
+    rng r = {((const adv_noise_args *)n->args)->key, begin};
+    for (size_t i = begin; i < end; i++)
+        n->value[i] = (real)rng_range(&r, -1, 1);
 }
+
+static stet_status noise_fwd(tape *t, node *n)
+{
+    (void)t;
+    ranges_run(shape_count(n->shape), RANGE_ELEMENTS, draw, n);
+    return STET_OK;
+}
+
+static stet_status noise_infer(const node *n, shape *out)
+{
+    *out = ((const adv_noise_args *)n->args)->s;
+    return STET_OK;
+}
+
+static const op_desc noise_op = {
+    .name = "adv_noise",
+    .n_in = 0,
+    .constant = true,
+    .infer = noise_infer,
+    .forward = {[DEV_CPU] = noise_fwd, CUDA_KERNEL(cuda_adv_noise_fwd)},
+};
+
+node *adv_noise(tape *t, shape s, rng stream)
+{
+    const adv_noise_args a = {s, stream.key};
+    return tape_push(t, &noise_op, (node *[1]){0}, 0, &a, sizeof a);
+}
+
+static stet_status begin_fwd(tape *t, node *n)
+{
+    (void)t;
+    const adv_move_args *a = n->args;
+    const size_t D = shape_cols(n->shape);
+    for (size_t b = 0; b < a->at->n_texts; b++) {
+        const size_t first = a->at->start[b] * D, end = a->at->start[b + 1] * D;
+        const double size = a->norm == ADV_LINF ? a->step : a->step / sqrt((double)(end - first));
+        for (size_t i = first; i < end; i++)
+            n->value[i] = (real)((double)n->in[0]->value[i] * size);
+    }
+    return STET_OK;
+}
+
+static stet_status begin_infer(const node *n, shape *out)
+{
+    *out = n->in[0]->shape;
+    return STET_OK;
+}
+
+static const op_desc begin_op = {
+    .name = "adv_begin",
+    .n_in = 1,
+    .constant = true,
+    .infer = begin_infer,
+    .forward = {[DEV_CPU] = begin_fwd, CUDA_KERNEL(cuda_adv_begin_fwd)},
+};
+
+node *adv_begin(tape *t, const adv_cfg *c, const seq_index *seq, node *u)
+{
+    const adv_move_args a = {c->start, 0, c->norm, tape_seq(t, seq)};
+    return tape_push(t, &begin_op, (node *[]){u}, 1, &a, sizeof a);
+}
+
+node *adv_first(const adv_state *s, const step_view *v, const batch *own)
+{
+    tape *t = v->p->t;
+    const shape each = shape2(own->seq.n_tokens, v->m->dim);
+    if (s->cfg.start == 0)
+        return tape_zeros(t, each);
+    return adv_begin(t, &s->cfg, &own->seq,
+                     adv_noise(t, each, rng_stream(v->seed, STREAM_DEFENSE, v->step)));
+}
+
+/* ---- moves -------------------------------------------------------------------------------- */
 
 static double norm_of(const real *x, size_t n, bool largest)
 {
@@ -119,23 +191,6 @@ static stet_status start_free(const void *cfg, const model *m, const stet_subst 
 {
     (void)m, (void)s;
     return begin(cfg, true, state);
-}
-
-node *adv_first(const adv_state *s, const step_view *v, const batch *own)
-{
-    const size_t n = own->seq.n_tokens * v->m->dim;
-    if (s->cfg.start == 0)
-        return tape_zeros(v->p->t, shape2(own->seq.n_tokens, v->m->dim));
-    real *u = arena_new(v->mem, real, n);
-    if (!u) {
-        tape_fail(v->p->t, STET_ENOMEM);
-        return NULL;
-    }
-    rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
-    for (size_t i = 0; i < n; i++)
-        u[i] = (real)rng_range(&r, -1, 1);
-    adv_begin(&s->cfg, &own->seq, v->m->dim, u);
-    return tape_numbers(v->p->t, shape2(own->seq.n_tokens, v->m->dim), u);
 }
 
 /* The last perturbation of the batch, whose rows are one per position. */

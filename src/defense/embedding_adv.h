@@ -12,9 +12,11 @@ typedef struct adv_cfg {
     int norm;                   /* adv_norm */
 } adv_cfg;
 
-/* Where it begins: u (T, D) in [-1, 1), in host memory, becomes u start / sqrt(words of the text x D),
- * or u start for ADV_LINF. In place. */
-void adv_begin(const adv_cfg *c, const seq_index *seq, size_t dim, real *u);
+/* Numbers in [-1, 1): entry i is number i of the stream. A constant of the tape. */
+node *adv_noise(tape *t, shape s, rng stream);
+/* Where it begins: for u (T, D) in [-1, 1), u start / sqrt(words of the text x D), or u start for
+ * ADV_LINF. A constant of the tape. */
+node *adv_begin(tape *t, const adv_cfg *c, const seq_index *seq, node *u);
 
 /* delta + step * g / max(norm of g, 1e-8), then drawn back into the ball of `radius`; all (T, D). A
  * constant of the tape. */

@@ -37,6 +37,24 @@ static node *moved_in_parts(gpu_case *c, int variant)
                       gpu_input(c, shape2(TOKENS, DIM), -1, 1));
 }
 
+static node *drawn(gpu_case *c, int variant)
+{
+    const rng r = rng_stream(7, STREAM_DEFENSE, (uint64_t)variant);
+    return adv_noise(&c->t, shape2(variant ? 3 * TOKENS : 1, DIM), r);
+}
+
+static node *begun(gpu_case *c, int variant)
+{
+    const adv_cfg how = {.start = 0.3, .norm = variant ? ADV_LINF : ADV_L2};
+    return adv_begin(&c->t, &how, texts(c), gpu_input(c, shape2(TOKENS, DIM), -1, 1));
+}
+
+TEST(beginnings_are_the_cpus)
+{
+    gpu_check("adv_noise", drawn, 2, 0);
+    gpu_check("adv_begin", begun, 2, 0);
+}
+
 TEST(moves_of_word_vectors_are_the_cpus)
 {
     gpu_check("adv_move", moved, 6, 1e-6);

@@ -30,8 +30,7 @@ static node *start_of(net_step *s, const json_t *file, const adv_cfg *c)
     CHECK(u);
     CHECK_EQ(numbers(at_key(at_key(file, "draws"), "u"), drawn), T * D);
     batch_order(s, D, drawn, u);
-    adv_begin(c, &s->own.seq, D, u);
-    return tape_numbers(&s->t, shape2(T, D), u);
+    return adv_begin(&s->t, c, &s->own.seq, tape_numbers(&s->t, shape2(T, D), u));
 }
 
 /* A step of the defence from that start; its loss. */
@@ -202,9 +201,10 @@ TEST(a_step_and_a_start_by_hand)
     for (int i = 0; i < 16; i++)
         u[i] = i % 2 ? 1 : -1;
     const seq_index long_seq = {.n_texts = 1, .n_tokens = 4, .n_rows = 4, .start = four};
-    adv_begin(&(adv_cfg){.start = 0.5}, &long_seq, 4, u);
-    CHECK_NEAR(u[0], -0.125, 1e-7);
-    CHECK_NEAR(u[15], 0.125, 1e-7);
+    const node *began =
+        adv_begin(&t, &(adv_cfg){.start = 0.5}, &long_seq, tape_numbers(&t, shape2(4, 4), u));
+    CHECK_NEAR(began->value[0], -0.125, 1e-7);
+    CHECK_NEAR(began->value[15], 0.125, 1e-7);
     arena_deinit(&mem);
 }
 

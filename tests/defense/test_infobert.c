@@ -88,9 +88,9 @@ TEST(it_is_that_of_the_golden_file)
     real drawn[NET_MOST], *u = arena_new(&s.mem, real, NET_MOST);
     CHECK_EQ(numbers(at_key(at_key(file, "draws"), "u"), drawn), s.x.seq.n_tokens * s.m->dim);
     batch_order(&s, s.m->dim, drawn, u);
-    adv_begin(&cfg.adv, &s.own.seq, s.m->dim, u);
+    node *drawn_u = tape_numbers(&s.t, shape2(s.x.seq.n_tokens, s.m->dim), u);
     s.v.logits = infobert_forward(state, &s.v, &s.own,
-                                  tape_numbers(&s.t, shape2(s.x.seq.n_tokens, s.m->dim), u));
+                                  adv_begin(&s.t, &cfg.adv, &s.own.seq, drawn_u));
     CHECK_OK(tape_status(&s.t));
     node *ce = op_cross_entropy(&s.t, s.v.logits, s.x.label);
     const json_t *first = json_array_get(steps, 0), *last = json_array_get(steps, 1);

@@ -1,6 +1,7 @@
-/* defense/cuda/adv_move.cu - a step of a perturbation of word vectors (../embedding_adv.h). A block has
- * a text, a warp a word at a time; norms are in double. */
+/* defense/cuda/adv_move.cu - the beginning and a step of a perturbation of word vectors
+ * (../embedding_adv.h). A block has a text, a warp a word at a time; norms are in double. */
 #include "tensor/cuda/device.cuh"
+#include "tensor/cuda/rng.cuh"
 
 extern "C" {
 #include "defense/defense_args.h"
@@ -92,6 +93,44 @@ static __global__ void __launch_bounds__(MOVERS) move_kernel(mover m)
     FOR_ENTRIES(m.D, i, at)
     m.out[at] =
         (float)(largest ? fmin(fmax((double)m.out[at], -R), R) : (double)m.out[at] * (R / size));
+}
+
+static __global__ void noise_kernel(uint64_t key, float *out, size_t n)
+{
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+         i += (size_t)gridDim.x * blockDim.x)
+        out[i] = (float)(2 * ((double)(rng_number(key, i) >> 11) * 0x1p-53) - 1);
+}
+
+extern "C" stet_status cuda_adv_noise_fwd(tape *, node *n)
+{
+    cuda_device *d = cuda_now();
+    const size_t count = shape_count(n->shape);
+    if (count == 0)
+        return STET_OK;
+    noise_kernel<<<blocks_for(count, THREADS), THREADS, 0, d->stream>>>(
+        ((const adv_noise_args *)n->args)->key, n->value, count);
+    return cuda_launched(d, n->op->name);
+}
+
+static __global__ void __launch_bounds__(MOVERS) begin_kernel(mover m)
+{
+    const size_t first = m.start[blockIdx.x] * m.D, end = m.start[blockIdx.x + 1] * m.D;
+    const double size = m.norm == ADV_LINF ? m.step : m.step / sqrt((double)(end - first));
+    for (size_t i = first + threadIdx.x; i < end; i += MOVERS)
+        m.out[i] = (float)((double)m.delta[i] * size);
+}
+
+extern "C" stet_status cuda_adv_begin_fwd(tape *, node *n)
+{
+    cuda_device *d = cuda_now();
+    const adv_move_args *a = (const adv_move_args *)n->args;
+    const mover m = {a->step,         a->radius, a->norm, a->at->start, shape_cols(n->shape),
+                     n->in[0]->value, nullptr,   n->value};
+    if (a->at->n_texts == 0)
+        return STET_OK;
+    begin_kernel<<<(unsigned)a->at->n_texts, MOVERS, 0, d->stream>>>(m);
+    return cuda_launched(d, n->op->name);
 }
 
 extern "C" stet_status cuda_adv_move_fwd(tape *, node *n)

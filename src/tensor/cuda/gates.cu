@@ -1,26 +1,10 @@
 /* tensor/cuda/gates.cu - dropout, with the masks of the CPU, and the gated linear unit. */
 #include "tensor/cuda/device.cuh"
+#include "tensor/cuda/rng.cuh"
 
 /* dropout ------------------------------------------------------------------------------------ */
 
 enum { MASK_PIECE = 16384 }; /* entries with one stream: RANGE_ELEMENTS of the CPU */
-
-/* base/rng.c: the first number of stream (seed, STREAM_DROPOUT, index). */
-static __device__ uint64_t mix64(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
-static __device__ uint64_t stream_start(uint64_t seed, uint64_t index)
-{
-    const uint64_t golden = UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t key = mix64(seed + golden);
-    key = mix64(key + ((uint64_t)STREAM_DROPOUT + 1) * golden);
-    key = mix64(key + (index + 1) * golden);
-    return mix64(mix64(key) ^ (key << 32 | key >> 32));
-}
 
 /* cpu/gates.c: entry i of a piece. */
 static __device__ uint32_t mix32(uint32_t x)
@@ -38,7 +22,7 @@ static __global__ void dropout_kernel(const float *in, float *out, size_t n, uin
                                       uint32_t drop, float scale, bool add)
 {
     const size_t piece = blockIdx.x / PARTS, first = piece * MASK_PIECE;
-    const uint64_t key = stream_start(seed, piece);
+    const uint64_t key = rng_number(rng_key_of(seed, STREAM_DROPOUT, piece), 0);
     const uint32_t low = (uint32_t)key, high = (uint32_t)(key >> 32);
     const uint32_t begin = blockIdx.x % PARTS * (MASK_PIECE / PARTS);
     for (uint32_t i = begin + threadIdx.x; i < begin + MASK_PIECE / PARTS; i += THREADS) {
