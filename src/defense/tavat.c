@@ -145,20 +145,24 @@ static stet_status start(const void *cfg, const model *m, const stet_subst *subs
     return STET_OK;
 }
 
-stet_status tavat_begin(const tavat_state *s, const step_view *v, const batch *own, node **out)
+/* Rows of the distinct words, spread over the positions where they are needed. */
+stet_status tavat_begin(const tavat_state *s, const step_view *v, node **out)
 {
-    const size_t T = own->seq.n_tokens, D = s->dim;
-    real *x = arena_new(v->mem, real, T * D);
-    double sum = 0;
-    if (!x)
+    const seq_index *seq = &v->x->seq;
+    const size_t V = seq->n_rows, D = s->dim;
+    real *x = arena_new(v->mem, real, V * D);
+    double *norm = arena_new(v->mem, double, V), sum = 0;
+    if (!x || !norm)
         return STET_ENOMEM;
-    for (size_t i = 0; i < T * D; i++) {
-        const double at = (double)s->table[own->word[i / D] * D + i % D];
-        sum += at * at;
-    }
-    for (size_t i = 0; i < T * D; i++)
-        x[i] = (real)((double)s->table[own->word[i / D] * D + i % D] / fmax(sqrt(sum), 1e-30));
-    *out = tape_numbers(v->p->t, shape2(T, D), x);
+    for (size_t w = 0; w < V; w++)
+        norm[w] = norm_of(s->table + v->x->word[w] * D, D);
+    for (size_t i = 0; i < seq->n_tokens; i++)
+        sum += norm[seq->row[i]] * norm[seq->row[i]];
+    const double size = fmax(sqrt(sum), 1e-30);
+    for (size_t w = 0; w < V; w++)
+        for (size_t d = 0; d < D; d++)
+            x[w * D + d] = (real)((double)s->table[v->x->word[w] * D + d] / size);
+    *out = op_gather(v->p->t, tape_numbers(v->p->t, shape2(V, D), x), seq->row, seq->n_tokens);
     return tape_status(v->p->t);
 }
 
@@ -170,8 +174,11 @@ static stet_status gather(tavat_state *s, const step_view *v, const batch *own)
     if (!x)
         return STET_ENOMEM;
     TRY(tape_download(v->p->t, s->of_words, x));
-    for (size_t i = 0; i < T * D; i++)
-        s->table[own->word[i / D] * D + i % D] += x[i];
+    for (size_t i = 0; i < T; i++) {
+        real *to = s->table + own->word[i] * D;
+        for (size_t d = 0; d < D; d++)
+            to[d] += x[i * D + d];
+    }
     return STET_OK;
 }
 
@@ -193,7 +200,7 @@ static node *forward(void *state, const step_view *v)
     node *of_words = NULL;
     stet_status st = own ? batch_spread(v->x, v->mem, own) : STET_ENOMEM;
     if (st == STET_OK)
-        st = tavat_begin(state, v, own, &of_words);
+        st = tavat_begin(state, v, &of_words);
     if (st != STET_OK) {
         tape_fail(v->p->t, st);
         return NULL;

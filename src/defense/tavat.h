@@ -20,7 +20,7 @@ node *tavat_move(tape *t, const adv_cfg *c, const seq_index *seq, node *of_text,
                  node *g);
 
 /* The words' part of a batch that is spread: their rows of the table, all over the norm of all. */
-stet_status tavat_begin(const tavat_state *s, const step_view *v, const batch *own, node **out);
+stet_status tavat_begin(const tavat_state *s, const step_view *v, node **out);
 /* The step's pass from these beginnings; the table has gathered the words' part then. */
 node *tavat_forward(tavat_state *s, const step_view *v, const batch *own, node *of_text,
                     node *of_words);

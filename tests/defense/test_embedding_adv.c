@@ -136,7 +136,7 @@ TEST(ta_vat_is_that_of_the_golden_file)
     CHECK_OK(defense_tavat.start(&cfg, s.m, NULL, (void **)&state));
     CHECK_EQ(numbers(at_key(c, "D"), state->table), s.m->n_words * s.m->dim);
     node *of_words;
-    CHECK_OK(tavat_begin(state, &s.v, &s.own, &of_words));
+    CHECK_OK(tavat_begin(state, &s.v, &of_words));
     s.v.logits = tavat_forward(state, &s.v, &s.own, start_of(&s, file, &cfg), of_words);
     CHECK(s.v.logits);
     check_words(&s, "delta_s", at_key(second, "delta_s"), s.m->dim, state->of_text->value);
