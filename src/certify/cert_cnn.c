@@ -31,11 +31,12 @@ size_t cnn_roundings(size_t dim, size_t k)
     return dim * k + 3 * k + 9;
 }
 
-/* How far a window sum of size at most `size` may be from that of the neighbour: from its
- * projections to the real ones (D roundings), and from there to a float32 evaluation. */
-static double window_error(size_t dim, size_t k, double size)
+/* From the neighbour's projections to the real ones (D roundings), and from there to a float32
+ * evaluation. */
+double cnn_window_error(const cnn_work *w, size_t kernel, double size)
 {
-    return (cnn_gamma(dim) + cnn_gamma(cnn_roundings(dim, k))) * size + 0x1p-120;
+    const size_t D = w->s->m->dim;
+    return (cnn_gamma(D) + cnn_gamma(cnn_roundings(D, w->s->c->k[kernel]))) * size + 0x1p-120;
 }
 
 double cnn_bias_margin(const cnn_work *w, int other)
@@ -217,7 +218,7 @@ static bool is_limited(const cert_task *t)
 }
 
 SIMD_CLONES
-static void keep_larger(real *RESTRICT y, const real *RESTRICT x, size_t n)
+void cnn_keep_larger(real *RESTRICT y, const real *RESTRICT x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         y[i] = x[i] > y[i] ? x[i] : y[i];
@@ -232,7 +233,7 @@ static void window_sizes(const cnn_work *w, size_t kernel, const real *norm, rea
         memset(sum, 0, F * sizeof *sum);
         for (size_t l = 0; l < k && t + l < w->t->n; l++)
             vec_axpy(norm[t + l], w->s->reach + c->first[kernel] + l * F, sum, F);
-        keep_larger(size, sum, F);
+        cnn_keep_larger(size, sum, F);
     }
 }
 
@@ -255,7 +256,7 @@ static stet_status measure_task(cnn_work *w)
         for (size_t f = i * F; f < (i + 1) * F; f++) {
             const double most = (double)size[f] * (1 + cnn_gamma(2 * s->c->k[i])) +
                                 fabs((double)cnn_bias(w, i)[f - i * F]);
-            w->err[f] = window_error(s->m->dim, s->c->k[i], most);
+            w->err[f] = w->err_all[f] = cnn_window_error(w, i, most);
             w->pad[f] = (real)(cnn_gamma(s->c->k[i] + 6) * most + 0x1p-120);
         }
     }
@@ -291,14 +292,16 @@ static stet_status open_task(void *p, const cert_task *t)
                              w->s->m->n_words);
     arena_restore(&w->mem, (arena_mark){0});
     w->t = t;
-    w->joint->open = w->tight = w->windows = false;
+    w->joint->open = w->windows = false;
+    w->looked = CNN_FROM_AFAR;
     w->limited = is_limited(t);
     TRY(cert_scores_open(&w->scores, w->s->m, t, &w->mem));
     w->pad = arena_new(&w->mem, real, n);
     w->err = arena_new(&w->mem, double, n);
+    w->err_all = arena_new(&w->mem, double, n);
     w->lo = arena_new(&w->mem, double, n);
     w->hi = arena_new(&w->mem, double, n);
-    if (!w->pad || !w->err || !w->lo || !w->hi)
+    if (!w->pad || !w->err || !w->err_all || !w->lo || !w->hi)
         return STET_ENOMEM;
     TRY(measure_task(w));
     return w->on && !w->limited ? ask_ranges(w) : cnn_windows(w);
@@ -338,20 +341,20 @@ static stet_status bound_by(cnn_work *p, size_t method, int other, size_t refine
     }
 }
 
-/* cnn_tighten, for which there must be windows. Where they were left to a device, many more texts may be
+/* cnn_look_closer, for which there must be windows. Where they were left to a device, many more texts may be
  * under way than there are threads, and this takes a core for long and tens of megabytes: not for more
  * texts than threads at once, and the memory is given back. */
 static stet_status look_closer(cnn_work *w)
 {
     if (w->windows)
-        return cnn_tighten(w);
+        return cnn_look_closer(w);
     const arena mem = w->mem;
     while (sem_wait(w->s->cores) != 0 && errno == EINTR)
         ;
     w->mem = (arena){0};
     stet_status st = cnn_windows(w);
     if (st == STET_OK)
-        st = cnn_tighten(w);
+        st = cnn_look_closer(w);
     arena_deinit(&w->mem);
     sem_post(w->s->cores);
     w->mem = mem;
@@ -366,11 +369,12 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
     cert_scores_against(&w->scores, other);
     if (method != IBP)
         TRY(cnn_windows(w));
-    TRY(bound_by(w, method, other, refine, out));
-    if (out->margin > 0 || !(out->margin + out->slack > 0) || w->tight)
-        return STET_OK;
-    TRY(look_closer(w));
-    return bound_by(w, method, other, refine, out);
+    for (;;) {
+        TRY(bound_by(w, method, other, refine, out));
+        if (out->margin > 0 || !(out->margin + cnn_still_to_gain(w) * out->slack > 0))
+            return STET_OK;
+        TRY(look_closer(w));
+    }
 }
 
 static struct json_t *witness(const void *p, size_t method, int other)

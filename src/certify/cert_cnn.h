@@ -41,18 +41,22 @@ typedef struct cnn_ranges {
     real *lo, *hi; /* (n, F) */
 } cnn_ranges;
 
+/* At rounding: cert_cnn_tight.c. */
+typedef enum cnn_look { CNN_FROM_AFAR, CNN_CLOSER, CNN_CLOSEST } cnn_look;
+
 typedef struct cnn_joint cnn_joint;
 typedef struct cnn_work {
     const cnn_shared *s;
     arena mem;
     const cert_task *t;
     bool limited; /* the budget is smaller than the number of positions that it concerns */
-    bool tight;   /* err is that of cnn_tighten */
+    cnn_look looked; /* how err was found */
     answers *on;  /* who computes the ranges of features; NULL: we do */
     bool windows; /* r is there */
     cnn_ranges r[CNN_MAX_KERNELS];
     real *pad;        /* (features) */
     double *err;      /* (features) */
+    double *err_all;  /* (features) the same from afar, which holds for every window */
     double *lo, *hi;  /* (features) the range of y_f */
     cnn_joint *joint; /* cert_cnn_joint.h */
     cert_scores scores; /* against the class in work */
@@ -77,15 +81,20 @@ static inline const real *cnn_bias(const cnn_work *w, size_t kernel)
 /* Relative error of n roundings to nearest in float; roundings of a window sum. */
 double cnn_gamma(size_t n);
 size_t cnn_roundings(size_t dim, size_t k);
+/* How far a window sum whose terms' absolute values add up to `size` may be from the neighbour's. */
+double cnn_window_error(const cnn_work *w, size_t kernel, double size);
 
-/* cert_cnn_tight.c: w->err from the task's own words, where the cheap one is too large. */
-stet_status cnn_tighten(cnn_work *w);
+/* cert_cnn_tight.c: w->err by the next look, from the task's own words; it needs w->r. And the share of
+ * the present slack that further looks may gain, at most. */
+stet_status cnn_look_closer(cnn_work *w);
+double cnn_still_to_gain(const cnn_work *w);
 
 /* cert_cnn_windows.c: w->r, w->lo, w->hi for the task; once is enough. */
 stet_status cnn_windows(cnn_work *w);
 /* With these words: the largest window sum of each feature, and the first window that has it. */
 stet_status cnn_winners(cnn_work *w, const uint32_t *ids, real *top, uint32_t *at);
 
+void cnn_keep_larger(real *y, const real *x, size_t n); /* y = max(x, y); they do not overlap */
 /* The sum of the `keep` largest of n numbers >= 0, whose order may change. */
 double cnn_sum_of_largest(double *x, size_t n, size_t keep);
 
