@@ -26,6 +26,7 @@ typedef struct train_settings {
     double smooth, smooth_frequency, rate, state_rate, decay, dropout, clip, warmup;
     double score_rate, score_decay, vector_rate;
     bool word_scores;
+    int64_t word_layer;
     int64_t max_len, max_words, min_count, batch, length_pool, epochs, patience, save_every;
     const char *setting[MAX_SETTINGS]; /* options of models and defences, as given */
 } train_settings;
@@ -71,6 +72,9 @@ static const stet_opt own_opts[] = {
         "what proves most texts, recommended, needs --synonyms; eibc: a rival (cnn)"),
     STET_OPT_FLAG("word-scores", train_settings, word_scores,
                   "beside the network, train a score for every word and class"),
+    STET_OPT_INT("word-layer", train_settings, word_layer, "0", 0, 65536, "N",
+                 "units of a layer with ReLU that each word's vector goes through alone; the model "
+                 "is saved with what comes out as its vectors; 0: none"),
     STET_OPT_REAL("tune-vectors", train_settings, vector_rate, "0", 0, 100, "RATE",
                   "train the word vectors too, at this rate; 0: they stay as they are"),
     STET_OPT_STR("init", train_settings, init, NULL, "FOLDER",
@@ -428,6 +432,7 @@ stet_status stet_train_settings_args(const stet_train_settings *s, stet_train_ar
         .clip = cfg->clip,
         .warmup = cfg->warmup,
         .word_scores = cfg->word_scores,
+        .word_layer = (size_t)cfg->word_layer,
         .score_rate = cfg->score_rate,
         .score_decay = cfg->score_decay,
         .vector_rate = cfg->vector_rate,

@@ -224,6 +224,7 @@ static stet_status fresh_model(const stet_train_args *a, const stet_dataset *tra
                                      .class_names = names,
                                      .seed = a->seed,
                                      .word_scores = a->word_scores,
+                                     .word_layer = a->word_layer,
                                      .init = a->init,
                                      .texts = train};
     const stet_status st = stet_model_new(&how, out);

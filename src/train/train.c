@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "model/word_layer.h"
 #include "train/run_state.h"
 
 /* ---- the order of an epoch ---------------------------------------------------------------- */
@@ -462,7 +463,8 @@ stet_status run_set_up(run_state *r)
     TRY(optim_init(&r->opt, &how, r->store, n));
     r->values.store = r->store;
     if (a->vector_rate > 0) {
-        TRY(row_optim_init(&r->vectors, r->store, r->p.m->n_words, r->p.m->dim, a->vector_rate));
+        TRY(row_optim_init(&r->vectors, r->store, r->p.m->n_words, model_vector_dim(r->p.m),
+                           a->vector_rate));
         r->w.learn = &r->learned;
     }
     r->grad = store_alloc(r->store, n, sizeof *r->grad);
