@@ -10,6 +10,7 @@
 enum { SMALL_WORDS = 40, SMALL_DIM = 12, SMALL_MAX_LEN = 32 };
 
 static const char *const small_cnn[] = {"filters=9", "kernels=2,3,5", NULL};
+static const char *const small_cnn_dense[] = {"filters=9", "kernels=2,3,5", "dense=11", NULL};
 static const char *const small_bilstm[] = {"hidden=7", NULL};
 static const char *const small_bilstm_max[] = {"hidden=7", "pool=max", NULL};
 static const char *const small_bilstm_mean[] = {"hidden=7", "pool=mean", NULL};
@@ -62,6 +63,8 @@ static const struct {
                    {"s4", small_s4_mean_span, false},
                    {"s4", small_s4_bare, true},
                    {"s4", small_s4_bare_deep, false},
+                   {"cnn", small_cnn_dense, false},
+                   {"cnn", small_cnn_dense, true},
                    {"s4cnn", small_s4cnn, true},
                    {"cnn", small_cnn_net, true},
                    {"bilstm", small_bilstm_net, true},
