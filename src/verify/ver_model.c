@@ -332,6 +332,7 @@ static stet_status read_weights(reader *r, const json_t *config, const char *nam
         }
     if (!m->kind)
         return error_set(STET_EFORMAT, "config.json: cannot check a model of kind '%s'", name);
+    TRY(r->status);
     if (m->features)
         m->fc_w = TENSOR(r, m->classes, m->features, 0, "fc.weight");
     m->fc_b = TENSOR(r, m->classes, 0, 0, "fc.bias");

@@ -71,6 +71,8 @@ static const struct {
                    {"s4", small_s4_net, true}};
 enum { SMALL_KINDS = sizeof small_kinds / sizeof *small_kinds };
 
+static size_t small_word_layer; /* units of a word layer that models get; 0: none */
+
 static inline model *small_model(int kind, size_t n_classes, uint64_t seed)
 {
     char text[SMALL_WORDS][16];
@@ -94,6 +96,7 @@ static inline model *small_model(int kind, size_t n_classes, uint64_t seed)
                                      .max_len = SMALL_MAX_LEN,
                                      .n_classes = n_classes,
                                      .word_scores = small_kinds[kind].scores,
+                                     .word_layer = small_word_layer,
                                      .seed = seed};
     model *m;
     CHECK_OK(stet_model_new(&how, &m));
