@@ -66,6 +66,8 @@ static bool add_rates(const run_state *r, json_t *o)
         whole &= json_object_set_new(o, "schedule", json_string(schedule_names[a->schedule])) == 0;
     if (a->schedule == STET_WARM_LINEAR)
         whole &= json_object_set_new(o, "warmup", json_real(a->warmup)) == 0;
+    if (a->schedule == STET_COSINE && a->hold > 0)
+        whole &= json_object_set_new(o, "hold", json_real(a->hold)) == 0;
     if (a->folds)
         whole &= json_object_set_new(o, "fold", json_integer((json_int_t)a->fold)) == 0 &&
                  json_object_set_new(o, "folds", json_integer((json_int_t)a->folds)) == 0;

@@ -29,7 +29,7 @@ done
 grep -q '"word_scores": true' recipe/config.json && fail "the recipe won over what was given"
 output "validation accuracy" "$STET" train --recipe eibc --data train.tsv --vectors vectors.txt --synonyms near --epochs 2 -o recipe -q
 grep -q 'box-alpha=10' recipe/config.json && grep -q '"dense": 600' recipe/config.json &&
-    grep -q '"word_layer": 200' recipe/config.json && grep -q '"dim": 200' recipe/config.json ||
+    grep -q '"word_layer": 200' recipe/config.json && grep -q '"hold": 0.667' recipe/config.json && grep -q '"dim": 200' recipe/config.json ||
     fail "eibc: $(cat recipe/config.json)"
 grep -q "| word layer | 200 units over vectors of 6 dimensions" recipe/README.md || fail "the card: $(cat recipe/README.md)"
 # Its layers: any answer is that of a TextCNN, proofs are by intervals, and the checker follows.
