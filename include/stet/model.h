@@ -49,6 +49,9 @@ typedef struct stet_model_new_args {
     bool word_scores; /* beside the network: a number for every word and class, zero at first */
     const char *init; /* folder to start from, for kinds that can; NULL: random numbers */
     const stet_dataset *texts; /* what a kind with its own reader makes a vocabulary of; or NULL */
+    /* Units of a layer that each word's vector goes through alone, for training; saved models have
+     * what comes out as their vectors. 0: none. */
+    size_t word_layer;
 } stet_model_new_args;
 STET_API void stet_model_new_args_init(stet_model_new_args *a, size_t size); /* sizeof(stet_model_new_args) */
 STET_API stet_status stet_model_new(const stet_model_new_args *a, stet_model **out);

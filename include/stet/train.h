@@ -76,6 +76,8 @@ typedef struct stet_train_args {
     double warmup;     /* share of the steps over which the rate rises; negative: the model's */
     const char *precision; /* of products on a GPU: "fp32" or NULL, "tf32", "bf16" */
     const char *feature_cache; /* file for what frozen layers make of texts; NULL: none */
+    size_t word_layer; /* units of a layer that each word's vector goes through alone; 0: none */
+    double hold;       /* share of the steps that a cosine schedule stays at the full rate */
 } stet_train_args;
 
 #ifdef __cplusplus

@@ -38,6 +38,7 @@ typedef struct model_bounds {
      * features), or NULL; w, b: the last layer. *value as in `ranges`. */
     node *(*joint)(const model *m, pass *p, const worst_args *a, const node *mask, node *w, node *b,
                    node **value);
+    bool (*no_joint)(const model *m); /* of these settings there is none after all; NULL: there is */
 
     /* stet_gbm_of: everything but sums and constants; and the names of its rows and columns. */
     stet_status (*matrix)(const model *m, const stet_gbm_options *how, stet_gbm *g);

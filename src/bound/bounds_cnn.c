@@ -84,6 +84,8 @@ node *cnn_bound_term(const model *m, tape *t, node *const *params, const gbm_ter
     size_t k[CNN_MAX_KERNELS];
     const size_t n = cnn_kernels(m, k), F = (size_t)((const cnn_cfg *)m->cfg)->filters;
     node *omega = a->of == GBM_OF_LOGITS ? gbm_head(m, t, params) : NULL, *sum = NULL;
+    if (omega && cnn_dense(m) >= 0) /* ReLU grows nothing */
+        omega = op_matmul(t, omega, false, op_abs(t, params[cnn_dense(m)]), false);
     if (tape_runs(t, &gbm_convs_op))
         return term_at_once(t, params, n, omega, a->k[GBM_V], report);
     for (size_t i = 0; i < n; i++) {
@@ -100,7 +102,7 @@ node *cnn_bound_term(const model *m, tape *t, node *const *params, const gbm_ter
 double cnn_bound_entries(const model *m, bool logits)
 {
     const double D = (double)m->dim;
-    return logits ? D : (double)m->desc->n_features(m) * D;
+    return logits ? D : (double)cnn_pooled(m) * D;
 }
 
 /* ---- ranges over substitution sets -------------------------------------------------------- */
@@ -125,6 +127,23 @@ static node *cnn_side(const model *m, pass *p, node *const *windows, size_t n, s
     return op_concat(p->t, part, (int)n);
 }
 
+/* The ends and the values of the layer behind the pooled ones: middle and half width of each range go
+ * through it, the width by the sizes of the weights. One mask of dropout for all three. */
+static void cnn_dense_ranges(const model *m, pass *p, node *out[RANGE_SIDES])
+{
+    tape *t = p->t;
+    node *w = p->param[cnn_dense(m)], *b = p->param[cnn_dense(m) + 1];
+    const rng from = p->dropout > 0 ? *p->stream : (rng){0};
+    node *lo = worst_drop(p, out[RANGE_LOWER], &from), *hi = worst_drop(p, out[RANGE_UPPER], &from);
+    node *middle = op_linear(t, op_mix(t, lo, 0.5, hi, 0.5), w, b),
+         *radius = op_matmul(t, op_mix(t, hi, 0.5, lo, -0.5), false, op_abs(t, w), true);
+    if (out[RANGE_VALUE])
+        out[RANGE_VALUE] =
+            op_relu(t, op_linear(t, worst_drop(p, out[RANGE_VALUE], &from), w, b));
+    out[RANGE_LOWER] = op_relu(t, op_sub(t, middle, radius));
+    out[RANGE_UPPER] = op_relu(t, op_add(t, middle, radius));
+}
+
 /* One product serves the ranges and the features as they are. */
 void cnn_bound_ranges(const model *m, pass *p, const worst_args *a, node *out[RANGE_SIDES])
 {
@@ -133,6 +152,14 @@ void cnn_bound_ranges(const model *m, pass *p, const worst_args *a, node *out[RA
     for (size_t side = 0; side < RANGE_SIDES; side++)
         if (side != RANGE_VALUE || a->s->seq == p->seq)
             out[side] = cnn_side(m, p, windows, n, side);
+    if (cnn_dense(m) >= 0)
+        cnn_dense_ranges(m, p, out);
+}
+
+/* It ends in the last layer, which must read what was pooled. */
+bool cnn_bound_no_joint(const model *m)
+{
+    return cnn_dense(m) >= 0;
 }
 
 node *cnn_bound_joint(const model *m, pass *p, const worst_args *a, const node *mask, node *w,

@@ -10,6 +10,7 @@ double cnn_bound_entries(const model *m, bool logits);
 void cnn_bound_ranges(const model *m, pass *p, const worst_args *a, node *out[RANGE_SIDES]);
 node *cnn_bound_joint(const model *m, pass *p, const worst_args *a, const node *mask, node *w,
                       node *b, node **value);
+bool cnn_bound_no_joint(const model *m);
 stet_status cnn_bound_matrix(const model *m, const stet_gbm_options *how, stet_gbm *g);
 void cnn_bound_row_name(const stet_gbm *g, size_t row, char *out, size_t size);
 void cnn_bound_col_name(const stet_gbm *g, size_t col, char *out, size_t size);
@@ -17,7 +18,7 @@ void cnn_bound_col_name(const stet_gbm *g, size_t col, char *out, size_t size);
 #define CNN_BOUNDS                                                                                 \
     {                                                                                              \
         .term = cnn_bound_term, .entries = cnn_bound_entries, .ranges = cnn_bound_ranges,          \
-        .joint = cnn_bound_joint, .matrix = cnn_bound_matrix, .row_name = cnn_bound_row_name,      \
+        .joint = cnn_bound_joint, .no_joint = cnn_bound_no_joint, .matrix = cnn_bound_matrix, .row_name = cnn_bound_row_name,      \
         .col_name = cnn_bound_col_name,                                                            \
     }
 

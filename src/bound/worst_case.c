@@ -161,15 +161,14 @@ node *worst_share(tape *t, node *worst, const int32_t *label)
 stet_status worst_supported(const model *m, bool joint)
 {
     const model_bounds *b = bounds_of(m);
-    if (joint ? b->joint != NULL : b->ranges != NULL || !m->desc->features)
+    if (joint ? b->joint && !(b->no_joint && b->no_joint(m)) : b->ranges || !m->desc->features)
         return STET_OK;
-    return error_set(STET_EUSAGE, "no %sbounds over substitution sets are known for training a %s",
-                     joint ? "joint " : "", m->desc->name);
+    return error_set(STET_EUSAGE, "no %sbounds over substitution sets are known for training a %s%s",
+                     joint ? "joint " : "", m->desc->name,
+                     joint && b->joint ? " of these settings" : "");
 }
 
-/* Dropout as model_forward does it; the stream goes on from `from`, so that equal shapes get equal
- * masks. */
-static node *drop(pass *p, node *x, const rng *from)
+node *worst_drop(pass *p, node *x, const rng *from)
 {
     if (p->dropout <= 0)
         return x;
@@ -190,7 +189,7 @@ static node *drop_mask(const model *m, pass *p, size_t B, const rng *from)
     }
     for (size_t i = 0; i < shape_count(s); i++)
         ones[i] = 1;
-    return drop(p, tape_numbers(p->t, s, ones), from);
+    return worst_drop(p, tape_numbers(p->t, s, ones), from);
 }
 
 /* Exact: words add up, so the worst cases of network and scores may be added. */
@@ -208,17 +207,21 @@ void worst_forward(const model *m, pass *p, const worst_args *a, node **logits, 
         return;
     }
     node *w = p->param[m->n_params - 2], *b = p->param[m->n_params - 1], *side[RANGE_SIDES] = {0};
-    const rng from = p->dropout > 0 ? *p->stream : (rng){0};
+    const rng none = {0}, begin = p->dropout > 0 ? *p->stream : none;
+    rng from = begin;
     if (a->joint) {
         const node *mask = drop_mask(m, p, a->s->seq->n_texts, &from);
         *worst = bounds_of(m)->joint(m, p, a, mask, w, b, &side[RANGE_VALUE]);
     } else {
         bounds_of(m)->ranges(m, p, a, side);
-        *worst = worst_logits(p->t, drop(p, side[RANGE_LOWER], &from),
-                              drop(p, side[RANGE_UPPER], &from), w, b, a->label);
+        from = p->dropout > 0 ? *p->stream : none; /* behind what layers in between drew */
+        *worst = worst_logits(p->t, worst_drop(p, side[RANGE_LOWER], &from),
+                              worst_drop(p, side[RANGE_UPPER], &from), w, b, a->label);
     }
+    if (!side[RANGE_VALUE] && p->dropout > 0)
+        *p->stream = begin;
     node *value = side[RANGE_VALUE] ? side[RANGE_VALUE] : m->desc->features(m, p);
-    *logits = model_add_scores(m, p, op_linear(p->t, drop(p, value, &from), w, b));
+    *logits = model_add_scores(m, p, op_linear(p->t, worst_drop(p, value, &from), w, b));
     if (has_word_scores(m))
         *worst = op_add(p->t, *worst, worst_scores(m, p, a, NULL));
 }

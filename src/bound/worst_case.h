@@ -32,6 +32,10 @@ node *worst_share(tape *t, node *worst, const int32_t *label);
 
 /* ---- its parts ---------------------------------------------------------------------------- */
 
+/* Dropout as the pass has it, with a mask that depends on `from` and the shape alone: ends of ranges
+ * and values get the same one. Leaves the stream behind it. */
+node *worst_drop(pass *p, node *x, const rng *from);
+
 /* The features (B, n_features) of the texts of s as they are, and bounds of those of every text
  * that the sets allow. The texts of s are those of the pass. */
 void range_features(const model *m, pass *p, const batch_sets *s, double eps,

@@ -136,10 +136,13 @@ static stet_status measure(cnn_shared *s)
     double longest_word, feature;
     TRY(measure_words(s, &longest_word));
     TRY(measure_filters(s, longest_word, &feature));
+    const size_t n = s->dense ? s->dense : s->features;
+    if (s->dense)
+        TRY(cnn_dense_measure(s, feature, largest, &feature));
     for (size_t k = 0; k < s->m->n_classes; k++) {
         double size = fabs((double)s->fc_bias[k]);
-        for (size_t f = 0; f < s->features; f++)
-            size += fabs((double)s->fc[k * s->features + f]) * fmax(1, feature);
+        for (size_t f = 0; f < n; f++)
+            size += fabs((double)s->fc[k * n + f]) * fmax(1, feature);
         if (!(size <= largest))
             return not_finite("weights of the last layer");
     }
@@ -158,6 +161,11 @@ static stet_status prepare(const model *m, void **out)
         s->longest = s->c->k[i] > s->longest ? s->c->k[i] : s->longest;
     s->fc = model_value(m, (int)m->n_params - 2);
     s->fc_bias = model_value(m, (int)m->n_params - 1);
+    s->dense = s->c->dense;
+    if (s->dense) {
+        s->dense_weight = model_value(m, cnn_dense(m));
+        s->dense_bias = model_value(m, cnn_dense(m) + 1);
+    }
     s->norm = mem_alloc(m->n_words, sizeof *s->norm);
     s->reach = mem_alloc(s->c->width, sizeof *s->reach);
     s->hulls = mem_zalloc(1, sizeof *s->hulls);
@@ -292,7 +300,7 @@ static stet_status open_task(void *p, const cert_task *t)
                              w->s->m->n_words);
     arena_restore(&w->mem, (arena_mark){0});
     w->t = t;
-    w->joint->open = w->windows = false;
+    w->joint->open = w->windows = w->units = false;
     w->looked = CNN_FROM_AFAR;
     w->limited = is_limited(t);
     TRY(cert_scores_open(&w->scores, w->s->m, t, &w->mem));
@@ -301,7 +309,8 @@ static stet_status open_task(void *p, const cert_task *t)
     w->err_all = arena_new(&w->mem, double, n);
     w->lo = arena_new(&w->mem, double, n);
     w->hi = arena_new(&w->mem, double, n);
-    if (!w->pad || !w->err || !w->err_all || !w->lo || !w->hi)
+    w->unit = arena_new(&w->mem, cnn_unit, w->s->dense);
+    if (!w->pad || !w->err || !w->err_all || !w->lo || !w->hi || !w->unit)
         return STET_ENOMEM;
     TRY(measure_task(w));
     return w->on && !w->limited ? ask_ranges(w) : cnn_windows(w);
@@ -331,7 +340,7 @@ static stet_status bound_by(cnn_work *p, size_t method, int other, size_t refine
 {
     switch (method) {
     case IBP:
-        return cnn_ibp(p, other, out);
+        return p->s->dense ? cnn_dense_ibp(p, other, out) : cnn_ibp(p, other, out);
     case GBM:
         return cnn_gbm(p, other, out);
     case GBM_WINDOW:
@@ -374,6 +383,7 @@ static stet_status bound(void *p, size_t method, int other, size_t refine, cert_
         if (out->margin > 0 || !(out->margin + cnn_still_to_gain(w) * out->slack > 0))
             return STET_OK;
         TRY(look_closer(w));
+        w->units = false;
     }
 }
 
@@ -383,12 +393,21 @@ static struct json_t *witness(const void *p, size_t method, int other)
     return method == JOINT ? cnn_dual_witness(p) : NULL;
 }
 
-/* The growth bounds are never better than intervals. */
 #define CNN_FAMILY                                                                                 \
-    {                                                                                              \
-        .methods = methods, .n_auto = GBM, .prepare = prepare, .shared_free = shared_free,         \
-        .work_new = work_new, .work_free = work_free, .use = use, .open = open_task,               \
-        .bound = bound, .witness = witness, .onnx = cnn_onnx,                                      \
-    }
-const cert_family cert_cnn = CNN_FAMILY;
-const cert_family cert_s4cnn = CNN_FAMILY; /* a convolution, wherever its filters come from */
+    .prepare = prepare, .shared_free = shared_free, .work_new = work_new, .work_free = work_free,  \
+    .use = use, .open = open_task, .bound = bound, .witness = witness, .onnx = cnn_onnx
+/* The growth bounds are never better than intervals. */
+#define CNN_METHODS .methods = methods, .n_auto = GBM
+
+/* With a layer before the last intervals are all there is. */
+static const char *const dense_methods[] = {"ibp", NULL};
+static const cert_family cert_dense = {.methods = dense_methods, CNN_FAMILY};
+
+static const cert_family *family_of(const model *m)
+{
+    return cnn_dense(m) >= 0 ? &cert_dense : NULL;
+}
+
+const cert_family cert_cnn = {CNN_METHODS, CNN_FAMILY, .of_model = family_of};
+/* A convolution, wherever its filters come from. */
+const cert_family cert_s4cnn = {CNN_METHODS, CNN_FAMILY};

@@ -26,6 +26,9 @@ typedef struct cnn_shared {
     real *reach;   /* (width) the length of each W[f,:,l], in the order of the projections */
     real *size_of; /* (D, width) |W|, in the order of the projections */
     const real *fc, *fc_bias; /* (classes, features), (classes) */
+    /* Of a layer before the last, (dense, features) and (dense), and fc is (classes, dense); 0: none */
+    size_t dense;
+    const real *dense_weight, *dense_bias;
     cert_kept *hulls;         /* ranges of sets that were met before */
     sem_t *cores;             /* taken while a text of a device keeps one busy for long */
 } cnn_shared;
@@ -44,6 +47,12 @@ typedef struct cnn_ranges {
 /* At rounding: cert_cnn_tight.c. */
 typedef enum cnn_look { CNN_FROM_AFAR, CNN_CLOSER, CNN_CLOSEST } cnn_look;
 
+/* A unit of the layer before the last: its range in any float32 evaluation, and how much of each end
+ * is rounding. */
+typedef struct cnn_unit {
+    double lo, hi, error;
+} cnn_unit;
+
 typedef struct cnn_joint cnn_joint;
 typedef struct cnn_work {
     const cnn_shared *s;
@@ -58,6 +67,8 @@ typedef struct cnn_work {
     double *err;      /* (features) */
     double *err_all;  /* (features) the same from afar, which holds for every window */
     double *lo, *hi;  /* (features) the range of y_f */
+    cnn_unit *unit;   /* (dense) where `units` says that they are there */
+    bool units;
     cnn_joint *joint; /* cert_cnn_joint.h */
     cert_scores scores; /* against the class in work */
 } cnn_work;
@@ -104,6 +115,10 @@ double cnn_slack(const cnn_work *w, int other, double size, size_t terms);
 double cnn_bias_margin(const cnn_work *w, int other); /* be */
 
 stet_status cnn_onnx(const model *m, const cert_task *t, buf *graph); /* cert_cnn_onnx.c */
+
+/* cert_cnn_dense.c: of models with a layer before the last. */
+stet_status cnn_dense_measure(const cnn_shared *s, double feature, double largest, double *unit);
+stet_status cnn_dense_ibp(cnn_work *w, int other, cert_bound *out);
 
 /* Bounds by name. */
 stet_status cnn_ibp(cnn_work *w, int other, cert_bound *out);

@@ -84,6 +84,21 @@ static stet_status put_kernel(network *q, size_t i, size_t k, size_t filters, ch
     return STET_OK;
 }
 
+/* x W^T + b with the parameters `name`.weight (out, in) and `name`.bias. */
+static void put_linear(network *q, const char *from, const char *name, size_t in, size_t out,
+                       const char *to)
+{
+    char weight[64], bias[64];
+    snprintf(weight, sizeof weight, "%s.weight", name);
+    snprintf(bias, sizeof bias, "%s.bias", name);
+    onnx_floats(q->graph, weight, (const int64_t[]){(int64_t)out, (int64_t)in, 0},
+                model_value(q->m, model_param_id(q->m, weight)));
+    onnx_floats(q->graph, bias, (const int64_t[]){(int64_t)out, 0},
+                model_value(q->m, model_param_id(q->m, bias)));
+    onnx_node(q->graph, "Gemm", (const char *const[]){from, weight, bias, NULL}, to,
+              (const onnx_attr[]){{"transB", 0, {1}}, {0}});
+}
+
 stet_status cnn_onnx(const model *m, const cert_task *t, buf *graph)
 {
     network net = {.m = m, .t = t, .graph = graph}, *q = &net;
@@ -91,23 +106,24 @@ stet_status cnn_onnx(const model *m, const cert_task *t, buf *graph)
         net.inputs += is_open(t, p) ? t->start[p + 1] - t->start[p] : 0;
     size_t k[CNN_MAX_KERNELS], n = cnn_kernels(m, k);
     const size_t filters = (size_t)((const cnn_cfg *)m->cfg)->filters;
-    const int64_t K = (int64_t)m->n_classes, F = (int64_t)(n * filters);
+    const size_t K = m->n_classes, F = n * filters, dense = m->desc->n_features(m);
     char name[CNN_MAX_KERNELS][64];
     const char *features[CNN_MAX_KERNELS + 1] = {NULL};
     onnx_input(q->graph, "choice", (const int64_t[]){1, (int64_t)q->inputs, 0});
-    onnx_output(q->graph, "logits", (const int64_t[]){1, K, 0});
+    onnx_output(q->graph, "logits", (const int64_t[]){1, (int64_t)K, 0});
     TRY(put_vectors(q, "text", q->t->n));
     for (size_t i = 0; i < n; i++) {
         TRY(put_kernel(q, i, k[i], filters, name[i]));
         features[i] = name[i];
     }
     onnx_node(q->graph, "Concat", features, "features", (const onnx_attr[]){{"axis", 0, {1}}, {0}});
-    onnx_floats(q->graph, "fc.weight", (const int64_t[]){K, F, 0},
-                model_value(m, model_param_id(m, "fc.weight")));
-    onnx_floats(q->graph, "fc.bias", (const int64_t[]){K, 0},
-                model_value(m, model_param_id(m, "fc.bias")));
+    const char *last = "features";
+    if (cnn_dense(m) >= 0) {
+        put_linear(q, "features", "dense", F, dense, "dense.sum");
+        last = "dense.relu";
+        onnx_node(q->graph, "Relu", (const char *const[]){"dense.sum", NULL}, last, NULL);
+    }
     const bool scored = has_word_scores(m);
-    onnx_node(q->graph, "Gemm", (const char *const[]){"features", "fc.weight", "fc.bias", NULL},
-              scored ? "network" : "logits", (const onnx_attr[]){{"transB", 0, {1}}, {0}});
+    put_linear(q, last, "fc", dense, K, scored ? "network" : "logits");
     return scored ? cert_scores_onnx(m, t, "network", graph) : buf_status(graph);
 }

@@ -49,7 +49,7 @@ static void shared_free(void *p)
 
 static stet_status prepare_member(model *m, shared *s)
 {
-    TRY(cert_family_of(stet_model_kind(m), &s->family[s->n]));
+    TRY(cert_family_of_model(m, &s->family[s->n]));
     TRY(model_ready(m));
     TRY(cert_scores_check(m));
     TRY(s->family[s->n]->prepare(m, &s->impl[s->n]));
@@ -63,7 +63,7 @@ static stet_status prepare(const model *m, void **out)
     if (!s)
         return STET_ENOMEM;
     s->e = ensemble_of(m);
-    stet_status st = cert_family_of(stet_model_kind(m), &s->family[0]);
+    stet_status st = cert_family_of_model(m, &s->family[0]);
     if (st == STET_OK)
         st = s->family[0]->prepare(m, &s->impl[0]);
     s->n = st == STET_OK;

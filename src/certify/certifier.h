@@ -21,7 +21,8 @@ typedef struct cert_shared {
 } cert_shared;
 stet_status cert_shared_init(cert_shared *s, const model *m, const cert_family *f);
 stet_status cert_family_of(const char *kind, const cert_family **out);
-stet_status cert_family_for(const model *m, const cert_family **out); /* of its kind, or cert_ensemble */
+stet_status cert_family_of_model(const model *m, const cert_family **out); /* of kind and settings */
+stet_status cert_family_for(const model *m, const cert_family **out); /* the same, or cert_ensemble */
 /* Does it answer by a rule of which bounds know nothing? That of an ensemble is known. */
 bool cert_by_rule(const model *m);
 

@@ -43,6 +43,8 @@ typedef struct cert_family {
     size_t n_auto; /* "auto" tries the first so many, the others are for comparison; 0: all */
     size_t dear; /* from this method on bounds cost more than an evaluation of the text; 0: none */
     bool exact;    /* bounds are margins of texts but for rounding: nothing is won by splitting */
+    /* The family of this model instead, by its settings; NULL, or NULL from it: this one. */
+    const struct cert_family *(*of_model)(const model *m);
     /* What all threads share, read-only: weights in double, norms, projections. `m` is ready for views. */
     stet_status (*prepare)(const model *m, void **shared);
     void (*shared_free)(void *shared);

@@ -26,6 +26,14 @@ stet_status cert_family_of(const char *kind, const cert_family **out)
     return error_set(STET_ENOTSUP, "no certificates for models of kind '%s'", kind);
 }
 
+stet_status cert_family_of_model(const model *m, const cert_family **out)
+{
+    TRY(cert_family_of(stet_model_kind(m), out));
+    const cert_family *own = (*out)->of_model ? (*out)->of_model(m) : NULL;
+    *out = own ? own : *out;
+    return STET_OK;
+}
+
 stet_status cert_family_for(const model *m, const cert_family **out)
 {
     *out = &cert_ensemble;
@@ -36,7 +44,7 @@ stet_status cert_family_for(const model *m, const cert_family **out)
             *out = cert_families[i]; /* perhaps empty: the rule has a method of its own */
             return STET_OK;
         }
-    return cert_family_of(stet_model_kind(m), out);
+    return cert_family_of_model(m, out);
 }
 
 bool cert_by_rule(const model *m)

@@ -201,9 +201,9 @@ static stet_status attack_begin(attack *a, atfl_state *s, const step_view *v, co
     *a = (attack){.s = s, .D = v->m->dim, .K = v->m->n_classes};
     TRY(texts_batch(v, &own, &a->clean));
     TRY(hulls_make(&s->sets, &a->clean, (size_t)s->cfg.most, s->slot, v->mem, &a->h));
-    const real *table = v->w ? v->w->table : v->m->table; /* in the store; vectors may learn */
-    node *all = tape_constant(v->p->t, shape2(v->m->n_words, a->D), table);
-    TRY(host_copy(v, op_gather(v->p->t, all, a->h.word, a->h.n_rows), &a->vector));
+    pass q = {.t = v->p->t};
+    TRY(pass_params(&q, v->m, v->w, NULL));
+    TRY(host_copy(v, pass_rows(&q, a->h.word, a->h.n_rows), &a->vector));
     const size_t T = a->clean.seq.n_tokens, B = a->clean.seq.n_texts;
     a->now = arena_new(v->mem, uint32_t, T);
     a->used = arena_znew(v->mem, bool, a->h.n_slots);

@@ -6,13 +6,15 @@
  *     far(w)  = mean over r of min(alpha, |e_w - e_r|_1)
  *     loss    = loss so far + weight * mean over w of max(0, near(w) - far(w) + alpha)
  *
- * An L1 width makes groups with few sharp cuts, where smoothing, which is quadratic, blurs evenly.
+ * An L1 width makes groups with few sharp cuts, where smoothing, which is quadratic, blurs evenly. The
+ * vectors are those before a word layer.
  * EIBC itself lets no other loss reach the vectors: --box-alone. */
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "bound/hulls.h"
 #include "defense/defenses.h"
+#include "model/word_layer.h"
 
 enum { OTHERS = 8 }; /* random words per word */
 
@@ -198,7 +200,8 @@ static node *box_loss(const box_state *s, const step_view *v, const step_words *
     tape *t = v->p->t;
     pass own = *v->p;
     own.learn = v->w ? v->w->learn : NULL; /* the step's own may learn nothing: --box-alone */
-    node *rows = pass_rows(&own, w->word, w->n), *ones = constant(t, shape2(v->m->dim, 1), 1);
+    node *rows = pass_vectors(&own, w->word, w->n),
+         *ones = constant(t, shape2(model_vector_dim(v->m), 1), 1);
     node *near =
         op_matmul(t, op_seq_max(t, apart(t, rows, &w->near), &w->near.with), false, ones, false);
     node *far =

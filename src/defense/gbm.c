@@ -112,6 +112,10 @@ static stet_status choose_boxes(gbm_state *s, const stet_subst *subst)
 static stet_status start_boxes(gbm_state *s, const stet_subst *subst)
 {
     TRY(choose_boxes(s, subst));
+    if (s->m->raw)
+        return error_set(STET_EUSAGE,
+                         "--defense gbm: the boxes of a %s need vectors that no --word-layer moves",
+                         s->m->desc->name);
     const size_t D = s->m->dim;
     s->table = mem_zalloc(3 * D, sizeof *s->table);
     if (!s->table)

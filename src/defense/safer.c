@@ -9,6 +9,7 @@
 #include "defense/groups.h"
 #include "defense/near_words.h"
 #include "lexicon/nearest.h"
+#include "model/word_layer.h"
 
 typedef struct safer_cfg {
     vote_cfg vote;
@@ -213,7 +214,8 @@ static stet_status find_neighbourhoods(const safer_cfg *c, const model *m, const
     TRY(set_words_make(m, subst, &words));
     stet_status st = word_sets_make(subst, words.vocab, &given);
     if (st == STET_OK)
-        st = neighbourhoods(c, words.vocab, words.own ? NULL : m->table, m->dim, &given, out);
+        st = neighbourhoods(c, words.vocab, words.own ? NULL : model_vectors(m),
+                            model_vector_dim(m), &given, out);
     word_sets_deinit(&given);
     set_words_deinit(&words);
     return st;

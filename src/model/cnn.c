@@ -1,5 +1,7 @@
 /* model/cnn.c - TextCNN (Kim 2014): convolutions of several widths over the words, ReLU, max over
- * time, dropout, linear. Parameters as nn.Conv1d: convs.I.weight (F, D, k), convs.I.bias (F). */
+ * time, dropout, linear. Parameters as nn.Conv1d: convs.I.weight (F, D, k), convs.I.bias (F). With
+ * --dense a layer with ReLU, and its own dropout before it, comes before the last one: dense.weight
+ * (units, pooled), dense.bias (units). */
 #include "model/cnn.h"
 
 #include <math.h>
@@ -14,6 +16,9 @@ static const stet_opt opts[] = {
                  "cnn: widths of the convolutions; s4cnn: of the windows, 8 unless given"),
     STET_OPT_INT("filters", cnn_cfg, filters, "128", 1, 65536, "N",
                  "cnn, s4cnn: filters of each width; s4cnn has 256 unless given"),
+    STET_OPT_INT("dense", cnn_cfg, dense, "0", 0, 65536, "N",
+                 "cnn: units of a layer with ReLU between the pooled filters and the last layer; "
+                 "0: none"),
     SCORE_HIDDEN_OPT(cnn_cfg, score_hidden),
     STET_OPT_END,
 };
@@ -53,7 +58,10 @@ stet_status cnn_layout(model *m)
         snprintf(name, sizeof name, "convs.%zu.bias", i);
         TRY(model_param(m, name, shape1((size_t)cfg->filters), PARAM_PLAIN));
     }
-    return STET_OK;
+    if (cfg->dense == 0)
+        return STET_OK;
+    TRY(model_param(m, "dense.weight", shape2((size_t)cfg->dense, cnn_pooled(m)), PARAM_PLAIN));
+    return model_param(m, "dense.bias", shape1((size_t)cfg->dense), PARAM_PLAIN);
 }
 
 size_t cnn_score_hidden(const model *m)
@@ -61,10 +69,22 @@ size_t cnn_score_hidden(const model *m)
     return (size_t)((const cnn_cfg *)m->cfg)->score_hidden;
 }
 
-size_t cnn_n_features(const model *m)
+size_t cnn_pooled(const model *m)
 {
     size_t k[CNN_MAX_KERNELS];
     return cnn_kernels(m, k) * (size_t)((const cnn_cfg *)m->cfg)->filters;
+}
+
+int cnn_dense(const model *m)
+{
+    size_t k[CNN_MAX_KERNELS];
+    return ((const cnn_cfg *)m->cfg)->dense ? (int)(2 * cnn_kernels(m, k)) : -1;
+}
+
+size_t cnn_n_features(const model *m)
+{
+    const cnn_cfg *cfg = m->cfg;
+    return cfg->dense ? (size_t)cfg->dense : cnn_pooled(m);
 }
 
 static stet_status init(const model *m, rng *r)
@@ -77,6 +97,9 @@ static stet_status init(const model *m, rng *r)
         init_uniform(m, (int)(2 * i), bound, r);
         init_uniform(m, (int)(2 * i + 1), bound, r);
     }
+    const int dense = cnn_dense(m);
+    for (int i = 0; dense >= 0 && i < 2; i++)
+        init_uniform(m, dense + i, 1 / sqrt((double)cnn_pooled(m)), r);
     return STET_OK;
 }
 
@@ -96,7 +119,13 @@ node *cnn_features(const model *m, pass *p)
 {
     node *w[CNN_MAX_KERNELS], *b[CNN_MAX_KERNELS];
     const size_t n = weights(m, p, w, b);
-    return op_conv_pools(p->t, p->rows, w, b, n, p->seq, p->made);
+    node *x = op_conv_pools(p->t, p->rows, w, b, n, p->seq, p->made);
+    const int dense = cnn_dense(m);
+    if (dense < 0)
+        return x;
+    if (p->dropout > 0)
+        x = op_dropout(p->t, x, p->dropout, p->stream);
+    return op_relu(p->t, op_linear(p->t, x, p->param[dense], p->param[dense + 1]));
 }
 
 static node *make(const model *m, const pass *p, node *rows)
@@ -113,8 +142,7 @@ static const char *const robust[] = {
     "--smooth",    "3",             "--lr",           "1e-3",     "--batch",        "32",
     "--dropout",   "0.2",           "--weight-decay", "5e-4",     "--epochs",       "4",
     NULL};
-/* EIBC (Wang et al., Findings of ACL 2023): its training, without its layers of 200 units before and
- * of 600 behind the convolutions. */
+/* EIBC (Wang et al., Findings of ACL 2023): its network and its training. */
 static const char *const eibc[] = {"--defense",
                                    "certified,box-width",
                                    "--box-alone",
@@ -127,6 +155,10 @@ static const char *const eibc[] = {"--defense",
                                    "2,3,4",
                                    "--filters",
                                    "200",
+                                   "--word-layer",
+                                   "200",
+                                   "--dense",
+                                   "600",
                                    "--kappa",
                                    "1",
                                    "--ramp",
@@ -141,6 +173,10 @@ static const char *const eibc[] = {"--defense",
                                    "1e-3",
                                    "--schedule",
                                    "cosine",
+                                   "--hold",
+                                   "0.667",
+                                   "--max-len",
+                                   "1000",
                                    "--dropout",
                                    "0.2",
                                    "--weight-decay",

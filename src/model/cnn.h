@@ -9,10 +9,15 @@ typedef struct cnn_cfg {
     const char *kernels; /* "3,4,5" */
     int64_t filters;     /* per kernel size */
     int64_t score_hidden; /* word_scores.h */
+    int64_t dense; /* units of a layer with ReLU before the last one; 0: none */
 } cnn_cfg;
 
 /* Kernel sizes from the configuration: their number, or 0 with a message. */
 size_t cnn_kernels(const model *m, size_t out[CNN_MAX_KERNELS]);
+size_t cnn_pooled(const model *m); /* filters of all sizes: what comes out of the maximum */
+/* The id of "dense.weight" (units, pooled), with "dense.bias" behind it; -1: there is no such layer,
+ * and the last one reads what was pooled. */
+int cnn_dense(const model *m);
 
 /* A CNN ready for views (model.compiled): what every tap of every filter makes of a word, for the words
  * that somebody has needed; row w, then kernel, tap, filter. */
@@ -21,6 +26,8 @@ typedef struct cnn_compiled {
     size_t k[CNN_MAX_KERNELS], first[CNN_MAX_KERNELS];
     real *word;          /* (n_words, width) */
     real *panels;        /* the filters, packed (tensor/host/panel.h) */
+    size_t dense;        /* units of the layer before the last; 0: none */
+    real *dense_panels;  /* its weights, packed; or NULL */
     atomic_uchar *state; /* (n_words) of its row */
     atomic_bool all;     /* every row is there */
 } cnn_compiled;

@@ -12,6 +12,7 @@
 #include "base/pool.h"
 #include "base/simd.h"
 #include "model/cnn.h"
+#include "tensor/host/panel.h"
 #include "tensor/kernels.h"
 
 enum {
@@ -229,6 +230,16 @@ static void pool_filters(const view *v, size_t kernel, const stet_edit *e, size_
     max_into(y, w->after + done * F + f, lanes);
 }
 
+/* The same after bias and ReLU: features. */
+static void pool_features(const view *v, size_t kernel, const stet_edit *e, size_t n, size_t f,
+                          size_t lanes, real *y)
+{
+    const real *b = model_value(v->base.m, (int)(2 * kernel + 1)) + f;
+    pool_filters(v, kernel, e, n, f, lanes, y);
+    for (size_t j = 0; j < lanes; j++)
+        y[j] = y[j] + b[j] > 0 ? y[j] + b[j] : 0;
+}
+
 static void variant_logits(const view *v, const stet_edit *e, size_t n, float *out)
 {
     const model *m = v->base.m;
@@ -239,12 +250,9 @@ static void variant_logits(const view *v, const stet_edit *e, size_t n, float *o
     for (size_t c = 0; c < m->n_classes; c++)
         out[c] = (float)bias[c];
     for (size_t i = 0; i < v->c->n_kernels; i++) {
-        const real *b = model_value(m, (int)(2 * i + 1));
         for (size_t f = 0; f < F; f += LANES) {
             const size_t lanes = F - f < LANES ? F - f : LANES;
-            pool_filters(v, i, e, n, f, lanes, y);
-            for (size_t j = 0; j < lanes; j++)
-                y[j] = y[j] + b[f + j] > 0 ? y[j] + b[f + j] : 0;
+            pool_features(v, i, e, n, f, lanes, y);
             for (size_t c = 0; c < m->n_classes; c++)
                 out[c] += (float)vec_dot(y, fc + c * features + i * F + f, lanes);
         }
@@ -257,13 +265,54 @@ typedef struct edits_job {
     const size_t *start;
     size_t n;
     float *logits;
+    atomic_bool failed; /* out of memory */
 } edits_job;
+
+/* Variants first .. end of a model with a layer before the last, together: its weights are read once. */
+static stet_status dense_logits(const edits_job *job, size_t first, size_t end)
+{
+    const view *v = job->v;
+    const cnn_compiled *c = v->c;
+    const model *m = v->base.m;
+    const size_t F = c->filters, in = c->n_kernels * F, units = panel_padded(c->dense),
+                 n = end - first, K = m->n_classes;
+    const real *b = model_value(m, cnn_dense(m) + 1), *fc = model_value(m, (int)m->n_params - 2),
+               *bias = model_value(m, (int)m->n_params - 1);
+    real *y = mem_aligned(n * (in + units), sizeof *y), *h = y + n * in;
+    if (!y)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const size_t *at = &job->start[first + i];
+        for (size_t k = 0; k < c->n_kernels; k++)
+            for (size_t f = 0; f < F; f += LANES)
+                pool_features(v, k, job->edits + at[0], at[1] - at[0], f,
+                              F - f < LANES ? F - f : LANES, y + i * in + k * F + f);
+    }
+    for (size_t j = 0; j < units; j += PANEL)
+        panel_kernel()(n, in, (panel_left){y, in, 1}, (panel_right){c->dense_panels + j * in, PANEL},
+                       (panel_start){.zero = true}, h + j, units);
+    for (size_t i = 0; i < n; i++) {
+        real *x = h + i * units;
+        for (size_t j = 0; j < c->dense; j++)
+            x[j] = x[j] + b[j] > 0 ? x[j] + b[j] : 0;
+        for (size_t k = 0; k < K; k++)
+            job->logits[(first + i) * K + k] =
+                (float)(bias[k] + vec_dot(x, fc + k * c->dense, c->dense));
+    }
+    mem_free_aligned(y);
+    return STET_OK;
+}
 
 static void edits_piece(void *ctx, size_t piece, int worker)
 {
     (void)worker;
-    const edits_job *j = ctx;
+    edits_job *j = ctx;
     const size_t end = (piece + 1) * PIECE < j->n ? (piece + 1) * PIECE : j->n;
+    if (j->v->c->dense) {
+        if (dense_logits(j, piece * PIECE, end) != STET_OK)
+            atomic_store(&j->failed, true);
+        return;
+    }
     for (size_t i = piece * PIECE; i < end; i++)
         variant_logits(j->v, j->edits + j->start[i], j->start[i + 1] - j->start[i],
                        j->logits + i * j->v->base.m->n_classes);
@@ -279,7 +328,8 @@ stet_status cnn_view_edits(stet_view *p, const stet_edit *edits, const size_t *s
     for (size_t i = 0; start[n] > start[0] && !v->edited && i < v->c->n_kernels; i++)
         TRY(keep_windows(v, i));
     v->edited = v->edited || start[n] > start[0];
-    edits_job j = {v, edits, start, n, logits};
+    edits_job j = {.v = v, .edits = edits, .start = start, .n = n, .logits = logits};
     pool_run((n + PIECE - 1) / PIECE, edits_piece, &j);
-    return STET_OK;
+    return atomic_load(&j.failed) ? error_set(STET_ENOMEM, "out of memory for variants of a text")
+                                  : STET_OK;
 }

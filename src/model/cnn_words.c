@@ -26,6 +26,11 @@ static void pack_weights(const model *m, compiled *c)
         for (size_t l = 0; l < c->k[i]; l++)
             panel_pack(D, F, model_value(m, (int)(2 * i)) + l, c->k[i], D * c->k[i],
                        c->first[i] + l * F, c->panels);
+    const size_t in = c->n_kernels * F;
+    if (!c->dense)
+        return;
+    memset(c->dense_panels, 0, in * panel_padded(c->dense) * sizeof *c->dense_panels);
+    panel_pack(in, c->dense, model_value(m, cnn_dense(m)), 1, in, 0, c->dense_panels);
 }
 
 stet_status cnn_compile(const model *m, void **out)
@@ -39,10 +44,14 @@ stet_status cnn_compile(const model *m, void **out)
         c->first[i] = c->width;
         c->width += c->k[i] * c->filters;
     }
+    c->dense = (size_t)((const cnn_cfg *)m->cfg)->dense;
+    if (c->dense)
+        c->dense_panels = mem_aligned(c->n_kernels * c->filters * panel_padded(c->dense),
+                                      sizeof *c->dense_panels);
     c->panels = mem_aligned(m->dim * panel_padded(c->width), sizeof *c->panels);
     c->word = mem_aligned(m->n_words * c->width, sizeof *c->word);
     c->state = mem_alloc(m->n_words, sizeof *c->state);
-    if (!c->panels || !c->word || !c->state) {
+    if (!c->panels || !c->word || !c->state || (c->dense && !c->dense_panels)) {
         cnn_compiled_free(c);
         return STET_ENOMEM;
     }
@@ -58,6 +67,7 @@ void cnn_compiled_free(void *p)
 {
     compiled *c = p;
     mem_free_aligned(c->panels);
+    mem_free_aligned(c->dense_panels);
     mem_free_aligned(c->word);
     mem_free(c->state);
     mem_free(c);

@@ -9,6 +9,7 @@
 #include "base/option_impl.h"
 #include "model/feature_cache.h"
 #include "model/rule.h"
+#include "model/word_layer.h"
 #include "model/word_scores.h"
 #include "tensor/kernels.h"
 
@@ -147,7 +148,7 @@ stet_status model_alloc(const model_desc *desc, const char *const *settings,
     if (!m)
         return STET_ENOMEM;
     m->desc = desc;
-    m->scores = m->score_net = m->table_param = -1;
+    m->scores = m->score_net = m->table_param = m->word_layer = -1;
     m->dim = dim;
     m->n_classes = n_classes;
     m->cfg = mem_zalloc(1, desc->cfg_size);
@@ -200,6 +201,7 @@ void stet_model_free(stet_model *m)
         m->desc->reader_free(m->own);
     if (m->table_param < 0)
         mem_free_aligned(m->table);
+    mem_free_aligned(m->raw);
     mem_free_aligned(m->value);
     mem_free(m->params);
     json_decref(m->extra);
@@ -245,7 +247,7 @@ static stet_status fill_new(model *m, const stet_model_new_args *a)
     if (!m->desc->reader)
         m->n_words = a->vectors->n;
     TRY(model_table(m));
-    for (size_t i = 0; !m->desc->reader && i < m->n_words * m->dim; i++)
+    for (size_t i = 0; !m->desc->reader && !a->word_layer && i < m->n_words * m->dim; i++)
         m->table[i] = a->vectors->data[i];
     TRY(model_zeros(m));
 
@@ -269,14 +271,18 @@ static stet_status fill_new(model *m, const stet_model_new_args *a)
     if (scored)
         TRY(word_scores_add(m));
     word_scores_begin(m, &r);
-    return STET_OK;
+    return a->word_layer ? word_layer_add(m, a->vectors, &r) : STET_OK;
 }
 
 /* Settings, and with --init those that the folder has. */
 static stet_status alloc_new(const model_desc *desc, const stet_model_new_args *a, model **out)
 {
     const reader_source from = {a->init, a->texts};
-    const size_t dim = desc->reader ? 0 : a->vectors->dim;
+    const size_t dim = desc->reader ? 0 : a->word_layer ? a->word_layer : a->vectors->dim;
+    if (desc->reader && a->word_layer)
+        return error_set(STET_EUSAGE,
+                         "--word-layer: a model of kind '%s' does not read one vector per word",
+                         desc->name);
     if (!a->init)
         return model_alloc(desc, a->settings, &from, dim, a->n_classes, out);
     if (!desc->foreign)
@@ -322,11 +328,11 @@ stet_status stet_model_new(const stet_model_new_args *given, stet_model **out)
 
 stet_status weights_init(model_weights *w, const model *m, store *s)
 {
-    *w = (model_weights){.store = s, .value = m->value, .table = m->table};
+    *w = (model_weights){.store = s, .value = m->value, .table = model_vectors(m)};
     if (s->desc->host)
         return STET_OK;
     const size_t values = m->n_values * sizeof *w->value,
-                 table = m->n_words * m->dim * sizeof *w->table;
+                 table = m->n_words * model_vector_dim(m) * sizeof *w->table;
     const bool frozen = m->table_param < 0;
     w->value = store_alloc(s, values, 1);
     w->table = frozen ? store_alloc(s, table, 1) : NULL;
@@ -336,7 +342,7 @@ stet_status weights_init(model_weights *w, const model *m, store *s)
     }
     store_upload(s, w->value, m->value, values);
     if (frozen)
-        store_upload(s, w->table, m->table, table);
+        store_upload(s, w->table, model_vectors(m), table);
     return STET_OK;
 }
 
@@ -351,12 +357,13 @@ void weights_deinit(model_weights *w)
 
 stet_status weights_fetch(const model_weights *w, model *m)
 {
-    if (w->store->desc->host)
-        return STET_OK;
-    TRY(store_download(w->store, m->value, w->value, m->n_values * sizeof *m->value));
-    return w->learn ? store_download(w->store, m->table, w->table,
-                                     m->n_words * m->dim * sizeof *m->table)
-                    : STET_OK;
+    if (!w->store->desc->host) {
+        TRY(store_download(w->store, m->value, w->value, m->n_values * sizeof *m->value));
+        if (w->learn)
+            TRY(store_download(w->store, model_vectors(m), w->table,
+                               m->n_words * model_vector_dim(m) * sizeof *m->table));
+    }
+    return word_layer_fold(m);
 }
 
 static void derive(const model *m, tape *t, node **nodes)
@@ -408,17 +415,20 @@ stet_status model_nodes(const model *m, tape *t, real *grad, node ***out)
 
 stet_status pass_params(pass *p, const model *m, const model_weights *w, real *grad)
 {
-    const model_weights own = {.store = &host_store, .value = m->value, .table = m->table};
+    const model_weights own = {
+        .store = &host_store, .value = m->value, .table = model_vectors(m)};
     if (!w)
         w = &own;
     TRY(param_nodes(m, p->t, w->value, grad, &p->param));
-    p->table = m->table_param >= 0 ? p->param[m->table_param]
-                                   : tape_constant(p->t, shape2(m->n_words, m->dim), w->table);
+    p->table = m->table_param >= 0
+                   ? p->param[m->table_param]
+                   : tape_constant(p->t, shape2(m->n_words, model_vector_dim(m)), w->table);
+    p->word_layer = m->raw ? p->param + m->word_layer : NULL;
     p->learn = grad ? w->learn : NULL;
     return tape_status(p->t);
 }
 
-node *pass_rows(const pass *p, const uint32_t *word, size_t n)
+node *pass_vectors(const pass *p, const uint32_t *word, size_t n)
 {
     node *rows = op_gather(p->t, p->table, word, n);
     if (!p->learn || !rows)
@@ -435,6 +445,11 @@ node *pass_rows(const pass *p, const uint32_t *word, size_t n)
     p->learn->part[p->learn->n].n = n;
     p->learn->part[p->learn->n++].grad = grad->value;
     return tape_input(p->t, rows->shape, rows->value, grad->value);
+}
+
+node *pass_rows(const pass *p, const uint32_t *word, size_t n)
+{
+    return word_layer_rows(p, pass_vectors(p, word, n));
 }
 
 stet_status pass_init(pass *p, const model *m, tape *t, const model_weights *w, real *grad,

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/strmap.h"
 #include "model/ensemble.h"
+#include "model/word_layer.h"
 #include "model/word_scores.h"
 #include "tensor/safetensors.h"
 
@@ -485,7 +486,7 @@ stet_status stet_model_load(const char *dir, stet_model **out)
 uint64_t stet_model_fingerprint(const stet_model *m)
 {
     uint64_t h = hash_bytes(m->value, m->n_values * sizeof *m->value, 0);
-    h = hash_bytes(m->table, m->n_words * m->dim * sizeof *m->table, h);
+    h = hash_bytes(model_vectors(m), m->n_words * model_vector_dim(m) * sizeof *m->table, h);
     if (m->rule)
         h = hash_bytes(m->rule->cfg, m->rule->desc->cfg_size,
                        hash_bytes(m->rule->desc->name, strlen(m->rule->desc->name), h));

@@ -28,6 +28,8 @@ stet_status model_settings(const model *m, json_t **out)
             json_object_del(*out, o->name);
     if (model_span(m) == 0)
         json_object_del(*out, "span");
+    if (json_integer_value(json_object_get(*out, "dense")) == 0)
+        json_object_del(*out, "dense");
     if (model_score_hidden(m) == 0 && m->desc->n_features(m) > 0)
         json_object_del(*out, "score-hidden");
     return STET_OK;

@@ -53,6 +53,11 @@ struct stet_model {
     real *table;       /* (n_words, D): the frozen vectors, in host memory */
     size_t n_words;    /* rows of table: for a word model those of its vocabulary */
     int table_param;   /* the parameter that `table` points to; -1: frozen, memory of its own */
+    /* With a word layer, in training (word_layer.h): the vectors that it reads, (n_words, raw_dim),
+     * and the id of its weights, the bias behind them; NULL and -1: none. */
+    real *raw;
+    size_t raw_dim;
+    int word_layer;
     void *own;         /* the reader's: see model_desc.reader */
     param *params;
     size_t n_params, n_added; /* the network's, then those of model_add_param */
@@ -95,7 +100,8 @@ typedef struct learned_rows {
 typedef struct pass {
     tape *t;
     node **param;         /* (n_params + n_added) */
-    node *table;          /* (vocabulary, D): what rows are taken from */
+    node *table;          /* (vocabulary, D): what rows are taken from, before a word layer */
+    node *const *word_layer; /* its weights and bias (word_layer.h); NULL: none */
     node *rows;           /* (V, D) */
     node *made;           /* what model_desc.make makes of them, where it is known; or NULL */
     const uint32_t *word; /* (V) the words of the rows, in host memory */
@@ -243,8 +249,9 @@ const model_desc *model_find(const char *name); /* NULL: unknown, message set */
 
 /* Options as JSON. */
 stet_status settings_json(const stet_opt *opts, const void *cfg, struct json_t **out);
-/* The model's own: what config.json and the digest have. A choice that is the first of its list and an
- * empty text are left out, so that models from before there was a choice keep their files and digests. */
+/* The model's own: what config.json and the digest have. A choice that is the first of its list, an
+ * empty text and a layer of 0 units are left out, so that models from before there was a choice keep
+ * their files and digests. */
 stet_status model_settings(const model *m, struct json_t **out);
 
 /* layout: add a parameter; ids are handed out 0, 1, 2, ... */
@@ -279,15 +286,16 @@ stet_status model_class_names(model *m, const char *const *names); /* NULL: numb
 typedef struct model_weights {
     store *store;
     real *value; /* (n_values) */
-    real *table; /* (vocabulary, D); NULL: it is a parameter, and this is not the host's store */
+    /* model_vectors() of it; NULL: they are a parameter, and this is not the host's store */
+    real *table;
     /* Where passes with gradients note the rows they read; NULL: vectors stay as they are. */
     learned_rows *learn;
 } model_weights;
 /* The model's own memory in the host's store, a copy in any other. */
 stet_status weights_init(model_weights *w, const model *m, store *s);
 void weights_deinit(model_weights *w);
-stet_status weights_fetch(const model_weights *w,
-                          model *m); /* what is trained, back into the model */
+/* What is trained, back into the model; with a word layer also its table. */
+stet_status weights_fetch(const model_weights *w, model *m);
 
 /* Parameters that others make, anew (model_desc.derive), in memory of `mem` and `values`: whenever
  * the others have changed. w and `values` NULL: the model's own. */
@@ -367,9 +375,11 @@ stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const u
                        size_t n, arena *a, batch *out);
 /* A pass over a batch: parameters and rows of `w`, which are in the tape's store (NULL: the model's
  * own, in the host's). Gradients are added to grad (n_values) unless NULL. Dropout is left at 0. */
-/* Rows (n, D) of the table for n words in host memory, which stay until the step ends. Where vectors
- * learn, the rows have a gradient. */
+/* Rows (n, D) for n words in host memory, which stay until the step ends: what the network reads of
+ * them. Where vectors learn, they have a gradient. */
 node *pass_rows(const pass *p, const uint32_t *word, size_t n);
+/* The same before a word layer. */
+node *pass_vectors(const pass *p, const uint32_t *word, size_t n);
 /* The parameters alone, on p->t. */
 stet_status pass_params(pass *p, const model *m, const model_weights *w, real *grad);
 stet_status pass_init(pass *p, const model *m, tape *t, const model_weights *w, real *grad,

@@ -45,7 +45,9 @@ double schedule_factor(const optim_options *how, uint64_t step)
     case SCHEDULE_COSINE:
         if (step >= how->total_steps)
             return 0;
-        return 0.5 * (1 + cos(3.14159265358979323846 * (double)step / (double)how->total_steps));
+        return step < how->hold ? 1
+                                : 0.5 * (1 + cos(3.14159265358979323846 * (double)(step - how->hold) /
+                                                 (double)(how->total_steps - how->hold)));
     case SCHEDULE_STEP:
         return how->step_every ? pow(how->step_factor, (double)(step / how->step_every)) : 1;
     case SCHEDULE_LINEAR: /* the first step is number 1 */

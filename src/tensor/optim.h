@@ -22,6 +22,7 @@ typedef struct optim_options {
     schedule_kind schedule;
     uint64_t total_steps; /* COSINE, LINEAR: falls to 0 here */
     uint64_t warmup;      /* LINEAR: rises for so many steps, then falls */
+    uint64_t hold;        /* COSINE: stays at the full rate for so many steps, then falls */
     uint64_t step_every;  /* STEP: rate times step_factor every so many steps */
     double step_factor;
 } optim_options;

@@ -66,6 +66,8 @@ static bool add_rates(const run_state *r, json_t *o)
         whole &= json_object_set_new(o, "schedule", json_string(schedule_names[a->schedule])) == 0;
     if (a->schedule == STET_WARM_LINEAR)
         whole &= json_object_set_new(o, "warmup", json_real(a->warmup)) == 0;
+    if (a->schedule == STET_COSINE && a->hold > 0)
+        whole &= json_object_set_new(o, "hold", json_real(a->hold)) == 0;
     if (a->folds)
         whole &= json_object_set_new(o, "fold", json_integer((json_int_t)a->fold)) == 0 &&
                  json_object_set_new(o, "folds", json_integer((json_int_t)a->folds)) == 0;
@@ -73,6 +75,9 @@ static bool add_rates(const run_state *r, json_t *o)
         whole &= json_object_set_new(o, "teacher", list_json(a->teacher)) == 0 &&
                  json_object_set_new(o, "teacher_weight", json_real(a->teacher_weight)) == 0 &&
                  json_object_set_new(o, "teacher_worst", json_boolean(a->teacher_worst)) == 0;
+    if (a->word_layer)
+        whole &=
+            json_object_set_new(o, "word_layer", json_integer((json_int_t)a->word_layer)) == 0;
     if (a->vector_rate > 0)
         whole &= json_object_set_new(o, "vector_rate", json_real(a->vector_rate)) == 0;
     if (r->p.m->scores >= 0)
@@ -182,6 +187,9 @@ stet_status card_write(const run_state *r)
     }
     if (a->folds)
         put(&b, "| held out | fold %zu of %zu |\n", a->fold, a->folds);
+    if (a->word_layer)
+        put(&b, "| word layer | %zu units over vectors of %zu dimensions, in the table |\n",
+            a->word_layer, m->raw_dim);
     if (a->vector_rate > 0)
         put(&b, "| word vectors learn | rate %g |\n", a->vector_rate);
     if (m->scores >= 0)

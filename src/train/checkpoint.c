@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "model/word_layer.h"
 #include "tensor/safetensors.h"
 #include "train/run_state.h"
 
@@ -35,7 +36,7 @@ typedef struct block {
 
 static size_t blocks_of(const run_state *r, block out[N_BLOCKS])
 {
-    const size_t n = r->p.m->n_values, rows = r->p.m->n_words * r->p.m->dim;
+    const size_t n = r->p.m->n_values, rows = r->p.m->n_words * model_vector_dim(r->p.m);
     out[0] = (block){"params", r->w.value, n};
     out[1] = (block){"adam.m", r->opt.m, n};
     out[2] = (block){"adam.v", r->opt.v, n};
@@ -141,7 +142,7 @@ stet_status checkpoint_load(run_state *r)
         return error_set(STET_EIO, "%s: no checkpoint to resume from", r->checkpoint_path);
     st_file f;
     TRY(st_open(&f, r->checkpoint_path));
-    const size_t rows = r->p.m->n_words * r->p.m->dim, values = r->p.m->n_values;
+    const size_t rows = r->p.m->n_words * model_vector_dim(r->p.m), values = r->p.m->n_values;
     real *host = mem_aligned(r->w.learn && rows > values ? rows : values, sizeof *host);
     const stet_status st = host ? read_all(r, &f, host) : STET_ENOMEM;
     mem_free_aligned(host);

@@ -24,8 +24,9 @@ typedef struct train_settings {
     int model, schedule, tokenizer, precision;
     bool resume, skip_bad;
     double smooth, smooth_frequency, rate, state_rate, decay, dropout, clip, warmup;
-    double score_rate, score_decay, vector_rate;
+    double score_rate, score_decay, vector_rate, hold;
     bool word_scores;
+    int64_t word_layer;
     int64_t max_len, max_words, min_count, batch, length_pool, epochs, patience, save_every;
     const char *setting[MAX_SETTINGS]; /* options of models and defences, as given */
 } train_settings;
@@ -71,6 +72,9 @@ static const stet_opt own_opts[] = {
         "what proves most texts, recommended, needs --synonyms; eibc: a rival (cnn)"),
     STET_OPT_FLAG("word-scores", train_settings, word_scores,
                   "beside the network, train a score for every word and class"),
+    STET_OPT_INT("word-layer", train_settings, word_layer, "0", 0, 65536, "N",
+                 "units of a layer with ReLU that each word's vector goes through alone; the model "
+                 "is saved with what comes out as its vectors; 0: none"),
     STET_OPT_REAL("tune-vectors", train_settings, vector_rate, "0", 0, 100, "RATE",
                   "train the word vectors too, at this rate; 0: they stay as they are"),
     STET_OPT_STR("init", train_settings, init, NULL, "FOLDER",
@@ -99,6 +103,8 @@ static const stet_opt own_opts[] = {
     STET_OPT_REAL("clip", train_settings, clip, "-1", -1, 1e9, "NORM", clip_help),
     STET_OPT_CHOICE("schedule", train_settings, schedule, "own", "constant|cosine|step|linear|own",
                     "learning rate over time; own: linear for models that warm up, else constant"),
+    STET_OPT_REAL("hold", train_settings, hold, "0", 0, 1, "SHARE",
+                  "share of the steps that a cosine schedule stays at the full rate"),
     STET_OPT_REAL("warmup", train_settings, warmup, "-1", -1, 1, "SHARE", warmup_help),
     STET_OPT_CHOICE("precision", train_settings, precision, "fp32", "fp32|tf32|bf16",
                     "products on the GPU: in float, or with rounded factors, which is faster"),
@@ -427,7 +433,9 @@ stet_status stet_train_settings_args(const stet_train_settings *s, stet_train_ar
         .dropout = cfg->dropout,
         .clip = cfg->clip,
         .warmup = cfg->warmup,
+        .hold = cfg->hold,
         .word_scores = cfg->word_scores,
+        .word_layer = (size_t)cfg->word_layer,
         .score_rate = cfg->score_rate,
         .score_decay = cfg->score_decay,
         .vector_rate = cfg->vector_rate,

@@ -202,6 +202,8 @@ static uint64_t fingerprint(const stet_train_args *a, const stet_dataset *train,
     }
     if (a->schedule == STET_WARM_LINEAR)
         h = hash_bytes(&a->warmup, sizeof a->warmup, h);
+    if (a->schedule == STET_COSINE && a->hold > 0)
+        h = hash_bytes(&a->hold, sizeof a->hold, h);
     return h ^ stet_dataset_fingerprint(train) ^ 31 * stet_dataset_fingerprint(valid);
 }
 
@@ -224,6 +226,7 @@ static stet_status fresh_model(const stet_train_args *a, const stet_dataset *tra
                                      .class_names = names,
                                      .seed = a->seed,
                                      .word_scores = a->word_scores,
+                                     .word_layer = a->word_layer,
                                      .init = a->init,
                                      .texts = train};
     const stet_status st = stet_model_new(&how, out);

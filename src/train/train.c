@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "model/word_layer.h"
 #include "train/run_state.h"
 
 /* ---- the order of an epoch ---------------------------------------------------------------- */
@@ -397,6 +398,8 @@ static stet_status check_args(const stet_train_args *a)
     if (desc->learns_table && a->vector_rate > 0)
         return error_set(STET_EUSAGE, "--tune-vectors: a model of kind '%s' trains its own anyway",
                          desc->name);
+    if (!(a->hold >= 0 && a->hold <= 1))
+        return error_set(STET_EUSAGE, "--hold %g: expected a share from 0 to 1", a->hold);
     if (a->folds == 1 || a->fold > a->folds || (a->folds && a->fold == 0))
         return error_set(STET_EUSAGE, "--fold %zuof%zu: there is no such fold", a->fold, a->folds);
     return STET_OK;
@@ -458,11 +461,13 @@ stet_status run_set_up(run_state *r)
     how.total_steps = r->steps_per_epoch * a->epochs;
     how.step_every = how.total_steps / 3 + 1;
     how.warmup = (uint64_t)(a->warmup * (double)how.total_steps + 0.5);
+    how.hold = (uint64_t)(a->hold * (double)how.total_steps + 0.5);
     TRY(weights_init(&r->w, r->p.m, r->store));
     TRY(optim_init(&r->opt, &how, r->store, n));
     r->values.store = r->store;
     if (a->vector_rate > 0) {
-        TRY(row_optim_init(&r->vectors, r->store, r->p.m->n_words, r->p.m->dim, a->vector_rate));
+        TRY(row_optim_init(&r->vectors, r->store, r->p.m->n_words, model_vector_dim(r->p.m),
+                           a->vector_rate));
         r->w.learn = &r->learned;
     }
     r->grad = store_alloc(r->store, n, sizeof *r->grad);

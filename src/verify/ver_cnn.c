@@ -135,7 +135,7 @@ static stet_status open_windows(ver_work *w, size_t kernel)
     return STET_OK;
 }
 
-static stet_status open(ver_work *w)
+stet_status ver_cnn_open(ver_work *w)
 {
     const ver_model *m = w->m;
     cnn_state *s = arena_znew(&w->mem, cnn_state, 1);
@@ -146,10 +146,12 @@ static stet_status open(ver_work *w)
         s->w[i].first = s->width;
         s->width += m->k[i] * m->filters;
     }
-    s->y_lo = arena_znew(&w->mem, double, m->features);
-    s->y_hi = arena_znew(&w->mem, double, m->features);
+    const size_t n = m->kernels * m->filters;
+    s->y_lo = arena_znew(&w->mem, double, n);
+    s->y_hi = arena_znew(&w->mem, double, n);
+    s->y = arena_new(&w->mem, double, n);
     s->drop = arena_new(&w->mem, double, w->t->n);
-    if (!s->y_lo || !s->y_hi || !s->drop)
+    if (!s->y_lo || !s->y_hi || !s->y || !s->drop)
         return STET_ENOMEM;
     TRY(ver_scores_open(w));
     TRY(need_words(w, s->width));
@@ -232,9 +234,7 @@ static double growth_bound(const ver_work *w, int label, int other, double clean
     return ver_lower(&sum);
 }
 
-/* A feature of the references in real arithmetic; *error takes what float32 may get wrong about it
- * on any text of the task: at most the widest window error. */
-static double feature(const ver_work *w, size_t f, double *error)
+double ver_cnn_feature(const ver_work *w, size_t f, double *error)
 {
     const ver_model *m = w->m;
     const ver_task *t = w->t;
@@ -264,7 +264,7 @@ static double clean_margin(const ver_work *w, int label, int other)
     ver_sum sum = ver_cnn_head(w, label, other);
     for (size_t f = 0; f < w->m->features; f++) {
         const double om = ver_cnn_weight(w->m, label, other, f);
-        double error, y = feature(w, f, &error);
+        double error, y = ver_cnn_feature(w, f, &error);
         ver_add(&sum, om * y, fabs(om) * error * (1 + 1e-9));
     }
     return ver_lower(&sum);
@@ -274,7 +274,7 @@ static double margin(const ver_work *w, int label, int other)
 {
     double sum = (double)w->m->fc_b[label] - w->m->fc_b[other], error;
     for (size_t f = 0; f < w->m->features; f++)
-        sum += ver_cnn_weight(w->m, label, other, f) * feature(w, f, &error);
+        sum += ver_cnn_weight(w->m, label, other, f) * ver_cnn_feature(w, f, &error);
     return sum + ver_scores_margin(w, label, other);
 }
 
@@ -312,5 +312,5 @@ static stet_status bound(ver_work *w, int label, int other, const char *method,
 
 /* Intervals are at least as tight as the window form of the growth bound. */
 static const char *const methods[] = {"ibp", "joint", "gbm", "gbm-window", NULL};
-const ver_kind ver_cnn = {"cnn", methods, "ibp", open, bound, margin};
-const ver_kind ver_s4cnn = {"s4cnn", methods, "ibp", open, bound, margin};
+const ver_kind ver_cnn = {"cnn", methods, "ibp", ver_cnn_open, bound, margin};
+const ver_kind ver_s4cnn = {"s4cnn", methods, "ibp", ver_cnn_open, bound, margin};

@@ -92,6 +92,7 @@ typedef struct ver_model {
     char sha_config[SHA256_HEX], sha_weights[SHA256_HEX], sha_vocabulary[SHA256_HEX];
     size_t kernels, filters, k[VER_CNN_KERNELS];
     const float *conv_w[VER_CNN_KERNELS], *conv_b[VER_CNN_KERNELS]; /* (filters, dim, k) */
+    const float *dense_w, *dense_b; /* (features, kernels * filters) before the last layer; or NULL */
     size_t hidden;
     enum { VER_LAST, VER_LARGEST, VER_MEAN } pool; /* what the last layer sees of a text */
     ver_lstm lstm[2];
@@ -158,7 +159,7 @@ typedef struct ver_kind {
     /* logit[label] - logit[other] of the references, computed in double. */
     double (*margin)(const ver_work *w, int label, int other);
 } ver_kind;
-extern const ver_kind ver_sum_kind, ver_cnn, ver_bilstm, ver_s4_kind, ver_s4cnn, ver_ensemble;
+extern const ver_kind ver_sum_kind, ver_cnn, ver_cnn_dense, ver_bilstm, ver_s4_kind, ver_s4cnn, ver_ensemble;
 
 /* Sum of what positions take from a bound (drop[p] <= 0) if at most t->budget of those that count
  * may change: the lowest ones, and all that are unpaid. Positions are the n that begin with `from`.

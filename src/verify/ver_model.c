@@ -189,6 +189,13 @@ static void read_cnn(reader *r, const json_t *settings)
     m->features = m->kernels * m->filters;
     if (r->status == STET_OK && m->features == 0)
         r->status = error_set(STET_EFORMAT, "config.json: no kernels");
+    if (!json_object_get(settings, "dense"))
+        return;
+    const size_t units = setting(r, settings, "dense");
+    m->kind = &ver_cnn_dense;
+    m->dense_w = TENSOR(r, units, m->features, 0, "dense.weight");
+    m->dense_b = TENSOR(r, units, 0, 0, "dense.bias");
+    m->features = units;
 }
 
 /* A CNN whose filters were made by state spaces: those are in the file, and say nothing here. */
@@ -292,7 +299,7 @@ static const struct {
     const char *settings[9];
 } kinds[] = {
     {&ver_sum_kind, read_word_network, {"score-hidden"}},
-    {&ver_cnn, read_cnn, {"filters", "kernels", "score-hidden"}},
+    {&ver_cnn, read_cnn, {"filters", "kernels", "dense", "score-hidden"}},
     {&ver_bilstm, read_bilstm, {"hidden", "pool", "span", "score-hidden"}},
     {&ver_s4_kind,
      read_s4,
@@ -325,6 +332,7 @@ static stet_status read_weights(reader *r, const json_t *config, const char *nam
         }
     if (!m->kind)
         return error_set(STET_EFORMAT, "config.json: cannot check a model of kind '%s'", name);
+    TRY(r->status);
     if (m->features)
         m->fc_w = TENSOR(r, m->classes, m->features, 0, "fc.weight");
     m->fc_b = TENSOR(r, m->classes, 0, 0, "fc.bias");

@@ -229,6 +229,35 @@ TEST(the_head_is_averaged_over_pairs_of_classes)
     stet_model_free(m);
 }
 
+/* The sum over filters, coordinates and units of |w| |v| M, by hand. */
+TEST(logits_behind_a_layer_grow_by_its_weights)
+{
+    enum { DENSE = 21, F = 9 };
+    CHECK(small_kinds[DENSE].settings == small_cnn_dense);
+    static const size_t width[] = {2, 3, 5};
+    model *m = small_model(DENSE, 2, 8);
+    const real *v = model_value(m, model_param_id(m, "dense.weight")),
+               *fc = model_value(m, model_param_id(m, "fc.weight"));
+    const size_t units = m->desc->n_features(m);
+    double sum = 0;
+    for (size_t f = 0; f < 3 * F; f++) {
+        double omega = 0;
+        for (size_t j = 0; j < units; j++)
+            omega += fabs((double)fc[j] - (double)fc[units + j]) * fabs((double)v[j * 3 * F + f]);
+        const size_t k = width[f / F];
+        const real *w = model_value(m, (int)(2 * (f / F))) + f % F * SMALL_DIM * k;
+        for (size_t d = 0; d < SMALL_DIM; d++) {
+            double most = 0;
+            for (size_t l = 0; l < k; l++)
+                most = fmax(most, fabs((double)w[d * k + l]));
+            sum += omega * most;
+        }
+    }
+    const gbm_term_args a = {.of = GBM_OF_LOGITS, .k = {1, 1, 1}};
+    CHECK_NEAR(term_of(m, a, NULL, NULL, NULL), sum, 1e-4 * sum);
+    stet_model_free(m);
+}
+
 TEST(gain_and_contraction_are_for_recurrent_models)
 {
     FOR_EACH_BOUNDED(kind)

@@ -35,8 +35,10 @@ static const struct {
              {17, false, "s4 of two layers, spans"},
              {18, false, "s4, mean, spans"},
              {19, false, "s4 with scores, bare, largest, spans"},
-             {20, false, "s4 of two layers, bare"}};
-enum { CASES = sizeof cases / sizeof *cases };
+             {20, false, "s4 of two layers, bare"},
+             {21, false, "cnn with a layer before the last"},
+             {22, false, "cnn with scores and a layer before the last"}};
+enum { CASES = sizeof cases / sizeof *cases, DENSE = CASES - 2 };
 
 static bool is_kind(int which, const char *name)
 {
@@ -248,7 +250,7 @@ TEST(no_combination_of_short_texts_breaks_a_bound)
                 for (size_t i = 0; i < TEXTS * K; i++)
                     lead[i] = fmax(lead[i], logits[i] - logits[i / K * K + (size_t)w.label[i / K]]);
             }
-            for (size_t i = 0; is_kind(which, "cnn") && i < TEXTS * F; i++)
+            for (size_t i = 0; is_kind(which, "cnn") && which < DENSE && i < TEXTS * F; i++)
                 CHECK_NEAR(top[i], b.side[RANGE_UPPER][i], slack);
             for (size_t i = 0; is_kind(which, "sum") && i < TEXTS * K; i++)
                 CHECK_NEAR(lead[i], b.worst[i], slack);
@@ -331,6 +333,44 @@ TEST(the_share_counts_texts_whose_rivals_stay_below)
     CHECK_OK(tape_status(&t));
     CHECK_NEAR(share->value[0], 0.75, 1e-12);
     arena_deinit(&mem);
+}
+
+/* Where nothing can be replaced the worst case is the text itself, whatever dropout leaves of it: the
+ * same units in values and in both ends, also where values come from a pass of their own. */
+TEST(dropout_leaves_the_same_units_everywhere)
+{
+    CHECK(small_kinds[cases[DENSE].kind].settings == small_cnn_dense);
+    for (int which = 0; which < CASES; which++)
+        for (int apart = 0; apart < 2; apart++) {
+            world w;
+            world_make(&w, which, 3, long_lengths, 9);
+            memset(w.start, 0, sizeof w.start);
+            const stet_corpus c = {TEXTS, w.text_start[TEXTS], 3, w.ids, w.text_start, w.label};
+            const uint32_t pick[TEXTS] = {0, 1, 2, 3, 4};
+            arena mem = {0};
+            batch x, same;
+            tape t;
+            pass p;
+            batch_sets sets;
+            rng drops = rng_stream(5, STREAM_DROPOUT, 1);
+            node *logits, *worst;
+            CHECK_OK(batch_make(&w.batches, w.m, &c, pick, TEXTS, &mem, &x));
+            tape_init(&t, &mem, NULL, false);
+            CHECK_OK(pass_init(&p, w.m, &t, NULL, NULL, &x));
+            p.dropout = 0.5;
+            p.stream = &drops;
+            same = x;
+            CHECK_OK(batch_sets_make(&w.sets, &p, apart ? &same : &x, w.slot, &sets));
+            const worst_args a = {.s = &sets, .label = x.label, .eps = 1, .joint = w.joint};
+            worst_forward(w.m, &p, &a, &logits, &worst);
+            CHECK_OK(tape_status(&t));
+            for (size_t i = 0; i < TEXTS * 3; i++)
+                CHECK_NEAR(worst->value[i],
+                           logits->value[i] - logits->value[i / 3 * 3 + (size_t)x.label[i / 3]],
+                           10 * slack);
+            arena_deinit(&mem);
+            world_free(&w);
+        }
 }
 
 TEST(threads_do_not_change_a_bit)

@@ -28,7 +28,22 @@ done
 "$STET" train --recipe robust --no-word-scores --data train.tsv --vectors vectors.txt --synonyms near --epochs 1 -o recipe -q >/dev/null
 grep -q '"word_scores": true' recipe/config.json && fail "the recipe won over what was given"
 output "validation accuracy" "$STET" train --recipe eibc --data train.tsv --vectors vectors.txt --synonyms near --epochs 2 -o recipe -q
-grep -q 'box-alpha=10' recipe/config.json || fail "eibc: $(cat recipe/config.json)"
+grep -q 'box-alpha=10' recipe/config.json && grep -q '"dense": 600' recipe/config.json &&
+    grep -q '"word_layer": 200' recipe/config.json && grep -q '"hold": 0.667' recipe/config.json && grep -q '"dim": 200' recipe/config.json ||
+    fail "eibc: $(cat recipe/config.json)"
+grep -q "| word layer | 200 units over vectors of 6 dimensions" recipe/README.md || fail "the card: $(cat recipe/README.md)"
+# Its layers: any answer is that of a TextCNN, proofs are by intervals, and the checker follows.
+output "accuracy" "$STET" eval recipe --data train.tsv -q
+output "AUA" "$STET" attack recipe --data train.tsv --synonyms near --attack exhaustive --limit 4 -q
+output "certified " "$STET" certify recipe --data train.tsv --synonyms near --limit 20 --method ibp -o recipe.cert -q
+output "20 texts stand" "$STET" verify recipe.cert --model recipe -q
+expect 2 "no method 'joint' for models of kind 'cnn'; it has auto, ibp, enumerate" "$STET" certify recipe --data train.tsv --synonyms near --method joint
+expect 2 "no joint bounds over substitution sets are known for training a cnn of these settings" "$STET" train --data train.tsv --vectors vectors.txt --synonyms near --defense certified --bound joint --dense 4 -o none
+expect 2 "--dense" "$STET" train --data train.tsv --vectors vectors.txt --dense -1 -o none
+expect 2 "--dense is an option of model 'cnn'" "$STET" train --data train.tsv --vectors vectors.txt --model s4 --dense 4 -o none
+expect 2 "--word-layer" "$STET" train --data train.tsv --vectors vectors.txt --word-layer 70000 -o none
+expect 2 "--word-layer: a model of kind 'bert' does not read one vector per word" "$STET" train --data train.tsv --model bert --word-layer 4 -o none
+[ -e none/config.json ] && fail "a refused run wrote a model"
 expect 2 "--recipe eibc: a model of kind 's4' has no such recipe" "$STET" train --recipe eibc --model s4 --data train.tsv --vectors vectors.txt -o none
 expect 2 "needs --synonyms" "$STET" train --recipe robust --data train.tsv --vectors vectors.txt -o none
 expect 2 "needs --tune-vectors" "$STET" train --defense box-width --data train.tsv --vectors vectors.txt --synonyms near -o none

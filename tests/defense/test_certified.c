@@ -152,6 +152,12 @@ TEST(what_cannot_be_is_refused)
         run_start(&x, BILSTM, 2, "certified", (const char *const[]){"bound=joint", NULL}, true),
         STET_EUSAGE, "joint bounds");
     run_end(&x);
+    enum { DENSE = 21 };
+    CHECK(small_kinds[DENSE].settings == small_cnn_dense);
+    CHECK_FAILS(
+        run_start(&x, DENSE, 2, "certified", (const char *const[]){"bound=joint", NULL}, true),
+        STET_EUSAGE, "no joint bounds over substitution sets are known for training a cnn of these");
+    run_end(&x);
     defense_list l;
     CHECK_FAILS(defense_list_init(&l, "gbm,certifed", NULL), STET_EUSAGE, "'certified'");
     defense_list_end(&l);

@@ -10,6 +10,7 @@
 enum { SMALL_WORDS = 40, SMALL_DIM = 12, SMALL_MAX_LEN = 32 };
 
 static const char *const small_cnn[] = {"filters=9", "kernels=2,3,5", NULL};
+static const char *const small_cnn_dense[] = {"filters=9", "kernels=2,3,5", "dense=11", NULL};
 static const char *const small_bilstm[] = {"hidden=7", NULL};
 static const char *const small_bilstm_max[] = {"hidden=7", "pool=max", NULL};
 static const char *const small_bilstm_mean[] = {"hidden=7", "pool=mean", NULL};
@@ -62,11 +63,15 @@ static const struct {
                    {"s4", small_s4_mean_span, false},
                    {"s4", small_s4_bare, true},
                    {"s4", small_s4_bare_deep, false},
+                   {"cnn", small_cnn_dense, false},
+                   {"cnn", small_cnn_dense, true},
                    {"s4cnn", small_s4cnn, true},
                    {"cnn", small_cnn_net, true},
                    {"bilstm", small_bilstm_net, true},
                    {"s4", small_s4_net, true}};
 enum { SMALL_KINDS = sizeof small_kinds / sizeof *small_kinds };
+
+static size_t small_word_layer; /* units of a word layer that models get; 0: none */
 
 static inline model *small_model(int kind, size_t n_classes, uint64_t seed)
 {
@@ -91,6 +96,7 @@ static inline model *small_model(int kind, size_t n_classes, uint64_t seed)
                                      .max_len = SMALL_MAX_LEN,
                                      .n_classes = n_classes,
                                      .word_scores = small_kinds[kind].scores,
+                                     .word_layer = small_word_layer,
                                      .seed = seed};
     model *m;
     CHECK_OK(stet_model_new(&how, &m));

@@ -66,7 +66,9 @@ static const struct {
              {"+bilstm", {"hidden=4", "pool=max", "span=3"}},
              {"s4", {"channels=4", "state=4", "s4-block=relu", "s4-pool=max", "span=3"}},
              {"+s4", {"channels=4", "state=4", "s4-block=bare", "s4-pool=max", "span=3"}},
-             {"+s4cnn", {"filters=3", "kernels=1,3", "rank=2", "state=4"}}};
+             {"+s4cnn", {"filters=3", "kernels=1,3", "rank=2", "state=4"}},
+             {"cnn", {"filters=3", "kernels=1,3", "dense=4"}},
+             {"+cnn", {"filters=2", "kernels=2", "dense=6"}}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 typedef enum craft { PLAIN, CLOSE, UNEVEN, INTEGERS, CANCEL, SMALL, HUGE_NUMBERS, CRAFTS } craft;

@@ -79,6 +79,12 @@ TEST(schedules_have_their_shapes)
     CHECK_NEAR(schedule_factor(&how, 0), 1, 1e-15);
     CHECK_NEAR(schedule_factor(&how, 50), 0.5, 1e-15);
     CHECK_NEAR(schedule_factor(&how, 100), 0, 0);
+    how.hold = 20;
+    CHECK_NEAR(schedule_factor(&how, 0), 1, 0);
+    CHECK_NEAR(schedule_factor(&how, 20), 1, 1e-15);
+    CHECK_NEAR(schedule_factor(&how, 60), 0.5, 1e-15);
+    CHECK_NEAR(schedule_factor(&how, 99), 0, 1e-3);
+    CHECK_NEAR(schedule_factor(&how, 100), 0, 0);
     how.schedule = SCHEDULE_STEP;
     how.step_every = 10;
     how.step_factor = 0.1;

@@ -38,7 +38,7 @@ TEST(without_words_they_are_the_defaults)
     CHECK_NEAR(a.teacher_weight, own.teacher_weight, 0);
     CHECK_NEAR(a.rate, own.rate, 0);
     CHECK_NEAR(a.smooth, own.smooth, 0);
-    CHECK(!a.valid && !a.synonyms && !a.teacher && !a.word_scores && !a.model_settings[0]);
+    CHECK(!a.valid && !a.synonyms && !a.teacher && !a.word_scores && !a.word_layer && !a.model_settings[0]);
     stet_free(store);
 }
 
@@ -50,7 +50,7 @@ TEST(words_go_where_they_belong)
     CHECK_OK(read_words(WORDS("--model", "cnn", "--filters=7", "--kernels", wide, "--defense",
                               "certified,gbm", "--beta", "0.1", "--kappa", "0.5", "--valid",
                               "v.tsv", "--fold", "2of5", "--lr", "0.25", "--vectors", "a",
-                              "--vectors", "b", "--word-scores", "-o", "run"),
+                              "--vectors", "b", "--word-scores", "--word-layer=12", "-o", "run"),
                         &store));
     CHECK_STR(a.model_settings[0] + 8, wide);
     CHECK_STR(a.model_settings[1], "filters=7");
@@ -65,6 +65,7 @@ TEST(words_go_where_they_belong)
     CHECK_STR(a.vectors[1], "b");
     CHECK_NEAR(a.rate, 0.25, 0);
     CHECK(a.word_scores);
+    CHECK_EQ(a.word_layer, 12);
     CHECK_STR(a.out, "run");
     stet_free(store);
 }

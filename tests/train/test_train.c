@@ -43,6 +43,45 @@ TEST(every_model_learns_and_loads_again)
     }
 }
 
+/* What is saved is what was validated: a model on the vectors that the word layer makes. */
+TEST(a_word_layer_is_in_the_vectors_of_the_saved_model)
+{
+    for (int learn = 0; learn < 2; learn++) {
+        stet_train_args a = small_run("cnn", at("run"));
+        a.epochs = 8;
+        a.word_layer = 5;
+        a.vector_rate = learn ? 1e-2 : 0;
+        a.valid = a.data;
+        stet_train_result r;
+        CHECK_OK(stet_train(&a, &r));
+        CHECK_LE(0.9, r.valid_accuracy);
+        stet_model *m;
+        stet_dataset *d;
+        stet_scores s;
+        CHECK_OK(stet_model_load(a.out, &m));
+        CHECK_EQ(m->dim, 5);
+        CHECK_EQ(m->n_params + m->n_added, 6);
+        CHECK_OK(stet_dataset_load(a.data, &a.format, &d));
+        stet_corpus c;
+        CHECK_OK(stet_model_encode(m, d, &c));
+        CHECK_OK(model_scores(m, NULL, NULL, &c, &s));
+        CHECK_NEAR(s.accuracy, r.valid_accuracy, 1e-9);
+        CHECK_NEAR(s.loss, r.valid_loss, 1e-5);
+        stet_scores_deinit(&s);
+        stet_corpus_deinit(&c);
+        stet_dataset_free(d);
+        stet_model_free(m);
+    }
+    stet_train_result r;
+    stet_train_args a = small_run("bert", at("never"));
+    a.word_layer = 5;
+    CHECK_FAILS(stet_train(&a, &r), STET_EUSAGE, "does not read one vector per word");
+    a = small_run("bilstm", at("never"));
+    a.word_layer = 5;
+    a.defense = "gbm";
+    CHECK_FAILS(stet_train(&a, &r), STET_EUSAGE, "need vectors that no --word-layer moves");
+}
+
 /* Of a model that reads vectors itself, and of one on the rows of a BERT. */
 TEST(saved_filters_are_those_of_the_state_spaces)
 {

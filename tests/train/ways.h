@@ -11,6 +11,8 @@ typedef struct way {
 
 /* "!bilstm", "!s4": the variants that lose least in box arithmetic. */
 static const char *const largest[] = {"hidden=6", "pool=max", NULL};
+/* "!cnn": with a word layer and one before the last. */
+static const char *const layers[] = {"filters=6", "kernels=2,3", "dense=7", NULL};
 /* "%bilstm", "%s4": the same in spans. */
 static const char *const largest_spans[] = {"hidden=6", "pool=max", "span=2", NULL};
 static const char *const plain_spans[] = {"channels=8",  "state=4", "s4-block=relu",
@@ -94,6 +96,13 @@ static const way ways[] = {
     {"bert", "encode", {"encode-most=3", NULL}},
     {"cnn", "text-crs", {"crs-votes=3", NULL}},
     {"cnn", "smooth,sem,certified,gbm", {"sem-keep=2", "sem-neighbours=1", NULL}},
+    {"!cnn", "standard", {NULL}},
+    {"+~!cnn", "certified,gbm", {"kappa=0.4", "bound-share=0.6", "gbm-of=logits", NULL}},
+    {"~!cnn", "certified,box-width", {"eps-ramp=0.3", "box-alone=yes", NULL}},
+    {"~!cnn", "freelb", {"freelb-steps=2", NULL}},
+    {"!cnn", "ascc", {"ascc-steps=2", NULL}},
+    {"!cnn", "atfl", {"atfl-rounds=2", NULL}},
+    {"~!cnn", "dne", {"dne-rounds=2", "dne-draws=3", NULL}},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
@@ -114,6 +123,9 @@ static inline stet_train_args run_of(const way *w, const char *out)
     if (variant && strcmp(a.model, "bert") == 0) {
         a.model_settings = spans ? cnn_head : bilstm_head;
         a.feature_cache = spans ? rows : NULL;
+    } else if (variant && a.model[0] == 'c') {
+        a.model_settings = layers;
+        a.word_layer = 5;
     } else if (variant)
         a.model_settings =
             a.model[0] == 'b' ? (spans ? largest_spans : largest) : (spans ? plain_spans : plain);

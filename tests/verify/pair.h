@@ -33,6 +33,7 @@ static const char *const *const bilstm_pools[] = {bilstm, bilstm_max, bilstm_mea
                                                   bilstm_mean_span};
 enum { POOLS = 5 };
 static const char *const cnn[] = {"filters=5", "kernels=1,2,4", NULL};
+static const char *const dense[] = {"filters=5", "kernels=1,2,4", "dense=6", NULL};
 static const char *const s4cnn[] = {"filters=5", "kernels=1,4", "rank=2", "state=4", NULL};
 static const char *const sum_alone[] = {NULL}, *const sum_net[] = {"score-hidden=5", NULL};
 static const char *const cnn_net[] = {"filters=5", "kernels=1,2,4", "score-hidden=5", NULL};
@@ -150,6 +151,7 @@ static const struct {
               {"bilstm", bilstm_max, &cert_bilstm, 1e-4},
               {"s4", s4_both, &cert_s4, 1e-3},
               {"cnn", cnn_net, &cert_cnn, 1e-4},
+              {"cnn", dense, &cert_cnn, 1e-4},
               {"bilstm", bilstm_net, &cert_bilstm, 2e-4}};
 enum { SCORED = sizeof scored / sizeof *scored };
 

@@ -30,6 +30,8 @@ TEST(cnn_bounds_never_exceed_the_truth)
     CHECK_LE(20, compare_with_truth("cnn", cnn, 5, 60, 0.1));
     compare_with_truth("cnn", cnn, 5, 60, 1);
     CHECK_LE(20, compare_with_truth("s4cnn", s4cnn, 5, 60, 0.1));
+    CHECK_LE(20, compare_with_truth("cnn", dense, 5, 60, 0.1));
+    compare_with_truth("cnn", dense, 5, 60, 1);
 }
 
 TEST(bilstm_bounds_never_exceed_the_truth)
@@ -80,6 +82,7 @@ TEST(a_cnn_without_choices_is_evaluated)
 {
     compare_values("cnn", cnn, 2e-5);
     compare_values("s4cnn", s4cnn, 2e-5);
+    compare_values("cnn", dense, 1e-4);
 }
 
 TEST(a_bilstm_without_choices_is_evaluated)
@@ -184,6 +187,7 @@ static size_t follow(const cert_family *f, const char *skip, const char *kind,
         pair p;
         double drop[HARNESS_POSITIONS];
         uint32_t worst[HARNESS_POSITIONS];
+        f = f->of_model && f->of_model(m) ? f->of_model(m) : f;
         CHECK_OK(harness_init(&h, f, m));
         pair_open(&p, m);
         const ver_task t = task_of(&p, &c.task);
@@ -218,6 +222,8 @@ TEST(the_cnn_certifier_can_be_followed)
     CHECK_LE(20, follow(&cert_cnn, NULL, "cnn", cnn, 8, 150, 0.1));
     follow(&cert_cnn, NULL, "cnn", cnn, 8, 100, 1);
     CHECK_LE(20, follow(&cert_s4cnn, NULL, "s4cnn", s4cnn, 8, 100, 0.1));
+    CHECK_LE(20, follow(&cert_cnn, NULL, "cnn", dense, 8, 150, 0.1));
+    follow(&cert_cnn, NULL, "cnn", dense, 8, 100, 1);
     static const float bias[] = {-1e20f, -1e30f, 1e25f, 1e30f};
     for (size_t k = 0; k < sizeof bias / sizeof *bias; k++) {
         huge_bias = bias[k];

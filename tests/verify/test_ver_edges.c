@@ -93,6 +93,9 @@ TEST(what_overflows_float32_has_no_bound)
     enum { HEAD = -2 };
     expect_no_bound("cnn", cnn, WORDS, 1e33f);
     expect_no_bound("cnn", cnn, HEAD, 1e38f);
+    expect_no_bound("cnn", dense, WORDS, 1e33f);
+    expect_no_bound("cnn", dense, HEAD, 1e38f);
+    expect_no_bound("cnn", dense, HEAD - 2, 1e38f); /* the layer before it */
     expect_no_bound("bilstm", bilstm, WORDS, 1e33f);
     expect_no_bound("bilstm", bilstm, HEAD, 1e38f);
     expect_no_bound("s4", s4, WORDS, 1e20f);
@@ -103,6 +106,28 @@ TEST(what_overflows_float32_has_no_bound)
     for (size_t k = 0; k < SCORED; k++)
         expect_no_bound(scored[k].name, scored[k].settings, SCORES, 1e38f);
     expect_no_bound("sum", sum_net, WORDS, 1e33f);
+}
+
+/* A layer whose units overflow has none either, although the last one reads nothing of them. */
+TEST(what_overflows_before_the_last_layer_has_no_bound)
+{
+    model *m = new_model("cnn", dense, 4, 3, 1, 1);
+    const int layer = model_param_id(m, "dense.weight"), last = model_param_id(m, "fc.weight");
+    for (size_t i = 0; i < shape_count(m->params[layer].shape); i++)
+        model_value(m, layer)[i] = 3e38f;
+    for (size_t i = 0; i < shape_count(m->params[last].shape); i++)
+        model_value(m, last)[i] = 0;
+    for (int k = 0; k < 3; k++)
+        model_value(m, last + 1)[k] = k == 0;
+    pair p;
+    pair_open(&p, harness_fresh(m));
+    const uint32_t start[] = {0, 2}, word[] = {6, 7};
+    const ver_task t = {1, start, word, VER_ANY, p.none};
+    open_task(&p, &t);
+    double own;
+    CHECK_OK(p.v.kind->bound(&p.w, 0, 1, "ibp", NULL, &own));
+    CHECK(!(own > -INFINITY));
+    pair_close(&p);
 }
 
 /* Pairs of states whose parts of K cancel: b c + c (-b), with b and c of up to 37 bits. In real

@@ -28,9 +28,13 @@ static void expect_all_to_stand(void)
 
 TEST(true_claims_of_every_sort_stand)
 {
-    expect_all_to_stand();
-    word_scores = 0.3;
-    expect_all_to_stand();
+    for (int k = 0; k < 2; k++) {
+        dense = k;
+        word_scores = 0;
+        expect_all_to_stand();
+        word_scores = 0.3;
+        expect_all_to_stand();
+    }
 }
 
 /* ---- numbers ------------------------------------------------------------------------------ */
@@ -117,6 +121,8 @@ TEST(every_number_changed_by_hand_is_noticed)
     expect_numbers_to_matter();
     word_scores = 0.3;
     expect_numbers_to_matter();
+    dense = true;
+    expect_numbers_to_matter();
 }
 
 /* One replacement in one line, with a fresh sum: the reason given contains `part`. */
@@ -192,7 +198,7 @@ TEST(what_is_changed_is_named)
     drop_file(&f);
 }
 
-TEST(a_set_that_grows_takes_the_claim_with_it)
+static void expect_sets_to_matter(void)
 {
     file f;
     make_file(&f);
@@ -212,6 +218,44 @@ TEST(a_set_that_grows_takes_the_claim_with_it)
         f.line[1] = old;
     }
     CHECK_LE(NEAR - 2, caught);
+    drop_file(&f);
+}
+
+TEST(a_set_that_grows_takes_the_claim_with_it)
+{
+    expect_sets_to_matter();
+    dense = true;
+    expect_sets_to_matter();
+}
+
+/* Methods that end in the last layer say nothing of one with another before it; and without it, it is
+ * another model. */
+TEST(a_layer_before_the_last_is_part_of_the_claim)
+{
+    file f;
+    dense = true;
+    make_file(&f);
+    expect_failure(&f, 1, "\"method\":\"ibp\"", "\"method\":\"joint\"", "unknown method");
+    expect_failure(&f, 1, "\"method\":\"ibp\"", "\"method\":\"gbm\"", "unknown method");
+    char *data;
+    size_t size;
+    stet_verify_result r;
+    CHECK_OK(file_read_all(path_of("config.json"), 1 << 20, &data, &size));
+    char *at = strstr(data, "\"dense\": 8");
+    CHECK(at);
+    at[9] = '7';
+    CHECK_OK(file_write_all(path_of("config.json"), data, size));
+    CHECK_FAILS(stet_verify_file(path_of("cert.jsonl"), test_dir(), NULL, &r), STET_EFORMAT,
+                "dense.weight");
+    at[9] = '0';
+    CHECK_OK(file_write_all(path_of("config.json"), data, size));
+    CHECK_FAILS(stet_verify_file(path_of("cert.jsonl"), test_dir(), NULL, &r), STET_EFORMAT,
+                "dense");
+    memcpy(at, "\"tense\"", 7);
+    CHECK_OK(file_write_all(path_of("config.json"), data, size));
+    CHECK_FAILS(stet_verify_file(path_of("cert.jsonl"), test_dir(), NULL, &r), STET_EFORMAT,
+                "a setting 'tense'");
+    mem_free(data);
     drop_file(&f);
 }
 

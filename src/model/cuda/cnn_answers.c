@@ -71,6 +71,8 @@ static stet_status fill(cnn_on *on, const model *m, store *s)
 
 static stet_status open_cnn(const model *m, store *s, void **out)
 {
+    if (((const cnn_compiled *)m->compiled)->dense)
+        return error_set(STET_ENOTSUP, "no kernels for variants of a model with --dense");
     cnn_on *on = mem_zalloc(1, sizeof *on);
     const stet_status st = on ? fill(on, m, s) : STET_ENOMEM;
     if (st == STET_OK)
