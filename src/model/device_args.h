@@ -34,7 +34,10 @@ typedef struct cnn_on {
     size_t k[CNN_ON_KERNELS], first[CNN_ON_KERNELS];
     const float *word; /* (n_words, width) */
     const float *bias; /* (features) */
-    const float *fc, *fc_bias;
+    /* A layer before the last, transposed: (features, dense), and (dense); 0: none */
+    size_t dense;
+    const float *dense_weight, *dense_bias;
+    const float *fc, *fc_bias; /* (classes, dense or features) */
 } cnn_on;
 
 typedef struct lstm_on {

@@ -110,8 +110,9 @@ TEST(variants_have_the_logits_of_full_evaluations)
 TEST(wide_models_too)
 {
     static const struct {
-        const char *kind, *settings[3];
+        const char *kind, *settings[4];
     } wide[] = {{"cnn", {"filters=300", "kernels=1,3", NULL}},
+                {"cnn", {"filters=200", "kernels=2,3,4", "dense=600", NULL}},
                 {"bilstm", {"hidden=64", NULL}},
                 {"bilstm", {"hidden=100", "pool=max", NULL}},
                 {"bilstm", {"hidden=300", "pool=mean", NULL}}};
@@ -293,18 +294,20 @@ TEST(bounds_are_those_of_the_cpu_bit_by_bit)
 /* The harness tries every combination of words against bounds whose ranges are the GPU's. */
 TEST(no_combination_goes_below_a_bound)
 {
-    static const char *const settings[] = {"filters=5", "kernels=1,3", NULL};
+    static const char *const plain[] = {"filters=5", "kernels=1,3", NULL},
+                             *const dense[] = {"filters=5", "kernels=1,3", "dense=7", NULL};
     need_gpu();
     harness_tally tally = {0};
-    for (uint64_t seed = 1; seed <= 6; seed++) {
-        model *m = harness_model("cnn", settings, 6, CLASSES, 0.5, seed);
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        model *m = harness_model("cnn", seed > 6 ? dense : plain, 6, CLASSES, 0.5, seed);
+        const cert_family *f = seed > 6 ? cert_cnn.of_model(m) : &cert_cnn;
         rng r = rng_stream(seed, STREAM_TEST, 9);
         answers *on;
         harness h;
         CHECK_OK(answers_open(m, "cuda", &on));
         CHECK(on && answers_ranges_there(on));
-        CHECK_OK(harness_init(&h, &cert_cnn, m));
-        cert_cnn.use(h.work, on);
+        CHECK_OK(harness_init(&h, f, m));
+        CHECK_EQ(f->use(h.work, on), 1);
         for (size_t n = 1; n <= 7; n++) {
             cert_case c;
             harness_case(m, n, 3, STET_ANY, &r, &c);

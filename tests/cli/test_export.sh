@@ -8,11 +8,11 @@ repeat 30 '1\tthis film is good and fine and great\n0\tthis film is bad and poor
 vectors this film a is good fine great bad poor awful and >vectors.txt
 printf '{"good": ["fine", "great"], "bad": ["poor", "awful"], "film": ["fine"], "this": ["bad"]}' >sets.json
 "$STET" train -q --data train.tsv --vectors vectors.txt --filters 3 --kernels 1,2,3 --lr 0.02 --batch 8 --epochs 6 -o cnn >/dev/null || fail "train"
-for model in "scored --word-scores --filters 3 --kernels 1,2" "sum --model sum" "net --model sum --score-hidden 4"; do
+for model in "scored --word-scores --filters 3 --kernels 1,2" "dense --word-layer 5 --dense 4 --filters 3 --kernels 1,2" "sum --model sum" "net --model sum --score-hidden 4"; do
     "$STET" train -q --data train.tsv --vectors vectors.txt --lr 0.05 --batch 8 --epochs 6 -o $model >/dev/null || fail "train $model"
 done
 "$STET" train -q --data train.tsv --vectors vectors.txt --model bilstm --hidden 4 --epochs 1 -o lstm >/dev/null || fail "train"
-for model in cnn scored sum net; do
+for model in cnn scored dense sum net; do
     "$STET" certify $model --data train.tsv --synonyms sets.json --limit 24 --complete --no-record --export q-$model -o $model.jsonl >/dev/null ||
         fail "certify $model --export"
     [ "$(ls q-$model/*.onnx | wc -l)" -gt 3 ] || fail "no questions about $model"
@@ -33,7 +33,7 @@ if ! "$python" -c 'import onnx, onnxruntime, numpy' 2>/dev/null; then
     echo "skipped: onnx and onnxruntime are not installed for $python"
     exit 77
 fi
-for model in cnn scored sum net; do
+for model in cnn scored dense sum net; do
     "$python" "$here/onnx_question.py" "$STET" $model $model.jsonl q-$model || fail "$python disagrees about $model"
 done
 exit $failed

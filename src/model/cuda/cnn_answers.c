@@ -16,6 +16,8 @@ static void close_cnn(void *p, store *s)
     cnn_on *c = p;
     store_release(s, (void *)c->word);
     store_release(s, (void *)c->bias);
+    store_release(s, (void *)c->dense_weight);
+    store_release(s, (void *)c->dense_bias);
     store_release(s, (void *)c->fc);
     store_release(s, (void *)c->fc_bias);
     mem_free(c);
@@ -46,13 +48,30 @@ static stet_status project(cnn_on *on, const model *m, store *s)
     return st;
 }
 
+/* Transposed, so that the threads of units beside each other read numbers beside each other. */
+static stet_status copy_dense(cnn_on *on, const model *m, store *s)
+{
+    const real *w = model_value(m, cnn_dense(m));
+    real *turned = mem_alloc(on->features * on->dense, sizeof *turned);
+    if (!turned)
+        return STET_ENOMEM;
+    for (size_t j = 0; j < on->dense; j++)
+        for (size_t f = 0; f < on->features; f++)
+            turned[f * on->dense + j] = w[j * on->features + f];
+    on->dense_weight = copy_of(s, turned, on->features * on->dense);
+    on->dense_bias = copy_of(s, model_value(m, cnn_dense(m) + 1), on->dense);
+    mem_free(turned);
+    return on->dense_weight && on->dense_bias ? STET_OK : STET_ENOMEM;
+}
+
 static stet_status fill(cnn_on *on, const model *m, store *s)
 {
     const cnn_compiled *c = m->compiled;
     *on = (cnn_on){.n_kernels = c->n_kernels,
                    .filters = c->filters,
                    .width = c->width,
-                   .features = c->n_kernels * c->filters};
+                   .features = c->n_kernels * c->filters,
+                   .dense = c->dense};
     for (size_t i = 0; i < c->n_kernels; i++) {
         on->k[i] = c->k[i];
         on->first[i] = c->first[i];
@@ -64,15 +83,16 @@ static stet_status fill(cnn_on *on, const model *m, store *s)
         memcpy(bias + i * c->filters, model_value(m, (int)(2 * i + 1)), c->filters * sizeof *bias);
     on->bias = copy_of(s, bias, on->features);
     mem_free(bias);
-    on->fc = copy_of(s, model_value(m, (int)m->n_params - 2), m->n_classes * on->features);
+    if (on->dense)
+        TRY(copy_dense(on, m, s));
+    on->fc = copy_of(s, model_value(m, (int)m->n_params - 2),
+                     m->n_classes * (on->dense ? on->dense : on->features));
     on->fc_bias = copy_of(s, model_value(m, (int)m->n_params - 1), m->n_classes);
     return on->bias && on->fc && on->fc_bias ? project(on, m, s) : STET_ENOMEM;
 }
 
 static stet_status open_cnn(const model *m, store *s, void **out)
 {
-    if (((const cnn_compiled *)m->compiled)->dense)
-        return error_set(STET_ENOTSUP, "no kernels for variants of a model with --dense");
     cnn_on *on = mem_zalloc(1, sizeof *on);
     const stet_status st = on ? fill(on, m, s) : STET_ENOMEM;
     if (st == STET_OK)

@@ -204,17 +204,34 @@ static __device__ float feature_of(const cnn_on &m, const edit_batch &b, const k
     return y > 0 ? y : 0;
 }
 
+/* The layer before the last: u (dense) from y (features), which other threads wrote. */
+static __device__ void dense_units(const cnn_on &m, const float *y, float *u)
+{
+    __syncthreads();
+    for (size_t j = threadIdx.x; j < m.dense; j += THREADS) {
+        float x = 0;
+        for (size_t f = 0; f < m.features; f++)
+            x += y[f] * m.dense_weight[f * m.dense + j];
+        x += m.dense_bias[j];
+        u[j] = x > 0 ? x : 0;
+    }
+}
+
 /* A block has one variant at a time; its classes one after the other. */
 static __global__ void edits_kernel(cnn_on m, edit_batch b, kept at)
 {
-    extern __shared__ float y[]; /* (features) */
+    extern __shared__ float y[]; /* (features), then (dense) */
+    const size_t n = m.dense ? m.dense : m.features;
+    const float *last = m.dense ? y + m.features : y;
     for (size_t v = blockIdx.x; v < b.n_variants; v += gridDim.x) {
         for (size_t f = threadIdx.x; f < m.features; f += THREADS)
             y[f] = feature_of(m, b, at, v, f);
+        if (m.dense)
+            dense_units(m, y, y + m.features);
         for (size_t c = 0; c < b.n_classes; c++) { /* each thread reads what it wrote */
             double sum = 0;
-            for (size_t f = threadIdx.x; f < m.features; f += THREADS)
-                sum += (double)y[f] * (double)m.fc[c * m.features + f];
+            for (size_t f = threadIdx.x; f < n; f += THREADS)
+                sum += (double)last[f] * (double)m.fc[c * n + f];
             sum = block_sum(sum);
             if (threadIdx.x == 0)
                 b.logits[v * b.n_classes + c] = (float)(sum + (double)m.fc_bias[c]);
@@ -226,12 +243,13 @@ static __global__ void edits_kernel(cnn_on m, edit_batch b, kept at)
 extern "C" stet_status cuda_cnn_edits(const cnn_on *m, const edit_batch *b, float *room)
 {
     cuda_device *d = cuda_now();
-    const size_t each = b->n_words * m->features, bytes = m->features * sizeof(float);
+    const size_t each = b->n_words * m->features,
+                 bytes = (m->features + m->dense) * sizeof(float);
     const kept to = {room, room + each, room + 2 * each};
     if (bytes > 48 << 10)
-        return error_set(STET_ENOTSUP, "a CNN of %zu filters in all: on the GPU there is room for "
-                                       "12288",
-                         m->features);
+        return error_set(STET_ENOTSUP,
+                         "a CNN of %zu filters and units in all: on the GPU there is room for 12288",
+                         m->features + m->dense);
     sums_kernel<<<blocks_for(b->n_words, 1), THREADS, 0, d->stream>>>(*m, *b, to.sum);
     scan_kernel<<<dim3((unsigned)b->n_texts, (unsigned)((m->features + THREADS - 1) / THREADS)),
                   THREADS, 0, d->stream>>>(*m, *b, to);
