@@ -2,6 +2,7 @@
 #include <float.h>
 
 #include "alloc_fail.h"
+#include "certify/cert_cnn.h"
 #include "certify/certifier.h"
 #include "harness.h"
 #include "model/cnn.h"
@@ -57,6 +58,43 @@ TEST(no_combination_of_words_goes_below_a_bound_behind_a_layer)
     CHECK_EQ(tally.violations, 0);
     printf("ibp: true drop / drop of the bound %.3f\n", tally.true_drop / tally.drop[0]);
     CHECK(tally.true_drop / tally.drop[0] > 0.2); /* sound, and not by being loose */
+}
+
+static stet_status open_closest(void *work, const cert_task *t)
+{
+    TRY(cert_cnn.open(work, t));
+    TRY(cnn_look_closer(work));
+    return cnn_look_closer(work);
+}
+
+/* As many slacks as cases, from afar and after close looks at the rounding of features. */
+TEST(close_looks_at_rounding_are_sound_behind_a_layer)
+{
+    harness_tally tally = {0};
+    double slack[2] = {0};
+    for (size_t i = 0; i < 30; i++) {
+        rng r = rng_stream(21, STREAM_TEST, i);
+        model *m = random_model(i, 21);
+        cert_family close = *family_of(m);
+        close.open = open_closest;
+        harness h;
+        CHECK_OK(harness_init(&h, &close, m));
+        for (size_t k = 0; k < 40; k++) {
+            cert_case c;
+            harness_case(m, 1 + rng_below(&r, 7), k % 2 ? 1 : 4, budgets[k % 3], &r, &c);
+            harness_check(&h, &c, 10, 0, &tally);
+            for (int look = 0; look < 2; look++) {
+                cert_bound b = {0};
+                CHECK_OK((look ? open_closest : cert_cnn.open)(h.work, &c.task));
+                CHECK_OK(cnn_dense_ibp(h.work, 1 - (c.task.label == 1), &b));
+                slack[look] += b.slack;
+            }
+        }
+        harness_deinit(&h);
+        stet_model_free(m);
+    }
+    CHECK_EQ(tally.violations, 0);
+    CHECK_LE(slack[1], 0.95 * slack[0]);
 }
 
 /* Texts without choices are among them: their bound is the margin, less what rounding may take. */
