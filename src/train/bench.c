@@ -120,6 +120,9 @@ static stet_status timed_steps(run_state *r, size_t steps, double *loss, size_t 
 static stet_status bench_run(run_state *r, size_t steps, const char *dump, double *loss,
                              size_t n_loss, stet_train_bench *out)
 {
+    if (dump && r->a->word_layer)
+        return error_set(STET_EUSAGE,
+                         "--dump: a saved model has no word layer to train: leave out --word-layer");
     TRY(run_set_up(r));
     TRY(run_order(r));
     if (steps == 0)

@@ -43,6 +43,7 @@ expect 2 "--dense" "$STET" train --data train.tsv --vectors vectors.txt --dense 
 expect 2 "--dense is an option of model 'cnn'" "$STET" train --data train.tsv --vectors vectors.txt --model s4 --dense 4 -o none
 expect 2 "--word-layer" "$STET" train --data train.tsv --vectors vectors.txt --word-layer 70000 -o none
 expect 2 "--word-layer: a model of kind 'bert' does not read one vector per word" "$STET" train --data train.tsv --model bert --word-layer 4 -o none
+expect 2 "--dump: a saved model has no word layer to train" "$STET" bench train --data train.tsv --vectors vectors.txt --word-layer 4 --dump none
 [ -e none/config.json ] && fail "a refused run wrote a model"
 expect 2 "--recipe eibc: a model of kind 's4' has no such recipe" "$STET" train --recipe eibc --model s4 --data train.tsv --vectors vectors.txt -o none
 expect 2 "needs --synonyms" "$STET" train --recipe robust --data train.tsv --vectors vectors.txt -o none
