@@ -16,7 +16,7 @@
 #include "certify/cert_lstm_rows.h"
 #include "tensor/kernels.h"
 
-enum { AT_ONCE = 64 }; /* words multiplied together */
+enum { AT_ONCE = 256 }; /* words multiplied together */
 
 /* Projections in double. */
 typedef struct doubles {
