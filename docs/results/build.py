@@ -82,7 +82,7 @@ def from_report(o):
 
 
 names = {"standard": "Standard", "ibp": "IBP", "atfl": "ATFL", "sem": "SEM", "ascc": "ASCC", "gbm": "GBM", "pgd": "PGD-K",
-         "freelb": "FreeLB", "augment": "Augmentation", "mixada": "MixADA", "smooth": "stet: smoothed vectors, logit bound",
+         "freelb": "FreeLB", "freelb++": "FreeLB++", "ranmask": "RanMASK", "safer": "SAFER", "text-crs": "Text-CRS", "dne": "DNE", "augment": "Augmentation", "mixada": "MixADA", "smooth": "stet: smoothed vectors, logit bound",
          "eibc": "EIBC", "certified": "stet: worst case", "robust": "stet: `--recipe robust`"}
 sets_names = {"full": "Full-strength sets, attacks as published", "paper": "The paper's candidate sets and settings"}
 
