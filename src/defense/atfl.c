@@ -34,6 +34,7 @@ typedef struct attack {
     hulls h;
     batch clean;
     const real *vector; /* (h.n_rows, D) */
+    node *made;         /* what the model makes of these (model_desc.make), once for all rounds; or NULL */
     size_t D, K;
     uint32_t *now;  /* (T) the row of each position's word */
     bool *used;     /* (h.n_slots) */
@@ -157,6 +158,24 @@ static stet_status host_copy(const step_view *v, const node *x, const real **out
     return copy ? tape_download(v->p->t, x, copy) : STET_ENOMEM;
 }
 
+/* The same of the words that are asked, position by position. */
+static stet_status made_of_asked(const attack *a, const step_view *v, size_t n, node **out)
+{
+    uint32_t *row = arena_new(v->mem, uint32_t, a->asked.seq.n_tokens);
+    *out = NULL;
+    if (!row)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        memcpy(row + a->asked.seq.start[i],
+               a->now + a->clean.seq.start[a->text[a->asked.order[i]]],
+               (a->asked.seq.start[i + 1] - a->asked.seq.start[i]) * sizeof *row);
+    tape *t = v->p->t;
+    if (a->made)
+        *out = op_gather(t, tape_constant(t, a->made->shape, a->made->value), row,
+                         a->asked.seq.n_tokens);
+    return tape_status(t);
+}
+
 static stet_status attack_round(attack *a, const step_view *v, bool *more)
 {
     size_t n;
@@ -165,6 +184,7 @@ static stet_status attack_round(attack *a, const step_view *v, bool *more)
     if (n == 0)
         return STET_OK;
     probe p = {.x = &a->asked};
+    TRY(made_of_asked(a, v, n, &p.made));
     TRY(probe_run(v, &p));
     TRY(host_copy(v, p.drows, &a->slope));
     TRY(host_copy(v, p.logits, &a->logits));
@@ -203,7 +223,9 @@ static stet_status attack_begin(attack *a, atfl_state *s, const step_view *v, co
     TRY(hulls_make(&s->sets, &a->clean, (size_t)s->cfg.most, s->slot, v->mem, &a->h));
     pass q = {.t = v->p->t};
     TRY(pass_params(&q, v->m, v->w, NULL));
-    TRY(host_copy(v, pass_rows(&q, a->h.word, a->h.n_rows), &a->vector));
+    node *rows = pass_rows(&q, a->h.word, a->h.n_rows);
+    TRY(host_copy(v, rows, &a->vector));
+    a->made = v->m->desc->make ? v->m->desc->make(v->m, &q, rows) : NULL;
     const size_t T = a->clean.seq.n_tokens, B = a->clean.seq.n_texts;
     a->now = arena_new(v->mem, uint32_t, T);
     a->used = arena_znew(v->mem, bool, a->h.n_slots);
