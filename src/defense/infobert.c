@@ -181,7 +181,7 @@ static int by_place(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-size_t infobert_anchors(const infobert_cfg *c, const double *size, size_t first, size_t n,
+size_t infobert_anchors(const infobert_cfg *c, const real *size, size_t first, size_t n,
                         uint32_t *out)
 {
     ranked *all = mem_alloc(n, sizeof *all);
@@ -205,19 +205,15 @@ size_t infobert_anchors(const infobert_cfg *c, const double *size, size_t first,
 static stet_status find_pairs(const infobert_state *s, const step_view *v, const seq_index *seq,
                               node *drows, const infobert_draws *draws, int64_t k, info_pairs *out)
 {
-    const size_t T = seq->n_tokens, D = shape_cols(drows->shape);
-    real *g = arena_new(v->mem, real, T * D);
-    double *size = arena_new(v->mem, double, T);
+    const size_t T = seq->n_tokens;
+    tape *t = v->p->t;
+    const node *squares = op_row_sum(t, op_mul(t, drows, drows));
+    real *size = arena_new(v->mem, real, T); /* squared: the order is that of the lengths */
     uint32_t *at = arena_new(v->mem, uint32_t, 4 * T), *text = at + T, *in = text + T, *of = in + T;
-    if (!g || !size || !at)
+    if (!size || !at)
         return STET_ENOMEM;
-    TRY(tape_download(v->p->t, drows, g));
-    for (size_t i = 0; i < T; i++) {
-        double sum = 0;
-        for (size_t d = 0; d < D; d++)
-            sum += (double)g[i * D + d] * (double)g[i * D + d];
-        size[i] = sqrt(sum);
-    }
+    TRY(tape_status(t));
+    TRY(tape_download(t, squares, size));
     size_t n = 0;
     for (size_t b = 0; b < seq->n_texts; b++) {
         const size_t first = seq->start[b],

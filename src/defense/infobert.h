@@ -30,7 +30,7 @@ typedef struct infobert_state {
 
 /* The anchors of a text of n words that begins at position `first`: those whose rank by rising `size` (n)
  * is from ceil(low n) to ceil(high n) - 1, as positions in rising order. How many; SIZE_MAX: no memory. */
-size_t infobert_anchors(const infobert_cfg *c, const double *size, size_t first, size_t n,
+size_t infobert_anchors(const infobert_cfg *c, const real *size, size_t first, size_t n,
                         uint32_t *out);
 
 node *infobert_forward(infobert_state *s, const step_view *v, const batch *own, node *delta);

@@ -125,11 +125,11 @@ TEST(anchors_have_the_ranks_of_the_golden_file)
     size_t cases = 0;
     json_object_foreach((json_t *)at_key(at_key(file, "infobert"), "anchor_ranks"), n, want)
     {
-        double size[32];
+        real size[32];
         uint32_t got[32];
         const size_t words = (size_t)atoi(n);
         for (size_t i = 0; i < words; i++)
-            size[i] = (double)i;
+            size[i] = (real)i;
         CHECK_EQ(infobert_anchors(&c, size, 7, words, got), json_array_size(want));
         for (size_t i = 0; i < json_array_size(want); i++)
             CHECK_EQ(got[i], 7 + json_integer_value(json_array_get(want, i)));
