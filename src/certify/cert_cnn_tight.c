@@ -8,6 +8,7 @@
  * The closest look also projects the words once more in double, and takes what the float projections
  * are really off for what they might be off. It is ten times as much work, and gains a part of the
  * error that is known beforehand. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -59,6 +60,7 @@ static void take_real_errors(const cnn_work *w, doubles *x, const uint32_t *word
 {
     const cnn_compiled *c = w->s->c;
     const size_t D = w->s->m->dim, width = c->width;
+    const double own = (double)(D + 8) * DBL_EPSILON; /* the doubles' error */
     for (size_t i = 0; i < n; i++)
         for (size_t d = 0; d < D; d++)
             x->vector[i * D + d] = (double)w->s->m->table[word[i] * D + d];
@@ -68,10 +70,11 @@ static void take_real_errors(const cnn_work *w, doubles *x, const uint32_t *word
         for (size_t i = 0; i < n; i++)
             for (size_t at = c->first[kernel]; at < c->first[kernel] + c->k[kernel] * c->filters;
                  at++) {
-                const double off =
-                    fabs((double)c->word[word[i] * width + at] - x->product[i * width + at]) +
-                    0x1p-40 * (double)size[i * width + at]; /* the double's own */
-                const double eff = off * by + rest * (double)size[i * width + at];
+                const double q = (double)size[i * width + at],
+                             off = fabs((double)c->word[word[i] * width + at] -
+                                        x->product[i * width + at]) +
+                                   own * q;
+                const double eff = off * by + rest * q;
                 size[i * width + at] = (real)(eff * (1 + 0x1p-22));
             }
     }
