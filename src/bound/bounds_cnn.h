@@ -18,7 +18,8 @@ void cnn_bound_col_name(const stet_gbm *g, size_t col, char *out, size_t size);
 #define CNN_BOUNDS                                                                                 \
     {                                                                                              \
         .term = cnn_bound_term, .entries = cnn_bound_entries, .ranges = cnn_bound_ranges,          \
-        .joint = cnn_bound_joint, .no_joint = cnn_bound_no_joint, .matrix = cnn_bound_matrix, .row_name = cnn_bound_row_name,      \
+        .joint = cnn_bound_joint, .no_joint = cnn_bound_no_joint, .matrix = cnn_bound_matrix,      \
+        .row_name = cnn_bound_row_name,                                                            \
         .col_name = cnn_bound_col_name,                                                            \
     }
 

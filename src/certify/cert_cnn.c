@@ -350,9 +350,9 @@ static stet_status bound_by(cnn_work *p, size_t method, int other, size_t refine
     }
 }
 
-/* cnn_look_closer, for which there must be windows. Where they were left to a device, many more texts may be
- * under way than there are threads, and this takes a core for long and tens of megabytes: not for more
- * texts than threads at once, and the memory is given back. */
+/* cnn_look_closer, for which there must be windows. Where they were left to a device, many more texts
+ * may be under way than there are threads, and this takes a core for long and tens of megabytes: not
+ * for more texts than threads at once, and the memory is given back. */
 static stet_status look_closer(cnn_work *w)
 {
     if (w->windows)

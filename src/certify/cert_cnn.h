@@ -95,8 +95,8 @@ size_t cnn_roundings(size_t dim, size_t k);
 /* How far a window sum whose terms' absolute values add up to `size` may be from the neighbour's. */
 double cnn_window_error(const cnn_work *w, size_t kernel, double size);
 
-/* cert_cnn_tight.c: w->err by the next look, from the task's own words; it needs w->r. And the share of
- * the present slack that further looks may gain, at most. */
+/* cert_cnn_tight.c: w->err by the next look, from the task's own words; it needs w->r. And the share
+ * of the present slack that further looks may gain, at most. */
 stet_status cnn_look_closer(cnn_work *w);
 double cnn_still_to_gain(const cnn_work *w);
 

@@ -34,7 +34,7 @@ typedef struct attack {
     hulls h;
     batch clean;
     const real *vector; /* (h.n_rows, D) */
-    node *made;         /* what the model makes of these (model_desc.make), once for all rounds; or NULL */
+    node *made; /* what the model makes of these (model_desc.make), for all rounds; or NULL */
     size_t D, K;
     uint32_t *now;  /* (T) the row of each position's word */
     bool *used;     /* (h.n_slots) */
