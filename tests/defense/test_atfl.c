@@ -117,6 +117,23 @@ TEST(scores_of_swaps_by_hand)
 
 /* ---- what it may do ----------------------------------------------------------------------- */
 
+/* The small corpus, every other text `less` words shorter, and behind it the copies that the defence
+ * makes. */
+static step_texts with_copies(run *x, size_t less, arena *mem)
+{
+    const stet_corpus c = small_corpus(2, 2);
+    tape t;
+    pass p = {.t = &t};
+    tape_init(&t, mem, NULL, false);
+    step_view v = view_of(x, &x->batches, mem);
+    v.p = &p;
+    step_texts texts = {.mem = mem, .n_own = TEXTS};
+    for (size_t i = 0; i < TEXTS; i++)
+        CHECK_OK(texts_add(&texts, c.ids + c.start[i], i % 2 ? LEN : LEN - less, c.label[i]));
+    CHECK_OK(defense_atfl.batch(x->l.d[0].state, &v, &texts));
+    return texts;
+}
+
 /* Words change where they can, to substitutes of the text's own word, a quarter of them at most. */
 TEST(swaps_stay_within_the_sets_and_the_cap)
 {
@@ -126,18 +143,9 @@ TEST(swaps_stay_within_the_sets_and_the_cap)
             snprintf(setting, sizeof setting, "atfl-at-once=%d", at_once);
             run x;
             CHECK_OK(run_start(&x, kind, 2, "atfl", SETTINGS(setting), true));
-            const stet_corpus c = small_corpus(2, 2);
             arena mem = {0};
-            tape t;
-            pass p = {.t = &t};
-            tape_init(&t, &mem, NULL, false);
-            step_view v = view_of(&x, &x.batches, &mem);
-            v.p = &p;
-            step_texts texts = {.mem = &mem, .n_own = TEXTS};
-            for (size_t i = 0; i < TEXTS; i++)
-                CHECK_OK(texts_add(&texts, c.ids + c.start[i], LEN, c.label[i]));
-            atfl_state *s = x.l.d[0].state;
-            CHECK_OK(defense_atfl.batch(s, &v, &texts));
+            const step_texts texts = with_copies(&x, 0, &mem);
+            const atfl_state *s = x.l.d[0].state;
             size_t all = 0;
             for (size_t i = 0; i < TEXTS; i++) {
                 const step_text *was = &texts.v[i], *is = &texts.v[TEXTS + i];
@@ -160,6 +168,33 @@ TEST(swaps_stay_within_the_sets_and_the_cap)
         }
 }
 
+/* Words that are multiplied once for all rounds end in the same swaps as words multiplied anew. */
+TEST(swaps_do_not_depend_on_who_multiplies)
+{
+    size_t made = 0, changed = 0;
+    for (int kind = 0; kind < 3; kind++) {
+        run x;
+        CHECK_OK(run_start(&x, kind, 2, "atfl",
+                           SETTINGS("atfl-rounds=6", "atfl-at-once=1", "atfl-cap=1"), true));
+        arena mem = {0};
+        const step_texts once = with_copies(&x, 1, &mem);
+        model_desc plain = *x.m->desc;
+        made += plain.make != NULL;
+        plain.make = NULL;
+        x.m->desc = &plain;
+        const step_texts anew = with_copies(&x, 1, &mem);
+        for (size_t i = 0; i < TEXTS; i++) {
+            const step_text *was = &once.v[i], *is = &once.v[TEXTS + i];
+            CHECK_EQ(memcmp(is->ids, anew.v[TEXTS + i].ids, is->n * sizeof *is->ids), 0);
+            for (size_t k = 0; k < is->n; k++)
+                changed += is->ids[k] != was->ids[k];
+        }
+        arena_deinit(&mem);
+        run_end(&x);
+    }
+    CHECK(made > 0 && changed > TEXTS);
+}
+
 /* With one substitute a word, every swap of a text that is still answered right is at another word;
  * and so are those of one round. */
 TEST(no_swap_is_made_twice)
@@ -171,18 +206,9 @@ TEST(no_swap_is_made_twice)
             run x;
             CHECK_OK(run_start(&x, kind, 2, "atfl",
                                SETTINGS(how[w][0], how[w][1], how[w][2], "atfl-cap=1"), true));
-            const stet_corpus c = small_corpus(2, 2);
             arena mem = {0};
-            tape t;
-            pass p = {.t = &t};
-            tape_init(&t, &mem, NULL, false);
-            step_view v = view_of(&x, &x.batches, &mem);
-            v.p = &p;
-            step_texts texts = {.mem = &mem, .n_own = TEXTS};
-            for (size_t i = 0; i < TEXTS; i++)
-                CHECK_OK(texts_add(&texts, c.ids + c.start[i], LEN, c.label[i]));
-            atfl_state *s = x.l.d[0].state;
-            CHECK_OK(defense_atfl.batch(s, &v, &texts));
+            const step_texts texts = with_copies(&x, 0, &mem);
+            const atfl_state *s = x.l.d[0].state;
             size_t right = 0;
             for (size_t i = 0; i < TEXTS; i++) {
                 const step_text *was = &texts.v[i], *is = &texts.v[TEXTS + i];

@@ -5,6 +5,7 @@
 #include "alloc_fail.h"
 #include "defense_run.h"
 #include "golden_net.h"
+#include "tensor/host/ranges.h"
 
 #define SETTINGS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
@@ -205,6 +206,21 @@ TEST(a_step_and_a_start_by_hand)
         adv_begin(&t, &(adv_cfg){.start = 0.5}, &long_seq, tape_numbers(&t, shape2(4, 4), u));
     CHECK_NEAR(began->value[0], -0.125, 1e-7);
     CHECK_NEAR(began->value[15], 0.125, 1e-7);
+    arena_deinit(&mem);
+}
+
+/* However many threads draw: entry i is number i of the stream. */
+TEST(noise_is_that_of_one_stream)
+{
+    enum { MANY = 3 * RANGE_ELEMENTS + 5 };
+    arena mem = {0};
+    tape t;
+    tape_init(&t, &mem, NULL, false);
+    rng r = rng_stream(7, STREAM_DEFENSE, 3);
+    const node *n = adv_noise(&t, shape2(MANY, 1), r);
+    CHECK(n);
+    for (size_t i = 0; i < MANY; i++)
+        CHECK(n->value[i] == (real)rng_range(&r, -1, 1));
     arena_deinit(&mem);
 }
 
