@@ -209,6 +209,29 @@ void harness_deinit(harness *h)
     h->family->shared_free(h->shared);
 }
 
+static stet_status bound_all(harness *h, const cert_task *t)
+{
+    double drop[HARNESS_POSITIONS];
+    uint32_t worst[HARNESS_POSITIONS];
+    TRY(h->family->open(h->work, t));
+    for (size_t method = 0; h->family->methods[method]; method++) {
+        cert_bound b = {.drop = drop, .worst = worst};
+        TRY(h->family->bound(h->work, method, 1 - t->label, 20, &b));
+    }
+    return STET_OK;
+}
+
+stet_status harness_complete(void *use)
+{
+    const harness_use *u = use;
+    harness h;
+    stet_status st = harness_init(&h, u->family, u->m);
+    if (st == STET_OK)
+        st = bound_all(&h, &u->c->task);
+    harness_deinit(&h);
+    return st;
+}
+
 /* Without a budget the margin is the base less all drops; within one, less those it allows. */
 static void check_parts(const cert_case *c, const cert_bound *b)
 {

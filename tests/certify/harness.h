@@ -61,6 +61,14 @@ typedef struct harness {
 stet_status harness_init(harness *h, const cert_family *family, const model *m);
 void harness_deinit(harness *h);
 
+/* A family from its beginning to every bound of a case, for ALLOC_FAIL_LOOP. */
+typedef struct harness_use {
+    const cert_family *family;
+    const model *m;
+    const cert_case *c;
+} harness_use;
+stet_status harness_complete(void *use);
+
 typedef struct harness_tally {
     size_t cases, combinations, bounds, violations;
     double drop[HARNESS_METHODS]; /* sums: how far the bound is below the clean margin */

@@ -417,43 +417,13 @@ TEST(words_outside_the_vocabulary_are_refused)
     stet_model_free(m);
 }
 
-typedef struct use {
-    const model *m;
-    const cert_case *c;
-} use;
-
-static stet_status bound_all(harness *h, const cert_task *t)
-{
-    double drop[HARNESS_POSITIONS];
-    uint32_t worst[HARNESS_POSITIONS];
-    TRY(cert_cnn.open(h->work, t));
-    for (size_t method = 0; cert_cnn.methods[method]; method++) {
-        cert_bound b = {.drop = drop, .worst = worst};
-        TRY(cert_cnn.bound(h->work, method, 1 - t->label, 20, &b));
-    }
-    return STET_OK;
-}
-
-static stet_status complete_use(void *ctx)
-{
-    const use *u = ctx;
-    harness h = {.family = &cert_cnn, .m = u->m};
-    stet_status st = cert_cnn.prepare(u->m, &h.shared);
-    if (st == STET_OK)
-        st = cert_cnn.work_new(h.shared, &h.work);
-    if (st == STET_OK)
-        st = bound_all(&h, &u->c->task);
-    harness_deinit(&h);
-    return st;
-}
-
 TEST(every_failed_allocation_is_survived)
 {
     rng r = rng_stream(9, STREAM_TEST, 0);
     model *m = harness_model("cnn", shapes[1], 6, 2, 1, 4);
     cert_case c;
     harness_case(m, 12, 4, 2, &r, &c);
-    use u = {m, &c};
-    CHECK_LE(5, ALLOC_FAIL_LOOP(complete_use, &u));
+    harness_use u = {&cert_cnn, m, &c};
+    CHECK_LE(5, ALLOC_FAIL_LOOP(harness_complete, &u));
     stet_model_free(m);
 }

@@ -159,36 +159,13 @@ TEST(other_methods_are_refused_and_auto_is_ibp)
     stet_model_free(m);
 }
 
-typedef struct use {
-    const model *m;
-    const cert_case *c;
-} use;
-
-static stet_status complete_use(void *ctx)
-{
-    const use *u = ctx;
-    double drop[HARNESS_POSITIONS];
-    uint32_t worst[HARNESS_POSITIONS];
-    harness h = {.family = family_of(u->m), .m = u->m};
-    cert_bound b = {.drop = drop, .worst = worst};
-    stet_status st = h.family->prepare(u->m, &h.shared);
-    if (st == STET_OK)
-        st = h.family->work_new(h.shared, &h.work);
-    if (st == STET_OK)
-        st = h.family->open(h.work, &u->c->task);
-    if (st == STET_OK)
-        st = h.family->bound(h.work, 0, 1 - u->c->task.label, 0, &b);
-    harness_deinit(&h);
-    return st;
-}
-
 TEST(every_failed_allocation_is_survived)
 {
     rng r = rng_stream(9, STREAM_TEST, 0);
     model *m = harness_model("cnn", shapes[1], 6, 2, 1, 4);
     cert_case c;
     harness_case(m, 12, 4, 2, &r, &c);
-    use u = {m, &c};
-    CHECK_LE(5, ALLOC_FAIL_LOOP(complete_use, &u));
+    harness_use u = {family_of(m), m, &c};
+    CHECK_LE(5, ALLOC_FAIL_LOOP(harness_complete, &u));
     stet_model_free(m);
 }
