@@ -64,20 +64,23 @@ static const state_bounds states = {units, observed, invariant, around};
 
 /* ---- ranges over substitution sets -------------------------------------------------------- */
 
+/* The texts as they are, where these are bounded, read the same products of their words. */
 static void ranges(const model *m, pass *p, const worst_args *a, node *out[RANGE_SIDES])
 {
     const size_t F = m->desc->n_features(m);
     const bilstm_pool pool = bilstm_pool_of(m);
-    node *ends;
+    node *ends, *of;
     if (pool == POOL_LAST) {
-        ends = op_bilstm_ranges(p->t, a->s, p->param, a->eps);
+        ends = of = op_bilstm_ranges(p->t, a->s, p->param, a->eps);
     } else { /* both only grow, so ends are made of ends */
         const spans cut = spans_cut(p->t, a->s->seq, model_span(m));
         const batch_sets *s = batch_sets_cut(p->t, a->s, &cut);
-        node *every =
-            spans_join(p->t, &cut, op_bilstm_states_ranges(p->t, s, p->param, a->eps));
-        ends = (pool == POOL_MAX ? op_seq_max : op_seq_mean)(p->t, every, a->s->seq);
+        of = op_bilstm_states_ranges(p->t, s, p->param, a->eps);
+        ends = (pool == POOL_MAX ? op_seq_max : op_seq_mean)(p->t, spans_join(p->t, &cut, of),
+                                                             a->s->seq);
     }
+    if (a->s->seq == p->seq && !p->made)
+        p->made = bilstm_ranges_made(p->t, of);
     out[RANGE_LOWER] = op_slice(p->t, ends, 0, F);
     out[RANGE_UPPER] = op_slice(p->t, ends, F, F);
 }

@@ -19,6 +19,7 @@
 #include "model/bilstm.h"
 #include "tensor/host/lstm_walk.h"
 #include "tensor/host/panel.h"
+#include "tensor/joined.h"
 #include "tensor/kernels.h"
 
 /* Texts of a piece; columns of a piece of the input's gradient. */
@@ -59,6 +60,7 @@ typedef struct lstm {
 } lstm;
 
 typedef struct kept {
+    real *table;
     uint32_t *at;
     direction dir[2];
 } kept;
@@ -256,6 +258,7 @@ static stet_status ranges_fwd(tape *t, node *n)
         TRY(make_room(&s, d, t->mem));
     }
     TRY(project(&s, t->mem));
+    keep->table = s.table;
     keep->at = s.at;
     pool_run(2 * s.groups, forward_piece, &s);
     return STET_OK;
@@ -476,4 +479,12 @@ node *op_bilstm_ranges(tape *t, const batch_sets *s, node *const w[8], double ep
 node *op_bilstm_states_ranges(tape *t, const batch_sets *s, node *const w[8], double eps)
 {
     return push(t, s, w, eps, true);
+}
+
+node *bilstm_ranges_made(tape *t, const node *ranges)
+{
+    if (!ranges || !tape_runs(t, &bilstm_made_op))
+        return NULL;
+    const lstm s = lstm_of(ranges);
+    return tape_constant(t, shape2(s.seq->n_rows, 2 * s.G), ((const kept *)ranges->saved)->table);
 }

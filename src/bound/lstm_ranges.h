@@ -12,5 +12,7 @@
 node *op_bilstm_ranges(tape *t, const batch_sets *s, node *const w[8], double eps);
 /* The same of op_bilstm_states: the states after every token, (T, 4 H). */
 node *op_bilstm_states_ranges(tape *t, const batch_sets *s, node *const w[8], double eps);
+/* What either projected of the batch's own words: op_bilstm_made of them. NULL on a device without it. */
+node *bilstm_ranges_made(tape *t, const node *ranges);
 
 #endif

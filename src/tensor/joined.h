@@ -22,6 +22,7 @@ JOINED_OPS(JOINED_DECLARE)
 size_t conv_made_cols(struct shape filters);
 stet_status conv_made_infer(const node *n, struct shape *out);
 stet_status bilstm_made_infer(const node *n, struct shape *out);
+extern const op_desc conv_made_op, bilstm_made_op;
 op_kernel cpu_conv_made_fwd, cpu_bilstm_made_fwd;
 
 stet_status op_mix_infer(const node *n, struct shape *out); /* infer.c */
