@@ -38,6 +38,7 @@ typedef struct repro_row {
     const char
         *bert; /* of a BERT, instead of args; NULL: the same. Rates and epochs are the model's */
     const char *only; /* the one kind of model that it is for; NULL: any */
+    const char *proved; /* kinds of which many texts are proved, so that attacks do well to ask first */
     bool no_proof;    /* its models have no certificates */
     bool bert_proof;  /* but those of BERT do, without bounds */
     bool votes;       /* an answer takes many passes */

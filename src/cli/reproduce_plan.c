@@ -163,10 +163,10 @@ static bool is_bert(const char *model)
 }
 
 /* Where an edit costs little, as in a TextCNN, attacks and proofs stay on the CPU: a GPU would only be
- * waited for. */
-static void attack_where(const reproduction *r, const char *model, cli_stage *s)
+ * waited for. Votes read whole texts anew. */
+static void attack_where(const reproduction *r, const char *model, const char *row, cli_stage *s)
 {
-    if (repro_kind(model).slow_edits)
+    if (repro_kind(model).slow_edits || repro_row_find(row)->votes)
         on_device(r, s);
 }
 
@@ -239,7 +239,7 @@ static void flip_texts(const reproduction *r, const char *model, const char *see
     cell_args(s, base, "-o", texts, "--log", log, NULL);
     cell_source(s, &from);
     cell_number(s, "--seed", r->cfg->common.seed);
-    attack_where(r, model, s);
+    attack_where(r, model, "standard", s);
 }
 
 int64_t repro_limit(const reproduction *r, const char *model, const char *row)
@@ -292,7 +292,7 @@ static cli_stage *measuring(reproduction *r, const char *model, const char *row,
     cell_args(s, x->dir, NULL);
     cell_source(s, &from);
     cell_number(s, "--seed", r->cfg->common.seed);
-    attack_where(r, model, s);
+    attack_where(r, model, row, s);
     return s;
 }
 
@@ -300,6 +300,8 @@ void repro_measure(reproduction *r, const char *model, const char *row, const ch
                    const char *seed, const repro_list *attacks, bool certify)
 {
     cli_cell *x = repro_run(r, model, row, beta, seed);
+    const char *proved = repro_row_find(row)->proved;
+    const char *proofs = proved && strstr(proved, model) ? "yes" : "no";
     for (size_t k = 0; k < REPRO_SETTINGS; k++) {
         const repro_setting *by = &r->setting[k];
         char result[96], log[REPRO_PATH + 128];
@@ -308,7 +310,7 @@ void repro_measure(reproduction *r, const char *model, const char *row, const ch
             cli_stage *s = measuring(r, model, row, x, &cmd_attack, by, result);
             snprintf(log, sizeof log, "%s/%s.jsonl", x->dir, result);
             if (s) /* with the log, an attack that is stopped goes on from its last text */
-                cell_args(s, "--attack", attacks->v[i], "--profile", by->profile, "--proofs", "yes",
+                cell_args(s, "--attack", attacks->v[i], "--profile", by->profile, "--proofs", proofs,
                           "--log", log, NULL);
         }
         cli_stage *s =

@@ -12,16 +12,23 @@ const char repro_paper_rows[] = "standard,ibp,atfl,sem,ascc,gbm";
 const char repro_bert_rows[] = "standard,mixada,pgd,freelb,ta-vat,infobert,dne,ascc,safer,ranmask,"
                                "freelb++,text-crs,gbm,encode";
 
+#define BOUNDED "cnn bilstm s4 s4cnn sum"
+
 static const repro_row rows[] = {
     {.name = "standard", .label = "Standard", .args = ""},
     {.name = "ibp",
+     .proved = BOUNDED,
      .label = "IBP",
      .args = "--defense certified --kappa 0.8 --ramp 0.65 --eps-ramp 0.65 --bound ibp --lr 1e-3 "
              "--clip 0.25 --batch 32 --dropout 0.2 --epochs 60",
      .also = {{"bilstm", "--epochs 30"}, {"s4", "--epochs 30"}}},
     {.name = "atfl", .label = "ATFL", .args = "--defense atfl --lr 1e-3 --dropout 0 --epochs 10"},
-    {.name = "sem", .label = "SEM", .args = "--defense sem --lr 1e-3 --dropout 0.2"},
+    {.name = "sem",
+     .proved = "cnn",
+     .label = "SEM",
+     .args = "--defense sem --lr 1e-3 --dropout 0.2"},
     {.name = "ascc",
+     .proved = "cnn",
      .label = "ASCC",
      .args = "--defense ascc --lr 1e-3 --weight-decay 2e-4 --dropout 0.2 --tune-vectors 1e-3 "
              "--epochs 20",
@@ -76,10 +83,12 @@ static const repro_row rows[] = {
      .bert = "--defense augment,mixada",
      .augmented = true},
     {.name = "smooth",
+     .proved = "cnn",
      .label = "stet: smoothed vectors, logit bound",
      .args = "--smooth 4 --defense gbm --gbm-of logits --beta 1e-3 --lr 1e-3 --dropout 0.2 "
              "--schedule cosine --epochs 8"},
     {.name = "certified",
+     .proved = BOUNDED,
      .label = "stet: worst case",
      .args = "--smooth 5.5 --smooth-frequency 0.5 --defense gbm,certified --kappa 0.45 "
              "--bound-share 0.5 --gbm-of logits --beta 3e-4 --schedule cosine --lr 1e-3 "
@@ -90,8 +99,11 @@ static const repro_row rows[] = {
                "--eps-ramp 0.6"},
               {"s4", "--lr 3e-3 --clip 1 --dropout 0 --smooth 14 --kappa 0.5 --bound-share 0.25 "
                      "--eps-ramp 0.6 --epochs 6"}}},
-    {.name = "robust", .label = "stet: --recipe robust", .args = "--recipe robust"},
-    {.name = "eibc", .label = "EIBC", .args = "--recipe eibc", .only = "cnn"},
+    {.name = "robust",
+     .proved = BOUNDED,
+     .label = "stet: --recipe robust",
+     .args = "--recipe robust"},
+    {.name = "eibc", .proved = "cnn", .label = "EIBC", .args = "--recipe eibc", .only = "cnn"},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
