@@ -53,6 +53,35 @@ TEST(adamw_follows_its_formula)
     compare(OPTIM_ADAMW);
 }
 
+/* As long as interval training of a whole corpus takes: filters that are never the maximum. */
+TEST(what_no_gradient_reaches_ends_at_zero)
+{
+    enum { DEAD = 64, LONG = 60000 };
+    for (int kind = OPTIM_ADAM; kind <= OPTIM_ADAMW; kind++) {
+        optim_options how = OPTIM_DEFAULTS;
+        how.kind = kind;
+        optim o;
+        CHECK_OK(optim_init(&o, &how, &host_store, DEAD));
+        real w[DEAD], g[DEAD];
+        int denormal = 0;
+        for (int i = 0; i < DEAD; i++)
+            w[i] = (real)(0.1 * sin(i + 1));
+        for (int t = 0; t < LONG; t++) {
+            for (int i = 0; i < DEAD; i++)
+                g[i] = (real)(t == 0 ? cos(i) : 0);
+            CHECK_OK(optim_step(&o, &(param_group){0, DEAD, 1e-3, 1e-4}, 1, w, g));
+            for (int i = 0; t % 100 == 0 && i < DEAD; i++)
+                denormal += (w[i] != 0 && fabs((double)w[i]) < 1e-30) ||
+                            (o.m[i] != 0 && fabs((double)o.m[i]) < 1e-30) ||
+                            (o.v[i] != 0 && o.v[i] < 1e-30);
+        }
+        CHECK_EQ(denormal, 0);
+        for (int i = 0; i < DEAD; i++)
+            CHECK(o.m[i] == 0 || kind == OPTIM_ADAM); /* decay is a gradient there */
+        optim_deinit(&o);
+    }
+}
+
 TEST(clipping_scales_the_whole_gradient)
 {
     optim_options how = OPTIM_DEFAULTS;

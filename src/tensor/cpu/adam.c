@@ -21,6 +21,11 @@ typedef struct adam_job {
     real scale; /* of the gradient, from clipping */
 } adam_job;
 
+static ALWAYS_INLINE real not_tiny(real x)
+{
+    return x < OPTIM_TINY && x > -OPTIM_TINY ? 0 : x;
+}
+
 SIMD_CLONES
 static void adam_range(const adam_job *j, size_t from, size_t to)
 {
@@ -30,14 +35,14 @@ static void adam_range(const adam_job *j, size_t from, size_t to)
     const real scale = j->scale;
     for (size_t i = from; i < to; i++) {
         const real g = grad[i] * scale + s.l2 * w[i];
-        m[i] = s.beta1 * m[i] + (1 - s.beta1) * g;
-        v[i] = s.beta2 * v[i] + (1 - s.beta2) * g * g;
+        m[i] = not_tiny(s.beta1 * m[i] + (1 - s.beta1) * g);
+        v[i] = not_tiny(s.beta2 * v[i] + (1 - s.beta2) * g * g);
 #ifdef STET_DOUBLE
         const real root = sqrt(v[i]);
 #else
         const real root = sqrtf(v[i]);
 #endif
-        w[i] = w[i] * s.shrink - s.rate * m[i] / (root * s.root_correction + s.eps);
+        w[i] = not_tiny(w[i] * s.shrink - s.rate * m[i] / (root * s.root_correction + s.eps));
     }
 }
 

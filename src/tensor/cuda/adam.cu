@@ -40,14 +40,20 @@ static void cuda_norm(const param_group *groups, size_t n, const float *grad, do
         keep(what, sum_over(cuda_now(), what, 0, square{grad}, add_square{norm, true, true}));
 }
 
+static __device__ float not_tiny(float x)
+{
+    return x < OPTIM_TINY && x > -OPTIM_TINY ? 0 : x;
+}
+
 static __device__ void adam_one(const adam_step &s, float scale, float grad, size_t i)
 {
     const float g = grad * scale + s.l2 * s.param[i];
-    const float m = s.beta1 * s.m[i] + (1 - s.beta1) * g;
-    const float v = s.beta2 * s.v[i] + (1 - s.beta2) * g * g;
+    const float m = not_tiny(s.beta1 * s.m[i] + (1 - s.beta1) * g);
+    const float v = not_tiny(s.beta2 * s.v[i] + (1 - s.beta2) * g * g);
     s.m[i] = m;
     s.v[i] = v;
-    s.param[i] = s.param[i] * s.shrink - s.rate * m / (sqrtf(v) * s.root_correction + s.eps);
+    s.param[i] =
+        not_tiny(s.param[i] * s.shrink - s.rate * m / (sqrtf(v) * s.root_correction + s.eps));
 }
 
 struct adam_entry {
