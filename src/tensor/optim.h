@@ -84,7 +84,7 @@ stet_status row_optim_step(row_optim *o, const optim *of, const row_part *part, 
 /* ---- what a device has to bring ----------------------------------------------------------- */
 
 /* Weights and moments below this are set to 0. A weight that no gradient reaches decays for ever, and
- * products of denormal numbers take many processors a hundred times as long as others. */
+ * products of denormal numbers take some processors many times as long as others. */
 #define OPTIM_TINY 1e-30f
 
 /* One group's step. m = beta1 m + (1 - beta1) g and so on, g = scale grad + l2 w; scale is
