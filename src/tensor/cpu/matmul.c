@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/simd.h"
+#include "tensor/cpu/few_rows.h"
 #include "tensor/cpu/grads.h"
 #include "tensor/host/ranges.h"
 #include "tensor/kernels.h"
@@ -50,7 +51,7 @@ stet_status cpu_matmul_fwd(tape *t, node *n)
 }
 
 /* With y = op(a) op(b): da = dy op(b)^T, db = op(a)^T dy, each transposed as its operand is. */
-static stet_status product_bwd(tape *t, const node *n, node *a, bool ta, node *b, bool tb)
+static stet_status all_rows_bwd(tape *t, const node *n, node *a, bool ta, node *b, bool tb)
 {
     const size_t rows = n->shape.dim[0], cols = n->shape.dim[1];
     if (a->needs_grad && !ta)
@@ -62,6 +63,42 @@ static stet_status product_bwd(tape *t, const node *n, node *a, bool ta, node *b
     else if (b->needs_grad)
         TRY(product_to_grad(t, b, grad_of(n, true), value_of(a, ta), rows));
     return STET_OK;
+}
+
+/* The same from rows `f` of dy and of a, which is not transposed: the others are zero. */
+static stet_status few_rows_bwd(tape *t, const node *n, const few_rows *f, node *a, node *b,
+                                bool tb)
+{
+    const size_t cols = n->shape.dim[1], inner = shape_cols(a->shape);
+    const matrix dy = {few_rows_take(t->mem, f, n->grad, cols), cols, false};
+    if (!dy.v)
+        return STET_ENOMEM;
+    if (a->needs_grad) {
+        real *da = arena_new(t->mem, real, f->n * inner);
+        if (!da)
+            return STET_ENOMEM;
+        TRY(product_to(t, da, shape2(f->n, inner), dy, value_of(b, !tb), cols, 0));
+        few_rows_put(f, da, shape_rows(a->shape), inner, grad_is_fresh(a), a->grad);
+    }
+    if (!b->needs_grad)
+        return STET_OK;
+    const matrix x = {few_rows_take(t->mem, f, a->value, inner), inner, false};
+    if (!x.v)
+        return STET_ENOMEM;
+    const matrix xt = {x.v, inner, true}, dyt = {dy.v, cols, true};
+    return tb ? product_to_grad(t, b, dyt, x, f->n) : product_to_grad(t, b, xt, dy, f->n);
+}
+
+static stet_status product_bwd(tape *t, const node *n, node *a, bool ta, node *b, bool tb)
+{
+    const arena_mark mark = arena_save(t->mem);
+    few_rows f = {.few = false};
+    if (!ta)
+        TRY(few_rows_find(t->mem, n->grad, n->shape.dim[0], n->shape.dim[1], &f));
+    const stet_status st =
+        f.few ? few_rows_bwd(t, n, &f, a, b, tb) : all_rows_bwd(t, n, a, ta, b, tb);
+    arena_restore(t->mem, mark);
+    return st;
 }
 
 stet_status cpu_matmul_bwd(tape *t, node *n)
