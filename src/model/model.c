@@ -438,13 +438,13 @@ node *pass_vectors(const pass *p, const uint32_t *word, size_t n)
                                   MAX_ROW_PARTS));
         return NULL;
     }
-    node *grad = tape_zeros(p->t, rows->shape);
-    if (!grad)
+    rows = tape_learner(p->t, rows->shape, rows->value);
+    if (!rows)
         return NULL;
     p->learn->part[p->learn->n].word = word;
     p->learn->part[p->learn->n].n = n;
-    p->learn->part[p->learn->n++].grad = grad->value;
-    return tape_input(p->t, rows->shape, rows->value, grad->value);
+    p->learn->part[p->learn->n++].grad = rows->grad;
+    return rows;
 }
 
 node *pass_rows(const pass *p, const uint32_t *word, size_t n)

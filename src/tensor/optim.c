@@ -188,22 +188,24 @@ stet_status row_optim_step(row_optim *o, const optim *of, const row_part *part, 
         return STET_ENOMEM;
     row_numbers to = {index, index + most, index + 2 * most, apart};
     const size_t n = number_rows(o, part, n_parts, &to);
+    const bool alone = n_parts == 1 && apart[0]; /* its gradients are the sums already */
     uint32_t *in_store = store_arena_alloc(values, 2 * most, sizeof *in_store);
-    real *grad = store_arena_alloc(values, n * o->D, sizeof *grad);
-    if (!in_store || !grad)
+    real *grad = alone ? NULL : store_arena_alloc(values, n * o->D, sizeof *grad);
+    if (!in_store || !(alone || grad))
         return STET_ENOMEM;
     store_upload(o->store, in_store, index, 2 * most * sizeof *index);
-    store_clear(o->store, grad, n * o->D * sizeof *grad);
+    if (grad)
+        store_clear(o->store, grad, n * o->D * sizeof *grad);
     adam_step s = step_of(of, of->step, o->rate, 0);
     s.param = table;
     s.m = o->m;
     s.v = o->v;
-    s.grad = grad;
+    s.grad = grad ? grad : part[0].grad;
     s.n = n;
     s.clip = 0; /* the norm is that of the other parameters */
     store_enter(o->store);
     const uint32_t *at = in_store + most;
-    for (size_t p = 0; p < n_parts; at += part[p++].n)
+    for (size_t p = 0; grad && p < n_parts; at += part[p++].n)
         dev->add_rows(part[p].grad, at, part[p].n, o->D, apart[p], grad);
     dev->adam_rows(&s, in_store, o->D);
     store_leave(o->store);

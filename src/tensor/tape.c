@@ -73,6 +73,19 @@ node *tape_input(tape *t, shape s, real *value, real *grad)
     return n;
 }
 
+node *tape_learner(tape *t, shape s, real *value)
+{
+    real *grad = t->status == STET_OK ? take(t, shape_count(s), sizeof *grad) : NULL;
+    if (!grad) {
+        tape_fail(t, STET_ENOMEM);
+        return NULL;
+    }
+    node *n = tape_input(t, s, value, grad);
+    if (n)
+        n->grad_fresh = n->needs_grad;
+    return n;
+}
+
 node *tape_constant(tape *t, shape s, const real *value)
 {
     return tape_input(t, s, (real *)value, NULL); /* no kernel writes to the value of an input */
@@ -281,6 +294,15 @@ static stet_status run_backward(tape *t, node *n)
     return run_kernel(t, kernel, n);
 }
 
+/* Inputs that the loss does not depend on. */
+static void clear_unreached(tape *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (!t->nodes[i]->op && grad_is_fresh(t->nodes[i]))
+            store_clear(t->store, t->nodes[i]->grad,
+                        shape_count(t->nodes[i]->shape) * sizeof *t->nodes[i]->grad);
+}
+
 /* The derivative of the loss by itself; an input's block may hold something already. */
 static stet_status seed(tape *t, node *loss)
 {
@@ -303,8 +325,10 @@ stet_status tape_backward(tape *t, node *loss)
     if (!t->record || !loss || shape_count(loss->shape) != 1)
         return tape_fail(
             t, error_set(STET_EINTERNAL, "backward needs a recorded loss with one element"));
-    if (!loss->needs_grad)
+    if (!loss->needs_grad) {
+        clear_unreached(t);
         return STET_OK;
+    }
 
     for (size_t i = 0; i < t->n; i++) /* so that a tape may be walked from several losses */
         if (t->nodes[i]->op)
@@ -321,5 +345,6 @@ stet_status tape_backward(tape *t, node *loss)
         if (st != STET_OK)
             return tape_fail(t, st);
     }
+    clear_unreached(t);
     return STET_OK;
 }

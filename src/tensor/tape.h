@@ -59,6 +59,8 @@ node *tape_constant(tape *t, shape s, const real *value);
 /* A constant from host memory, which stays as it is until the backward pass. */
 node *tape_numbers(tape *t, shape s, const real *host);
 
+/* An input with a gradient in memory of this pass: the first backward walk sets it, later ones add. */
+node *tape_learner(tape *t, shape s, real *value);
 node *tape_zeros(tape *t, shape s); /* a constant of zeros, in memory of this pass */
 
 /* What kernels read of host memory (indices, labels): the address in the store of a copy of `bytes`

@@ -1,6 +1,8 @@
 /* The tape itself: what is recorded, what fails and how, and what memory a step takes. */
 #include "test.h"
 
+#include <string.h>
+
 #include "alloc_fail.h"
 #include "base/mem.h"
 #include "tensor/ops.h"
@@ -244,6 +246,37 @@ TEST(a_nan_is_not_hidden)
                        op_max(&t, y, x), op_gelu(&t, x),   op_tanh(&t, x)};
     for (size_t i = 0; i < sizeof results / sizeof *results; i++)
         CHECK(isnan(results[i]->value[0]));
+    arena_deinit(&mem);
+}
+
+TEST(a_learner_is_set_by_the_first_walk_and_added_to_by_the_next)
+{
+    enum { N = 6 };
+    arena mem = {0};
+    real x[N] = {1, 2, 3, 4, 5, 6}, *garbage = arena_new(&mem, real, 4 * N);
+    CHECK(garbage);
+    for (size_t i = 0; i < 4 * N; i++) /* what a step before has left there */
+        garbage[i] = 77;
+    arena_restore(&mem, (arena_mark){0});
+    tape t = new_tape(&mem, true);
+    node *read = tape_learner(&t, shape2(2, 3), x), *unread = tape_learner(&t, shape2(2, 3), x);
+    static const uint32_t row[] = {1};
+    node *loss = op_sum(&t, op_gather(&t, read, row, 1));
+    for (int walk = 1; walk <= 2; walk++) {
+        CHECK_OK(tape_backward(&t, loss));
+        for (size_t i = 0; i < N; i++) {
+            CHECK_NEAR(read->grad[i], i < 3 ? 0 : walk, 0);
+            CHECK_NEAR(unread->grad[i], 0, 0);
+        }
+    }
+    tape still = new_tape(&mem, true); /* a loss that reads nothing that learns */
+    node *alone = tape_learner(&still, shape1(N), x);
+    memset(alone->grad, 1, N * sizeof *alone->grad);
+    CHECK_OK(tape_backward(&still, op_sum(&still, tape_constant(&still, shape1(N), x))));
+    for (size_t i = 0; i < N; i++)
+        CHECK_NEAR(alone->grad[i], 0, 0);
+    tape fixed = new_tape(&mem, false);
+    CHECK(!tape_learner(&fixed, shape1(N), x)->needs_grad);
     arena_deinit(&mem);
 }
 
