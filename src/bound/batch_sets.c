@@ -111,7 +111,7 @@ stet_status batch_sets_make(const word_sets *s, const pass *p, const batch *x, u
     tape_twin(t, x->block, x->block_bytes);
     tape_twin(t, word, count * sizeof *word);
     *out = (batch_sets){.seq = &x->seq,
-                        .rows = pass_rows(p, word, n),
+                        .rows = p->scores_alone ? NULL : pass_rows(p, word, n),
                         .word = word,
                         .token_lo = lo,
                         .token_hi = hi,

@@ -192,18 +192,26 @@ static node *drop_mask(const model *m, pass *p, size_t B, const rng *from)
     return worst_drop(p, tape_numbers(p->t, s, ones), from);
 }
 
-/* Exact: words add up, so the worst cases of network and scores may be added. */
-static node *worst_scores(const model *m, pass *p, const worst_args *a, node *bias)
+static node *scores_of_sets(const model *m, pass *p, const worst_args *a)
 {
-    node *scores = word_scores_rows(m, p, a->s->word, a->s->n_rows, a->s->rows);
-    return op_score_worst(p->t, a->s, scores, bias, a->label, a->eps);
+    return word_scores_rows(m, p, a->s->word, a->s->n_rows, a->s->rows);
+}
+
+/* Scores alone. Those of the batch's words are the first ones of its sets'. */
+static void sum_forward(const model *m, pass *p, const worst_args *a, node **logits, node **worst)
+{
+    pass own = *p;
+    node *scores = scores_of_sets(m, p, a);
+    if (a->s->seq == p->seq)
+        own.scores = scores;
+    *worst = op_score_worst(p->t, a->s, scores, p->param[m->n_params - 1], a->label, a->eps);
+    *logits = model_forward(m, &own);
 }
 
 void worst_forward(const model *m, pass *p, const worst_args *a, node **logits, node **worst)
 {
     if (!m->desc->features) {
-        *worst = worst_scores(m, p, a, p->param[m->n_params - 1]);
-        *logits = model_forward(m, p);
+        sum_forward(m, p, a, logits, worst);
         return;
     }
     node *w = p->param[m->n_params - 2], *b = p->param[m->n_params - 1], *side[RANGE_SIDES] = {0};
@@ -222,6 +230,9 @@ void worst_forward(const model *m, pass *p, const worst_args *a, node **logits, 
         *p->stream = begin;
     node *value = side[RANGE_VALUE] ? side[RANGE_VALUE] : m->desc->features(m, p);
     *logits = model_add_scores(m, p, op_linear(p->t, worst_drop(p, value, &from), w, b));
-    if (has_word_scores(m))
-        *worst = op_add(p->t, *worst, worst_scores(m, p, a, NULL));
+    if (!has_word_scores(m))
+        return;
+    /* exact: words add up, and so do the worst cases of network and scores */
+    node *scores = scores_of_sets(m, p, a);
+    *worst = op_add(p->t, *worst, op_score_worst(p->t, a->s, scores, NULL, a->label, a->eps));
 }

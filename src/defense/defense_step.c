@@ -148,8 +148,10 @@ stet_status probe_run(const step_view *v, probe *p)
     pass q;
     tape_init(&t, v->mem, step->values, true);
     TRY(pass_init(&q, m, &t, v->w, p->weight > 0 ? v->grad : NULL, p->x));
-    const shape rows = q.rows->shape;
-    p->at = tape_constant(step, rows, p->rows ? p->rows->value : q.rows->value);
+    const node *from = p->rows ? p->rows : pass_text_rows(&q);
+    TRY(tape_status(&t));
+    const shape rows = from->shape;
+    p->at = tape_constant(step, rows, from->value);
     p->drows = tape_zeros(step, rows);
     TRY(tape_status(step));
     q.rows = tape_input(&t, rows, p->at->value, p->drows->value);

@@ -228,7 +228,7 @@ node *adv_forward(adv_state *s, const step_view *v, const batch *own, node *delt
 {
     tape *t = v->p->t;
     /* through the step's rows, so that vectors can learn */
-    node *rows = op_gather(t, v->p->rows, v->x->seq.row, v->x->seq.n_tokens);
+    node *rows = op_gather(t, pass_text_rows(v->p), v->x->seq.row, v->x->seq.n_tokens);
     if (rows)
         delta = climb(s, v, own, rows, delta);
     pass p = *v->p;

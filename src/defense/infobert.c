@@ -327,7 +327,7 @@ node *infobert_forward(infobert_state *s, const step_view *v, const batch *own, 
 {
     tape *t = v->p->t;
     info_point last;
-    node *rows = op_gather(t, v->p->rows, v->x->seq.row, v->x->seq.n_tokens);
+    node *rows = op_gather(t, pass_text_rows(v->p), v->x->seq.row, v->x->seq.n_tokens);
     delta = rows && delta ? climb(s, v, own, rows, delta, &last) : NULL;
     if (!delta)
         return NULL;

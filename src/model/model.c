@@ -425,6 +425,9 @@ stet_status pass_params(pass *p, const model *m, const model_weights *w, real *g
                    : tape_constant(p->t, shape2(m->n_words, model_vector_dim(m)), w->table);
     p->word_layer = m->raw ? p->param + m->word_layer : NULL;
     p->learn = grad ? w->learn : NULL;
+    p->all_scores = !grad && w->scores
+                        ? tape_constant(p->t, shape2(m->n_words, m->n_classes), w->scores)
+                        : NULL;
     return tape_status(p->t);
 }
 
@@ -452,13 +455,20 @@ node *pass_rows(const pass *p, const uint32_t *word, size_t n)
     return word_layer_rows(p, pass_vectors(p, word, n));
 }
 
+node *pass_text_rows(const pass *p)
+{
+    return p->rows ? p->rows : pass_rows(p, p->word, p->seq->n_rows);
+}
+
 stet_status pass_init(pass *p, const model *m, tape *t, const model_weights *w, real *grad,
                       const batch *x)
 {
     *p = (pass){.t = t, .seq = &x->seq, .word = x->word};
     tape_twin(t, x->block, x->block_bytes);
     TRY(pass_params(p, m, w, grad));
-    p->rows = pass_rows(p, x->word, x->seq.n_rows);
+    p->scores_alone = !m->desc->features;
+    if (!p->scores_alone)
+        p->rows = pass_text_rows(p);
     return tape_status(t);
 }
 

@@ -102,8 +102,11 @@ typedef struct pass {
     node **param;         /* (n_params + n_added) */
     node *table;          /* (vocabulary, D): what rows are taken from, before a word layer */
     node *const *word_layer; /* its weights and bias (word_layer.h); NULL: none */
-    node *rows;           /* (V, D) */
+    bool scores_alone;    /* no network reads rows: they are made when the scores ask for them */
+    node *rows;           /* (V, D); NULL: see pass_text_rows */
     node *made;           /* what model_desc.make makes of them, where it is known; or NULL */
+    node *scores;         /* (V or more, K) the words' scores, where they are known; or NULL */
+    node *all_scores;     /* (vocabulary, K) the same of all words; or NULL */
     const uint32_t *word; /* (V) the words of the rows, in host memory */
     learned_rows *learn;  /* filled by pass_rows; NULL: vectors stay as they are */
     const seq_index *seq;
@@ -290,6 +293,9 @@ typedef struct model_weights {
     real *table;
     /* Where passes with gradients note the rows they read; NULL: vectors stay as they are. */
     learned_rows *learn;
+    /* (n_words, K) the scores that words have by these weights, read by passes without gradients; NULL:
+     * not known, each pass makes those of its words (word_scores_know). */
+    real *scores;
 } model_weights;
 /* The model's own memory in the host's store, a copy in any other. */
 stet_status weights_init(model_weights *w, const model *m, store *s);
@@ -378,6 +384,8 @@ stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const u
 /* Rows (n, D) for n words in host memory, which stay until the step ends: what the network reads of
  * them. Where vectors learn, they have a gradient. */
 node *pass_rows(const pass *p, const uint32_t *word, size_t n);
+/* Those of the words of the pass's texts, made now if pass_init left them out. */
+node *pass_text_rows(const pass *p);
 /* The same before a word layer. */
 node *pass_vectors(const pass *p, const uint32_t *word, size_t n);
 /* The parameters alone, on p->t. */

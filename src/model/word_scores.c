@@ -56,8 +56,12 @@ static node *from_vectors(const model *m, const pass *p, node *rows)
 
 node *word_scores_rows(const model *m, const pass *p, const uint32_t *word, size_t n, node *rows)
 {
+    if (p->all_scores)
+        return op_gather(p->t, p->all_scores, word, n);
     node *own = op_gather(p->t, p->param[m->scores], word, n);
-    return m->score_net >= 0 ? op_add(p->t, own, from_vectors(m, p, rows)) : own;
+    if (m->score_net < 0)
+        return own;
+    return op_add(p->t, own, from_vectors(m, p, rows ? rows : pass_rows(p, word, n)));
 }
 
 const real *word_scores_roots(tape *t, const seq_index *seq, size_t times)
@@ -74,12 +78,49 @@ node *word_scores_sum(const model *m, const pass *p)
 {
     const seq_index *seq = p->seq;
     const real *root = word_scores_roots(p->t, seq, m->n_classes);
-    node *rows = word_scores_rows(m, p, p->word, seq->n_rows, p->rows);
+    node *rows = p->scores ? p->scores : word_scores_rows(m, p, p->word, seq->n_rows, p->rows);
     node *mean = op_seq_mean(p->t, op_gather(p->t, rows, seq->row, seq->n_tokens), seq);
     return op_mul(p->t, mean, tape_numbers(p->t, shape2(seq->n_texts, m->n_classes), root));
 }
 
 /* ---- fixed weights ------------------------------------------------------------------------ */
+
+enum { SOME = 4096 }; /* words at a time */
+
+/* Those of words first .. first + n, to `out` in the store. */
+static stet_status make_scores(const model *m, const model_weights *w, size_t first, size_t n,
+                               arena *mem, store_arena *values, real *out)
+{
+    tape t;
+    pass p = {.t = &t};
+    uint32_t *word = arena_new(mem, uint32_t, n);
+    if (!word)
+        return STET_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        word[i] = (uint32_t)(first + i);
+    tape_init(&t, mem, values, false);
+    TRY(pass_params(&p, m, w, NULL));
+    const node *y = word_scores_rows(m, &p, word, n, NULL);
+    TRY(tape_status(&t));
+    store_copy(values->store, out, y->value, n * m->n_classes * sizeof *out);
+    return STET_OK;
+}
+
+stet_status word_scores_know(const model *m, model_weights *w, arena *mem, store_arena *values)
+{
+    const arena_mark mark = arena_save(mem);
+    real *scores = store_arena_alloc(values, m->n_words * m->n_classes, sizeof *scores);
+    const store_mark held = store_arena_save(values);
+    stet_status st = scores ? STET_OK : STET_ENOMEM;
+    for (size_t i = 0; st == STET_OK && i < m->n_words; i += SOME) {
+        const size_t n = m->n_words - i < SOME ? m->n_words - i : SOME;
+        st = make_scores(m, w, i, n, mem, values, scores + i * m->n_classes);
+        arena_restore(mem, mark);
+        store_arena_restore(values, held);
+    }
+    w->scores = st == STET_OK ? scores : NULL;
+    return st;
+}
 
 /* The small network's part for words first .. first + n, added to out (n, K). */
 static stet_status add_part(const model *m, size_t first, size_t n, arena *mem, real *out)
@@ -105,7 +146,6 @@ static stet_status add_part(const model *m, size_t first, size_t n, arena *mem, 
 
 stet_status word_scores_compile(model *m)
 {
-    enum { ROWS = 4096 }; /* at a time */
     const size_t n = m->n_words * m->n_classes;
     real *s = mem_aligned(n, sizeof *s);
     if (!s)
@@ -113,8 +153,8 @@ stet_status word_scores_compile(model *m)
     memcpy(s, model_value(m, m->scores), n * sizeof *s);
     arena mem = {0};
     stet_status st = STET_OK;
-    for (size_t i = 0; st == STET_OK && m->score_net >= 0 && i < m->n_words; i += ROWS)
-        st = add_part(m, i, m->n_words - i < ROWS ? m->n_words - i : ROWS, &mem,
+    for (size_t i = 0; st == STET_OK && m->score_net >= 0 && i < m->n_words; i += SOME)
+        st = add_part(m, i, m->n_words - i < SOME ? m->n_words - i : SOME, &mem,
                       s + i * m->n_classes);
     arena_deinit(&mem);
     if (st == STET_OK)

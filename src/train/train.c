@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "model/word_layer.h"
+#include "model/word_scores.h"
 #include "train/run_state.h"
 
 /* ---- the order of an epoch ---------------------------------------------------------------- */
@@ -267,6 +268,26 @@ static stet_status validate_worst_case(run_state *r, double *share)
     return STET_OK;
 }
 
+/* Both, of which the second is NAN where no defence bounds it. A sum reads nothing but its words' scores,
+ * and these are the same in all texts. */
+static stet_status validate_all(run_state *r, stet_scores *out, double *share)
+{
+    const model *m = r->p.m;
+    const store_mark held = store_arena_save(&r->values);
+    *share = NAN;
+    if (!m->desc->features && m->score_net >= 0)
+        TRY(word_scores_know(m, &r->w, &r->step_mem, &r->values));
+    stet_status st = validate(r, out);
+    if (st == STET_OK && defense_list_has_worst_share(&r->defenses)) {
+        st = validate_worst_case(r, share);
+        if (st != STET_OK)
+            stet_scores_deinit(out);
+    }
+    r->w.scores = NULL;
+    store_arena_restore(&r->values, held);
+    return st;
+}
+
 static stet_status save_best(run_state *r)
 {
     json_t *training = training_json(r, false);
@@ -297,17 +318,13 @@ static stet_status finish_epoch(run_state *r)
 {
     stet_scores s;
     char worst[48] = "";
-    double share = NAN;
+    double share;
     TRY(settle(r, 0));
-    stet_status st = validate(r, &s);
-    if (st == STET_OK && defense_list_has_worst_share(&r->defenses)) {
-        st = validate_worst_case(r, &share);
-        snprintf(worst, sizeof worst, ", worst case %.2f %%", 100 * share);
-        if (st != STET_OK)
-            stet_scores_deinit(&s);
-    }
+    stet_status st = validate_all(r, &s, &share);
     if (st != STET_OK)
         return st == STET_EINTR ? stop_here(r) : st;
+    if (!isnan(share))
+        snprintf(worst, sizeof worst, ", worst case %.2f %%", 100 * share);
     const double train_loss = r->at.loss_sum / (double)r->steps_per_epoch,
                  seconds = seconds_now() - r->epoch_started;
     r->at.epoch++;

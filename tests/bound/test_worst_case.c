@@ -4,6 +4,7 @@
 
 #include "base/pool.h"
 #include "model/small_model.h"
+#include "model/word_scores.h"
 #include "test.h"
 
 enum { TEXTS = 5, ALTS = 3, N_WORDS = SMALL_WORDS + STET_FIRST_WORD };
@@ -56,6 +57,7 @@ typedef struct world {
     int32_t label[TEXTS];
     uint32_t slot[N_WORDS];
     batcher batches;
+    const model_weights *weights; /* NULL: the model's own */
 } world;
 
 static const size_t short_lengths[TEXTS] = {5, 1, 4, 3, 2}, long_lengths[TEXTS] = {17, 1, 30, 9, 3};
@@ -145,7 +147,7 @@ static void bounds_pass(world *w, double eps, real *grad, real *dtable, said *ou
     batch_sets sets;
     CHECK_OK(batch_make(&w->batches, w->m, &c, pick, TEXTS, &mem, &x));
     tape_init(&t, &mem, NULL, grad != NULL);
-    CHECK_OK(pass_init(&p, w->m, &t, NULL, grad, &x));
+    CHECK_OK(pass_init(&p, w->m, &t, w->weights, grad, &x));
     if (dtable) {
         p.table = tape_input(&t, p.table->shape, w->m->table, dtable);
         p.rows = op_gather(&t, p.table, x.word, x.seq.n_rows);
@@ -371,6 +373,51 @@ TEST(dropout_leaves_the_same_units_everywhere)
             arena_deinit(&mem);
             world_free(&w);
         }
+}
+
+/* The clean logits come with the worst ones, from the same scores: those of a pass of their own. And
+ * where the scores of all words are known, passes without gradients read these. */
+TEST(sums_are_those_of_a_plain_pass_and_of_known_scores)
+{
+    for (int which = 0; which < CASES; which++) {
+        if (!is_kind(which, "sum"))
+            continue;
+        world w;
+        static said made, known;
+        double features[1], logits[TEXTS * 4];
+        world_make(&w, which, 3, long_lengths, 9);
+        bounds_pass(&w, 1, NULL, NULL, &made);
+        plain_pass(&w, w.ids, features, logits);
+        arena mem = {0};
+        store_arena values = {.store = &host_store};
+        model_weights weights;
+        CHECK_OK(weights_init(&weights, w.m, &host_store));
+        CHECK_OK(word_scores_know(w.m, &weights, &mem, &values));
+        w.weights = &weights;
+        bounds_pass(&w, 1, NULL, NULL, &known);
+        for (size_t i = 0; i < TEXTS * 3; i++) {
+            CHECK_NEAR(made.logits[i], logits[i], slack);
+            CHECK_NEAR(known.logits[i], logits[i], slack);
+            CHECK_NEAR(known.worst[i], made.worst[i], slack);
+        }
+        weights.scores[3 * STET_UNK] += 1; /* they are what is read */
+        for (size_t i = 0; i < w.text_start[TEXTS]; i++)
+            w.ids[i] = STET_UNK;
+        bounds_pass(&w, 1, NULL, NULL, &known);
+        plain_pass(&w, w.ids, features, logits);
+        for (size_t text = 0; text < TEXTS; text++)
+            CHECK_NEAR(known.logits[3 * text] - logits[3 * text],
+                       sqrt((double)(w.text_start[text + 1] - w.text_start[text])), slack);
+        real *grad = mem_zalloc(w.m->n_values, sizeof *grad); /* a step has scores of its own */
+        CHECK(grad);
+        bounds_pass(&w, 1, grad, NULL, &known);
+        for (size_t i = 0; i < TEXTS * 3; i++)
+            CHECK_NEAR(known.logits[i], logits[i], slack);
+        mem_free(grad);
+        store_arena_deinit(&values);
+        arena_deinit(&mem);
+        world_free(&w);
+    }
 }
 
 TEST(threads_do_not_change_a_bit)

@@ -121,7 +121,10 @@ static inline void net_step_begin_with(net_step *s, const json_t *file, const de
         CHECK_OK(d->parameters(cfg, s->m, &r));
     golden_texts(at_key(file, "batch"), &s->texts);
     CHECK_OK(batcher_init(&s->batches, s->m));
-    s->w = (model_weights){&host_store, s->m->value, s->m->table, &s->learned};
+    s->w = (model_weights){.store = &host_store,
+                           .value = s->m->value,
+                           .table = s->m->table,
+                           .learn = &s->learned};
     tape_init(&s->t, &s->mem, NULL, true);
     CHECK(s->m->n_values <= NET_MOST);
     CHECK_OK(batch_make(&s->batches, s->m, &s->texts.c, s->texts.pick, s->texts.c.n_texts, &s->mem,

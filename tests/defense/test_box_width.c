@@ -12,7 +12,10 @@ static double step_loss(run *x, double *dtable, bool detached)
 {
     const stet_corpus corpus = small_corpus(2, x->m->n_classes);
     learned_rows learned = {.n = 0};
-    const model_weights w = {&host_store, x->m->value, x->m->table, &learned};
+    const model_weights w = {.store = &host_store,
+                             .value = x->m->value,
+                             .table = x->m->table,
+                             .learn = &learned};
     model_weights read = w;
     if (detached)
         read.learn = NULL;
