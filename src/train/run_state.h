@@ -66,6 +66,7 @@ typedef struct run_state {
     FILE *log;   /* train.jsonl */
     char *log_path, *checkpoint_path;
     double started, epoch_started;
+    double saved_at, save_seconds; /* the last checkpoint: when, and how long it took */
 } run_state;
 
 /* train.c */

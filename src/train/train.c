@@ -300,11 +300,44 @@ static stet_status save_best(run_state *r)
     return stet_model_save(r->p.m, r->a->out);
 }
 
+static stet_status save_checkpoint(run_state *r)
+{
+    const double start = seconds_now();
+    TRY(checkpoint_save(r));
+    r->saved_at = seconds_now();
+    r->save_seconds = r->saved_at - start;
+    return STET_OK;
+}
+
 static stet_status save_progress(run_state *r)
 {
     TRY(settle(r, 0));
     TRY(journal_flush(r));
-    return checkpoint_save(r);
+    return save_checkpoint(r);
+}
+
+/* A checkpoint that takes long is written for a twentieth of the time at most: moments of learned
+ * vectors are hundreds of megabytes, and an epoch may be seconds. */
+static bool save_is_due(const run_state *r)
+{
+    enum { SHARE = 20 };
+    const double short_enough = 0.1;
+    return r->save_seconds < short_enough || seconds_now() - r->saved_at >= SHARE * r->save_seconds;
+}
+
+static bool run_is_over(const run_state *r)
+{
+    return r->at.epoch >= r->a->epochs || early_stop_done(&r->stop);
+}
+
+/* Where the last epoch counts, those before it matter to a checkpoint alone; and after it there is
+ * nothing to go on with. */
+static stet_status save_epoch(run_state *r, bool best)
+{
+    const bool due = save_is_due(r), over = run_is_over(r);
+    if (best && (due || over || !r->stop.last))
+        TRY(save_best(r));
+    return due && !over ? save_progress(r) : STET_OK;
 }
 
 static stet_status stop_here(run_state *r)
@@ -340,9 +373,7 @@ static stet_status finish_epoch(run_state *r)
              s.loss, best && !r->stop.last ? ", best" : "", seconds);
     st = journal_epoch(r, train_loss, &s, share, seconds);
     stet_scores_deinit(&s);
-    if (st == STET_OK && best)
-        st = save_best(r);
-    return st == STET_OK ? save_progress(r) : st;
+    return st == STET_OK ? save_epoch(r, best) : st;
 }
 
 static stet_status train_epoch(run_state *r)
@@ -361,7 +392,7 @@ static stet_status train_epoch(run_state *r)
         progress(what, r->at.step_in_epoch, r->steps_per_epoch, note);
         if (interrupted())
             return stop_here(r);
-        if (r->a->save_every && r->at.step % r->a->save_every == 0)
+        if (r->a->save_every && r->at.step % r->a->save_every == 0 && save_is_due(r))
             TRY(save_progress(r));
     }
     return finish_epoch(r);
@@ -533,12 +564,12 @@ static stet_status run(run_state *r)
     if (r->a->resume && file_exists(r->checkpoint_path))
         TRY(checkpoint_load(r));
     else /* in place of an older run's: from here on this one can be resumed */
-        TRY(checkpoint_save(r));
+        TRY(save_checkpoint(r));
     TRY(journal_open(r));
     log_info("%s, %s: %zu texts, %zu for validation, %zu words, %zu parameters",
              r->p.m->desc->name, r->a->defense, r->p.train.n_texts, r->p.valid.n_texts,
              r->p.m->n_words, r->p.m->n_values);
-    while (r->at.epoch < r->a->epochs && !early_stop_done(&r->stop))
+    while (!run_is_over(r))
         TRY(train_epoch(r));
     return finish_run(r);
 }
