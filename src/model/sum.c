@@ -80,8 +80,10 @@ static void compiled_free(void *compiled)
 }
 
 static const char *const robust[] = {
-    RECIPE_ROBUST, "--score-hidden", "64",   "--smooth", "4", "--kappa", "0.7", "--ramp",
-    "0",           "--lr",           "1e-3", "--epochs", "6", NULL};
+    RECIPE_ROBUST, "--score-hidden", "128",  "--score-lr", "0.005", "--tune-vectors",
+    "3e-4",        "--smooth",       "3",    "--kappa",    "0.85",  "--ramp",
+    "0.3",         "--lr",           "1e-3", "--batch",    "32",    "--length-pool",
+    "1",           "--epochs",       "3",    NULL};
 static const model_recipe recipes[] = {{"robust", robust}, {NULL, NULL}};
 
 const model_desc model_sum = {
