@@ -293,8 +293,8 @@ typedef struct model_weights {
     real *table;
     /* Where passes with gradients note the rows they read; NULL: vectors stay as they are. */
     learned_rows *learn;
-    /* (n_words, K) the scores that words have by these weights, read by passes without gradients; NULL:
-     * not known, each pass makes those of its words (word_scores_know). */
+    /* (n_words, K) the scores that words have by these weights, read by passes without gradients;
+     * NULL: not known, each pass makes those of its words (word_scores_know). */
     real *scores;
 } model_weights;
 /* The model's own memory in the host's store, a copy in any other. */

@@ -36,17 +36,17 @@ void word_scores_start(const model *m, int first, rng *r);
 /* The same for one that word_scores_add() added, if it did. */
 void word_scores_begin(const model *m, rng *r);
 
-/* On the tape: the scores (n, K) of n words (host memory) whose vectors are `rows` (n, D); NULL: read
- * them if the scores need them. */
+/* On the tape: the scores (n, K) of n words (host memory) whose vectors are `rows` (n, D); NULL:
+ * they are read if the scores need them. */
 node *word_scores_rows(const model *m, const pass *p, const uint32_t *word, size_t n, node *rows);
 /* (B, K): their sums over the texts of the pass, divided by the root of the length. */
 node *word_scores_sum(const model *m, const pass *p);
 /* sqrt(length) of every text, `times` times each, in memory of the tape; NULL: out of memory. */
 const real *word_scores_roots(tape *t, const seq_index *seq, size_t times);
 
-/* The scores of all words by weights that stay as they are for a while, in memory of `values`: w->scores
- * until the caller sets that to NULL. One product for each word, where every batch of texts would make
- * one for each of its words and substitutes. */
+/* The scores of all words by weights that stay as they are for a while, in memory of `values`:
+ * w->scores until the caller sets that to NULL. Each word is multiplied once, where every batch of
+ * texts would multiply all its words and substitutes. */
 stet_status word_scores_know(const model *m, model_weights *w, arena *mem, store_arena *values);
 
 /* s (vocabulary, K) of fixed weights, everything included: what views and certificates read. In the

@@ -268,8 +268,8 @@ static stet_status validate_worst_case(run_state *r, double *share)
     return STET_OK;
 }
 
-/* Both, of which the second is NAN where no defence bounds it. A sum reads nothing but its words' scores,
- * and these are the same in all texts. */
+/* Both, of which the second is NAN where no defence bounds it. A sum reads nothing but its words'
+ * scores, and these are the same in all texts. */
 static stet_status validate_all(run_state *r, stet_scores *out, double *share)
 {
     const model *m = r->p.m;

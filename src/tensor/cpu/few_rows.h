@@ -1,7 +1,7 @@
 /* tensor/cpu/few_rows.h - gradients of which few rows are anything but zero.
  *
- * A maximum passes its gradient to the one row it took: of the words of a substitution set, the worst;
- * of a text's tokens, the first. A product of such a gradient need not read the other rows. */
+ * A maximum passes its gradient to the one row it took: of a substitution set, to the worst word. A
+ * product of such a gradient need not read the other rows. */
 #ifndef TENSOR_CPU_FEW_ROWS_H
 #define TENSOR_CPU_FEW_ROWS_H
 
@@ -9,8 +9,8 @@
 #include "tensor/tensor.h"
 
 typedef struct few_rows {
-    bool
-        few; /* at most two thirds: else a product of all rows costs no more; n and row are not set */
+    /* At most two thirds: else a product of all rows costs no more, and n and row are not set. */
+    bool few;
     size_t n;
     const uint32_t *row; /* (n) rising */
 } few_rows;
