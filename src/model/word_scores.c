@@ -85,10 +85,9 @@ node *word_scores_sum(const model *m, const pass *p)
 
 /* ---- fixed weights ------------------------------------------------------------------------ */
 
-enum { SOME = 4096 }; /* words at a time */
-
-/* Those of words first .. first + n, to `out` in the store. */
-static stet_status make_scores(const model *m, const model_weights *w, size_t first, size_t n,
+/* Those of words first .. first + n, to `out` in the store. The model's own vectors (w: NULL) are read
+ * behind its word layer. */
+static stet_status some_scores(const model *m, const model_weights *w, size_t first, size_t n,
                                arena *mem, store_arena *values, real *out)
 {
     tape t;
@@ -100,62 +99,44 @@ static stet_status make_scores(const model *m, const model_weights *w, size_t fi
         word[i] = (uint32_t)(first + i);
     tape_init(&t, mem, values, false);
     TRY(pass_params(&p, m, w, NULL));
-    const node *y = word_scores_rows(m, &p, word, n, NULL);
+    node *rows = w ? NULL : tape_constant(&t, shape2(n, m->dim), m->table + first * m->dim);
+    const node *y = word_scores_rows(m, &p, word, n, rows);
     TRY(tape_status(&t));
-    store_copy(values->store, out, y->value, n * m->n_classes * sizeof *out);
+    store_copy(t.store, out, y->value, n * m->n_classes * sizeof *out);
     return STET_OK;
+}
+
+/* Those of all words; `values` (NULL: the host's memory) comes and goes with nothing but `out`. */
+static stet_status make_scores(const model *m, const model_weights *w, arena *mem,
+                               store_arena *values, real *out)
+{
+    enum { SOME = 4096 }; /* words at a time */
+    const arena_mark mark = arena_save(mem);
+    const store_mark held = values ? store_arena_save(values) : (store_mark){0};
+    stet_status st = STET_OK;
+    for (size_t i = 0; st == STET_OK && i < m->n_words; i += SOME) {
+        const size_t n = m->n_words - i < SOME ? m->n_words - i : SOME;
+        st = some_scores(m, w, i, n, mem, values, out + i * m->n_classes);
+        arena_restore(mem, mark);
+        if (values)
+            store_arena_restore(values, held);
+    }
+    return st;
 }
 
 stet_status word_scores_know(const model *m, model_weights *w, arena *mem, store_arena *values)
 {
-    const arena_mark mark = arena_save(mem);
     real *scores = store_arena_alloc(values, m->n_words * m->n_classes, sizeof *scores);
-    const store_mark held = store_arena_save(values);
-    stet_status st = scores ? STET_OK : STET_ENOMEM;
-    for (size_t i = 0; st == STET_OK && i < m->n_words; i += SOME) {
-        const size_t n = m->n_words - i < SOME ? m->n_words - i : SOME;
-        st = make_scores(m, w, i, n, mem, values, scores + i * m->n_classes);
-        arena_restore(mem, mark);
-        store_arena_restore(values, held);
-    }
+    const stet_status st = scores ? make_scores(m, w, mem, values, scores) : STET_ENOMEM;
     w->scores = st == STET_OK ? scores : NULL;
-    return st;
-}
-
-/* The small network's part for words first .. first + n, added to out (n, K). */
-static stet_status add_part(const model *m, size_t first, size_t n, arena *mem, real *out)
-{
-    const arena_mark mark = arena_save(mem);
-    tape t;
-    pass p = {.t = &t};
-    real *part = arena_new(mem, real, n * m->n_classes);
-    tape_init(&t, mem, NULL, false);
-    stet_status st = part ? pass_params(&p, m, NULL, NULL) : STET_ENOMEM;
-    if (st == STET_OK) {
-        node *rows = tape_constant(&t, shape2(n, m->dim), m->table + first * m->dim);
-        const node *y = from_vectors(m, &p, rows);
-        st = tape_status(&t);
-        if (st == STET_OK)
-            st = tape_download(&t, y, part);
-    }
-    for (size_t i = 0; st == STET_OK && i < n * m->n_classes; i++)
-        out[i] += part[i];
-    arena_restore(mem, mark);
     return st;
 }
 
 stet_status word_scores_compile(model *m)
 {
-    const size_t n = m->n_words * m->n_classes;
-    real *s = mem_aligned(n, sizeof *s);
-    if (!s)
-        return STET_ENOMEM;
-    memcpy(s, model_value(m, m->scores), n * sizeof *s);
+    real *s = mem_aligned(m->n_words * m->n_classes, sizeof *s);
     arena mem = {0};
-    stet_status st = STET_OK;
-    for (size_t i = 0; st == STET_OK && m->score_net >= 0 && i < m->n_words; i += SOME)
-        st = add_part(m, i, m->n_words - i < SOME ? m->n_words - i : SOME, &mem,
-                      s + i * m->n_classes);
+    const stet_status st = s ? make_scores(m, NULL, &mem, NULL, s) : STET_ENOMEM;
     arena_deinit(&mem);
     if (st == STET_OK)
         m->score_table = s;
