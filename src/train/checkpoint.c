@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "model/word_layer.h"
@@ -78,8 +79,16 @@ static stet_status write_all(run_state *r, const block *b, size_t n_blocks, real
     return st_write(r->checkpoint_path, t, n, metadata);
 }
 
+bool checkpoint_due(const run_state *r)
+{
+    enum { SHARE = 20 };
+    const double short_enough = 0.1;
+    return r->save_seconds < short_enough || seconds_now() - r->saved_at >= SHARE * r->save_seconds;
+}
+
 stet_status checkpoint_save(run_state *r)
 {
+    const double start = seconds_now();
     block b[N_BLOCKS];
     const size_t n = blocks_of(r, b);
     size_t count = 0;
@@ -88,6 +97,8 @@ stet_status checkpoint_save(run_state *r)
     real *host = mem_aligned(count, sizeof *host);
     const stet_status st = host ? write_all(r, b, n, host) : STET_ENOMEM;
     mem_free_aligned(host);
+    r->saved_at = seconds_now();
+    r->save_seconds = r->saved_at - start;
     return st;
 }
 

@@ -109,7 +109,7 @@ static const stet_opt own_opts[] = {
     STET_OPT_CHOICE("precision", train_settings, precision, "fp32", "fp32|tf32|bf16",
                     "products on the GPU: in float, or with rounded factors, which is faster"),
     STET_OPT_INT("save-every", train_settings, save_every, "500", 0, 1e9, "STEPS",
-                 "steps between checkpoints within an epoch"),
+                 "steps between checkpoints within an epoch; more where one takes long"),
     STET_OPT_TOPIC("Teachers"),
     STET_OPT_STR("teacher", train_settings, teacher, NULL, "RUN,...",
                  "soft labels from these run folders, or folders of them; one trained with --fold "

@@ -75,6 +75,7 @@ stet_status run_set_up(run_state *r);
 stet_status run_order(run_state *r); /* draws the order of the current epoch */
 /* The texts of step i of the epoch; how many. */
 size_t run_batch(const run_state *r, size_t i, const uint32_t **pick);
+step_view run_view(run_state *r); /* of the step to come, without its batch */
 /* Step i of the epoch. Its numbers are sent; at most those of one step before may be on their way. */
 stet_status run_step(run_state *r, size_t i);
 /* The oldest numbers on their way, once they are here; there are some. */
@@ -82,6 +83,9 @@ stet_status run_take(run_state *r, step_record *out);
 /* How many steps may be on their way after a step: a device that can go on working does. */
 size_t run_late(const run_state *r);
 void run_tear_down(run_state *r);
+
+/* validate.c: accuracy on the validation texts, and in the worst case; NAN: no defence has bounds. */
+stet_status run_validate(run_state *r, stet_scores *out, double *worst_case);
 
 /* folder.c */
 /* STET_EUSAGE when it holds files that no run wrote, STET_EIO when another run is writing there. */
@@ -92,6 +96,9 @@ stet_status folder_take_complete(run_state *r, bool *complete);
 
 /* checkpoint.c */
 stet_status checkpoint_save(run_state *r);
+/* One that takes long is written for a twentieth of the time at most: moments of learned vectors are
+ * hundreds of megabytes, and an epoch may be seconds. */
+bool checkpoint_due(const run_state *r);
 stet_status checkpoint_load(run_state *r); /* STET_EIO when there is none */
 
 /* journal.c: train.jsonl */

@@ -15,7 +15,6 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "model/word_layer.h"
-#include "model/word_scores.h"
 #include "train/run_state.h"
 
 /* ---- the order of an epoch ---------------------------------------------------------------- */
@@ -66,7 +65,7 @@ stet_status run_order(run_state *r)
 
 /* ---- one step ----------------------------------------------------------------------------- */
 
-static step_view view_of(run_state *r)
+step_view run_view(run_state *r)
 {
     return (step_view){.m = r->p.m,
                        .w = &r->w,
@@ -113,7 +112,7 @@ static stet_status forward_backward(run_state *r, size_t i, step_numbers *to)
     batch x;
     tape t;
     pass p = {.t = &t};
-    step_view v = view_of(r);
+    step_view v = run_view(r);
     v.p = &p;
     tape_init(&t, &r->step_mem, &r->values, true);
     store_clear(r->store, r->grad, m->n_values * sizeof *r->grad);
@@ -145,7 +144,7 @@ static stet_status update_vectors(run_state *r)
 /* What defences do after the step, on a tape of their own. */
 static stet_status after_step(run_state *r)
 {
-    step_view v = view_of(r);
+    step_view v = run_view(r);
     tape t;
     pass p = {.t = &t};
     tape_init(&t, &r->step_mem, &r->values, false);
@@ -220,74 +219,6 @@ static stet_status train_step(run_state *r)
 
 /* ---- one epoch ---------------------------------------------------------------------------- */
 
-static stet_status validate(run_state *r, stet_scores *out)
-{
-    const stet_corpus *c = &r->p.valid;
-    if (r->p.m->rule) /* which asks the model itself */
-        TRY(weights_fetch(&r->w, r->p.m));
-    const stet_status st = model_scores(r->p.m, &r->w, &r->values, c, out);
-    return st == STET_EFORMAT ? error_prefix(st, "training diverged, a smaller --lr helps") : st;
-}
-
-static stet_status worst_share_of(run_state *r, const uint32_t *pick, size_t n, double *share)
-{
-    batch x;
-    tape t;
-    pass p;
-    step_view v = view_of(r);
-    tape_init(&t, &r->step_mem, &r->values, false);
-    TRY(batch_make(&r->batches, r->p.m, &r->p.valid, pick, n, &r->step_mem, &x));
-    TRY(pass_init(&p, r->p.m, &t, &r->w, NULL, &x));
-    v.p = &p;
-    v.x = &x;
-    node *at = defense_list_worst_share(&r->defenses, &v);
-    return tape_read(&t, &at, 1, share);
-}
-
-/* Accuracy in the worst case on the validation texts, by the bounds of the defence. */
-static stet_status validate_worst_case(run_state *r, double *share)
-{
-    enum { SOME = 64 };
-    const size_t n = r->p.valid.n_texts;
-    double sum = 0;
-    for (size_t i = 0; i < n; i += SOME) {
-        uint32_t pick[SOME];
-        const size_t some = n - i < SOME ? n - i : SOME;
-        for (size_t k = 0; k < some; k++)
-            pick[k] = (uint32_t)(i + k);
-        const arena_mark start = arena_save(&r->step_mem);
-        const store_mark held = store_arena_save(&r->values);
-        const stet_status st = worst_share_of(r, pick, some, share);
-        store_arena_restore(&r->values, held);
-        arena_restore(&r->step_mem, start);
-        TRY(st);
-        TRY(interrupt_status());
-        sum += *share * (double)some;
-    }
-    *share = sum / (double)n;
-    return STET_OK;
-}
-
-/* Both, of which the second is NAN where no defence bounds it. A sum reads nothing but its words'
- * scores, and these are the same in all texts. */
-static stet_status validate_all(run_state *r, stet_scores *out, double *share)
-{
-    const model *m = r->p.m;
-    const store_mark held = store_arena_save(&r->values);
-    *share = NAN;
-    if (!m->desc->features && m->score_net >= 0)
-        TRY(word_scores_know(m, &r->w, &r->step_mem, &r->values));
-    stet_status st = validate(r, out);
-    if (st == STET_OK && defense_list_has_worst_share(&r->defenses)) {
-        st = validate_worst_case(r, share);
-        if (st != STET_OK)
-            stet_scores_deinit(out);
-    }
-    r->w.scores = NULL;
-    store_arena_restore(&r->values, held);
-    return st;
-}
-
 static stet_status save_best(run_state *r)
 {
     json_t *training = training_json(r, false);
@@ -300,29 +231,11 @@ static stet_status save_best(run_state *r)
     return stet_model_save(r->p.m, r->a->out);
 }
 
-static stet_status save_checkpoint(run_state *r)
-{
-    const double start = seconds_now();
-    TRY(checkpoint_save(r));
-    r->saved_at = seconds_now();
-    r->save_seconds = r->saved_at - start;
-    return STET_OK;
-}
-
 static stet_status save_progress(run_state *r)
 {
     TRY(settle(r, 0));
     TRY(journal_flush(r));
-    return save_checkpoint(r);
-}
-
-/* A checkpoint that takes long is written for a twentieth of the time at most: moments of learned
- * vectors are hundreds of megabytes, and an epoch may be seconds. */
-static bool save_is_due(const run_state *r)
-{
-    enum { SHARE = 20 };
-    const double short_enough = 0.1;
-    return r->save_seconds < short_enough || seconds_now() - r->saved_at >= SHARE * r->save_seconds;
+    return checkpoint_save(r);
 }
 
 static bool run_is_over(const run_state *r)
@@ -334,7 +247,7 @@ static bool run_is_over(const run_state *r)
  * nothing to go on with. */
 static stet_status save_epoch(run_state *r, bool best)
 {
-    const bool due = save_is_due(r), over = run_is_over(r);
+    const bool due = checkpoint_due(r), over = run_is_over(r);
     if (best && (due || over || !r->stop.last))
         TRY(save_best(r));
     return due && !over ? save_progress(r) : STET_OK;
@@ -353,7 +266,7 @@ static stet_status finish_epoch(run_state *r)
     char worst[48] = "";
     double share;
     TRY(settle(r, 0));
-    stet_status st = validate_all(r, &s, &share);
+    stet_status st = run_validate(r, &s, &share);
     if (st != STET_OK)
         return st == STET_EINTR ? stop_here(r) : st;
     if (!isnan(share))
@@ -392,7 +305,7 @@ static stet_status train_epoch(run_state *r)
         progress(what, r->at.step_in_epoch, r->steps_per_epoch, note);
         if (interrupted())
             return stop_here(r);
-        if (r->a->save_every && r->at.step % r->a->save_every == 0 && save_is_due(r))
+        if (r->a->save_every && r->at.step % r->a->save_every == 0 && checkpoint_due(r))
             TRY(save_progress(r));
     }
     return finish_epoch(r);
@@ -564,7 +477,7 @@ static stet_status run(run_state *r)
     if (r->a->resume && file_exists(r->checkpoint_path))
         TRY(checkpoint_load(r));
     else /* in place of an older run's: from here on this one can be resumed */
-        TRY(save_checkpoint(r));
+        TRY(checkpoint_save(r));
     TRY(journal_open(r));
     log_info("%s, %s: %zu texts, %zu for validation, %zu words, %zu parameters",
              r->p.m->desc->name, r->a->defense, r->p.train.n_texts, r->p.valid.n_texts,

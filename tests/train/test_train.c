@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "alloc_fail.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -16,8 +17,21 @@
 #include "small_run.h"
 #include "stet/train.h"
 #include "test.h"
+#include "train/run_state.h"
 
 /* ---- tests -------------------------------------------------------------------------------- */
+
+TEST(slow_checkpoints_take_a_twentieth_of_the_time)
+{
+    run_state r = {.saved_at = seconds_now(), .save_seconds = 0.05};
+    CHECK(checkpoint_due(&r)); /* fast ones come whenever they are asked for */
+    r.save_seconds = 2;
+    CHECK(!checkpoint_due(&r));
+    r.saved_at -= 39;
+    CHECK(!checkpoint_due(&r));
+    r.saved_at -= 2;
+    CHECK(checkpoint_due(&r));
+}
 
 TEST(every_model_learns_and_loads_again)
 {
