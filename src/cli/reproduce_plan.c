@@ -312,6 +312,8 @@ void repro_measure(reproduction *r, const char *model, const char *row, const ch
             if (s) /* with the log, an attack that is stopped goes on from its last text */
                 cell_args(s, "--attack", attacks->v[i], "--profile", by->profile, "--proofs", proofs,
                           "--log", log, NULL);
+            if (s && repro_kind(model).slow_edits && strcmp(attacks->v[i], "greedy") == 0)
+                cell_args(s, "--greedy-proofs", proofs, NULL); /* slow as well, and most would fail */
         }
         cli_stage *s =
             certify ? measuring(r, model, row, x, &cmd_certify, by, "certify-auto") : NULL;

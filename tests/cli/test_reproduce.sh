@@ -96,6 +96,7 @@ grep -q "^EIBC" out && fail "EIBC is for the CNN alone"
     fail "bert: $(cat err)"
 grep -q "^TA-VAT .*full .*±.*±" out || fail "no figures of TA-VAT: $(cat out)"
 grep -q "paper prints  *93.0" out || fail "the paper's TA-VAT: $(cat out)"
+grep -q '"greedy-proofs": *false' b/bert_ta-vat_seed-1/results/attack-greedy-original.json || fail "slow proofs that fail are asked for"
 
 # A CSV of one's own, in several columns and of several classes.
 python3 -c '
