@@ -177,6 +177,10 @@ typedef struct defense_desc {
     const char *needs_learning;
     /* Vectors learn from this defence's loss alone (through v->w->learn); NULL: from all. */
     bool (*alone)(const void *cfg);
+    /* Once it has started: do `forward` and `loss` leave alone what the host has of the step's words,
+     * x->word and x->seq.row, but for handing them to ops and pass_rows? Then a device may look the
+     * words up itself, and these are names there (batch.twin). NULL: they may read them. */
+    bool (*reads_no_words)(const void *state);
 
     stet_status (*vectors)(const void *cfg, const vector_view *v);
     /* model_add_param() for each tensor, first values from `r`; m->params[id].frozen for those that
@@ -251,6 +255,7 @@ stet_status defense_list_metrics(const defense_list *l, tape *t, node *loss, sto
 /* Waits for them. */
 stet_status metrics_receive(store *s, store_letter *from, double *loss, step_metrics *m);
 bool defense_list_has_batch(const defense_list *l); /* does any change the texts of a step? */
+bool defense_list_reads_words(const defense_list *l); /* may any read words of a step's batch? */
 bool defense_list_has_worst_share(const defense_list *l);
 node *defense_list_worst_share(const defense_list *l, const step_view *v); /* the first that has */
 void defense_list_end(defense_list *l);
