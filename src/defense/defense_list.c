@@ -205,7 +205,7 @@ bool defense_list_reads_words(const defense_list *l)
 {
     for (size_t i = 0; i < l->n; i++) {
         const defense_desc *d = l->d[i].desc;
-        if ((d->forward || d->loss) && !(d->reads_no_words && d->reads_no_words(l->d[i].state)))
+        if ((d->forward || d->loss) && !d->reads_no_words)
             return true;
     }
     return false;

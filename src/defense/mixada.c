@@ -85,12 +85,6 @@ static node *loss(void *state, const step_view *v, node *base)
     return op_add(v->p->t, base, op_scale(v->p->t, s->mixed, s->cfg.weight));
 }
 
-static bool reads_no_words(const void *state)
-{
-    (void)state;
-    return true;
-}
-
 static void metrics(void *state, step_metrics *out)
 {
     metric_node(out, "mixada_mixed", ((const mixada_state *)state)->mixed);
@@ -101,7 +95,7 @@ const defense_desc defense_mixada = {
     .summary = "mixtures of texts and of their labels (MixADA, with augment)",
     .opts = opts,
     .cfg_size = sizeof(mixada_cfg),
-    .reads_no_words = reads_no_words,
+    .reads_no_words = true,
     .start = start,
     .end = mem_free,
     .loss = loss,

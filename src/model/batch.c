@@ -133,6 +133,13 @@ size_t batch_number(uint32_t *slot, uint32_t *row, size_t n_tokens, uint32_t *wo
     return n;
 }
 
+uint32_t text_word(const model *m, const stet_corpus *c, uint32_t i, size_t p)
+{
+    if (m->reader.framed && (p == 0 || p + 1 == text_rows(m, c, i)))
+        return p == 0 ? m->reader.before : m->reader.after;
+    return c->start[i] == c->start[i + 1] ? STET_UNK : c->ids[c->start[i] + p - m->reader.framed];
+}
+
 stet_status text_check(const model *m, const stet_corpus *c, uint32_t i)
 {
     const uint32_t *ids = c->ids + c->start[i];

@@ -385,6 +385,7 @@ stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const u
 /* The same in parts. Rows of a text: an empty one is read as one unknown word, or as what stands
  * around every text. STET_EUSAGE where it has a word that is none of the model's. */
 size_t text_rows(const model *m, const stet_corpus *c, uint32_t i);
+uint32_t text_word(const model *m, const stet_corpus *c, uint32_t i, size_t p); /* of row p */
 stet_status text_check(const model *m, const stet_corpus *c, uint32_t i);
 size_t batch_tokens(const model *m, const stet_corpus *c, const uint32_t *pick, size_t n);
 /* What can be said without looking at a word, batch_head(n) numbers: start (n + 1); which texts of

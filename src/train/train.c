@@ -73,6 +73,7 @@ step_view run_view(run_state *r)
                        .subst = r->p.subst,
                        .target = r->p.target,
                        .target_in_worst = r->a->teacher_worst,
+                       .data = &r->p.train,
                        .step = r->at.step,
                        .total_steps = r->steps_per_epoch * r->a->epochs,
                        .steps_per_epoch = r->steps_per_epoch,
