@@ -86,6 +86,7 @@ typedef struct step_view {
     const model *m;
     const model_weights *w;  /* its numbers where the step computes; NULL: the model's own */
     const stet_subst *subst; /* or NULL */
+    const stet_corpus *data; /* the texts of the run */
     uint64_t step, total_steps, steps_per_epoch, seed;
     arena *mem;       /* of the step: everything in it goes when the step ends */
     batcher *batches; /* for batches beside the step's */
@@ -122,6 +123,9 @@ stet_status texts_batch(const step_view *v, const step_texts *t, batch *out);
 /* The mean cross-entropy of logits (B, K) of the texts of `x`, the step's batch or a part of it,
  * against their soft labels where there are any; texts that a defence added have their label. */
 node *step_cross_entropy(const step_view *v, const batch *x, node *logits);
+
+/* The word at a place of a text of the step's batch, wherever that was made. */
+uint32_t step_word(const step_view *v, size_t text, size_t at);
 
 /* The batch with one row per position instead of one per distinct word: rows that can be moved alone. */
 stet_status batch_spread(const batch *x, arena *mem, batch *out);
@@ -177,6 +181,9 @@ typedef struct defense_desc {
     const char *needs_learning;
     /* Vectors learn from this defence's loss alone (through v->w->learn); NULL: from all. */
     bool (*alone)(const void *cfg);
+    /* `forward` and `loss` hand x->word and x->seq.row to ops and pass_rows, and never read them: then
+     * a device may look the words up itself, and these are names (batch.twin). step_word() reads one. */
+    bool reads_no_words;
 
     stet_status (*vectors)(const void *cfg, const vector_view *v);
     /* model_add_param() for each tensor, first values from `r`; m->params[id].frozen for those that
@@ -250,7 +257,8 @@ stet_status defense_list_metrics(const defense_list *l, tape *t, node *loss, sto
                                  step_metrics *out);
 /* Waits for them. */
 stet_status metrics_receive(store *s, store_letter *from, double *loss, step_metrics *m);
-bool defense_list_has_batch(const defense_list *l); /* does any change the texts of a step? */
+bool defense_list_has_batch(const defense_list *l);   /* does any change the texts of a step? */
+bool defense_list_reads_words(const defense_list *l); /* may any read words of a step's batch? */
 bool defense_list_has_worst_share(const defense_list *l);
 node *defense_list_worst_share(const defense_list *l, const step_view *v); /* the first that has */
 void defense_list_end(defense_list *l);

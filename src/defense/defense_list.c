@@ -201,6 +201,16 @@ bool defense_list_has_batch(const defense_list *l)
     return false;
 }
 
+bool defense_list_reads_words(const defense_list *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const defense_desc *d = l->d[i].desc;
+        if ((d->forward || d->loss) && !d->reads_no_words)
+            return true;
+    }
+    return false;
+}
+
 bool defense_list_has_after_step(const defense_list *l)
 {
     for (size_t i = 0; i < l->n; i++)

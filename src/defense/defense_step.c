@@ -107,6 +107,16 @@ node *step_cross_entropy(const step_view *v, const batch *x, node *logits)
     return op_scale(t, op_sum(t, each), -1 / (double)x->seq.n_texts);
 }
 
+/* ---- words -------------------------------------------------------------------------------- */
+
+uint32_t step_word(const step_view *v, size_t text, size_t at)
+{
+    const batch *x = v->x;
+    if (!x->twin)
+        return x->word[x->seq.row[x->seq.start[text] + at]];
+    return text_word(v->m, v->data, v->own[x->order[text]], at);
+}
+
 /* ---- rows --------------------------------------------------------------------------------- */
 
 stet_status batch_spread(const batch *x, arena *mem, batch *out)

@@ -259,7 +259,7 @@ static place draw_place(const gbm_state *s, const step_view *v, rng *r)
         for (p.text = 0; seq->start[p.text + 1] <= token; p.text++)
             ;
         p.at = token - seq->start[p.text];
-        const uint32_t word = v->x->word[seq->row[token]];
+        const uint32_t word = step_word(v, p.text, p.at);
         if (!s->synonyms || s->sets.start[word + 1] > s->sets.start[word])
             break;
     }
@@ -285,8 +285,7 @@ static void step_boxes(const gbm_state *s, const step_view *v, rng *r, gbm_term_
 {
     tape *t = v->p->t;
     const place p = s->synonyms || s->local ? draw_place(s, v, r) : (place){0, 0};
-    const uint32_t token = v->x->seq.start[p.text] + (uint32_t)p.at;
-    a->words = s->synonyms ? word_box(s, v, v->x->word[v->x->seq.row[token]]) : table_box(s, v);
+    a->words = s->synonyms ? word_box(s, v, step_word(v, p.text, p.at)) : table_box(s, v);
     for (int d = 0; d < 2; d++)
         a->state[d] = s->local ? local_box(s, v, p, d) : box_node(s, t, d);
 }
@@ -386,6 +385,7 @@ const defense_desc defense_gbm = {
     .summary = "cross-entropy and a growth bound matrix with its true gradient",
     .opts = opts,
     .cfg_size = sizeof(gbm_cfg),
+    .reads_no_words = true,
     .start = start,
     .loss = loss,
     .metrics = metrics,

@@ -95,6 +95,7 @@ const defense_desc defense_mixada = {
     .summary = "mixtures of texts and of their labels (MixADA, with augment)",
     .opts = opts,
     .cfg_size = sizeof(mixada_cfg),
+    .reads_no_words = true,
     .start = start,
     .end = mem_free,
     .loss = loss,

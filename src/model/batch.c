@@ -7,37 +7,29 @@
 
 stet_status batcher_init(batcher *b, const model *m)
 {
-    *b = (batcher){.n_words = m->n_words};
-    b->slot = mem_alloc(m->n_words, sizeof *b->slot);
-    b->stamp = mem_zalloc(m->n_words, sizeof *b->stamp);
-    if (b->slot && b->stamp)
-        return STET_OK;
-    batcher_deinit(b);
-    return STET_ENOMEM;
+    b->slot = mem_zalloc(m->n_words, sizeof *b->slot);
+    return b->slot ? STET_OK : STET_ENOMEM;
 }
 
 void batcher_deinit(batcher *b)
 {
     mem_free(b->slot);
-    mem_free(b->stamp);
     *b = (batcher){0};
 }
 
-/* An empty text is read as one unknown word, or as what stands around every text. */
-static size_t text_ids(const model *m, const stet_corpus *c, uint32_t i, const uint32_t **ids)
+/* ---- which texts, and where --------------------------------------------------------------- */
+
+/* Words of a text that are read. */
+static size_t text_words(const model *m, const stet_corpus *c, uint32_t i)
 {
-    static const uint32_t unknown = STET_UNK;
-    const bool framed = m->reader.framed;
     const size_t n = (size_t)(c->start[i + 1] - c->start[i]);
-    *ids = n || framed ? c->ids + c->start[i] : &unknown;
-    return n == 0 ? !framed : n < model_max_rows(m) ? n : model_max_rows(m);
+    return n < model_max_rows(m) ? n : model_max_rows(m);
 }
 
-/* Rows of a text with those around it. */
-static size_t text_rows(const model *m, const stet_corpus *c, uint32_t i)
+size_t text_rows(const model *m, const stet_corpus *c, uint32_t i)
 {
-    const uint32_t *ids;
-    return text_ids(m, c, i, &ids) + 2 * m->reader.framed;
+    const size_t n = text_words(m, c, i);
+    return m->reader.framed ? n + 2 : n ? n : 1;
 }
 
 /* Falling length, ties in the given order: a counting sort over lengths. */
@@ -61,75 +53,119 @@ static stet_status sort_by_length(const model *m, const stet_corpus *c, const ui
     return STET_OK;
 }
 
-/* Number the distinct words in order of first use. */
-static uint32_t slot_of(batcher *b, uint32_t word, uint32_t *words, size_t *n)
+size_t batch_tokens(const model *m, const stet_corpus *c, const uint32_t *pick, size_t n)
 {
-    if (b->stamp[word] != b->turn) {
-        b->stamp[word] = b->turn;
-        b->slot[word] = (uint32_t)*n;
-        words[(*n)++] = word;
-    }
-    return b->slot[word];
+    size_t n_tokens = 0;
+    for (size_t i = 0; i < n; i++)
+        n_tokens += text_rows(m, c, pick[i]);
+    return n_tokens;
 }
 
-static void next_turn(batcher *b)
+stet_status batch_plan(const model *m, const stet_corpus *c, const uint32_t *pick, size_t n,
+                       arena *a, uint32_t *head)
 {
-    if (++b->turn == 0) { /* the stamps have wrapped around: start over */
-        memset(b->stamp, 0, b->n_words * sizeof *b->stamp);
-        b->turn = 1;
+    uint32_t *start = head, *text = start + n + 1, *order = text + n;
+    int32_t *label = (int32_t *)(order + n);
+    TRY(sort_by_length(m, c, pick, n, a, order));
+    size_t n_tokens = 0;
+    for (size_t i = 0; i < n; i++) {
+        text[i] = pick[order[i]];
+        start[i] = (uint32_t)n_tokens;
+        n_tokens += text_rows(m, c, text[i]);
+        label[i] = c->label[text[i]];
     }
+    start[n] = (uint32_t)n_tokens;
+    return STET_OK;
+}
+
+batch batch_over(const uint32_t *head, size_t n, const uint32_t *row, size_t n_rows)
+{
+    return (batch){.seq = {.n_texts = n,
+                           .n_tokens = head[n],
+                           .n_rows = n_rows,
+                           .max_len = n ? head[1] - head[0] : 0,
+                           .start = head,
+                           .row = row},
+                   .order = head + 2 * n + 1,
+                   .label = (const int32_t *)(head + 3 * n + 1),
+                   .word = row + head[n]};
+}
+
+/* ---- their words -------------------------------------------------------------------------- */
+
+text_source corpus_source(const model *m, const stet_corpus *c)
+{
+    return (text_source){c->ids, c->start, m->reader.framed, m->reader.before, m->reader.after};
+}
+
+void batch_ids(const text_source *from, const uint32_t *head, size_t n, uint32_t *row)
+{
+    const uint32_t *start = head, *text = head + n + 1;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t first = from->start[text[i]];
+        uint32_t *to = row + start[i];
+        size_t k = start[i + 1] - start[i];
+        if (from->framed) {
+            *to++ = from->before;
+            k -= 2;
+            to[k] = from->after;
+        }
+        if (k && from->start[text[i] + 1] == first)
+            *to = STET_UNK;
+        else if (k)
+            memcpy(to, from->ids + first, k * sizeof *to);
+    }
+}
+
+size_t batch_number(uint32_t *slot, uint32_t *row, size_t n_tokens, uint32_t *word)
+{
+    size_t n = 0;
+    for (size_t t = 0; t < n_tokens; t++) {
+        uint32_t *mine = &slot[row[t]];
+        if (*mine == 0) {
+            word[n] = row[t];
+            *mine = (uint32_t)++n;
+        }
+        row[t] = *mine - 1;
+    }
+    for (size_t v = 0; v < n; v++)
+        slot[word[v]] = 0;
+    return n;
+}
+
+uint32_t text_word(const model *m, const stet_corpus *c, uint32_t i, size_t p)
+{
+    if (m->reader.framed && (p == 0 || p + 1 == text_rows(m, c, i)))
+        return p == 0 ? m->reader.before : m->reader.after;
+    return c->start[i] == c->start[i + 1] ? STET_UNK : c->ids[c->start[i] + p - m->reader.framed];
+}
+
+stet_status text_check(const model *m, const stet_corpus *c, uint32_t i)
+{
+    const uint32_t *ids = c->ids + c->start[i];
+    for (size_t p = 0; p < text_words(m, c, i); p++)
+        if (ids[p] >= m->n_words)
+            return error_set(STET_EUSAGE, "text %u: word id %u outside the vocabulary of %zu", i,
+                             ids[p], m->n_words);
+    return STET_OK;
 }
 
 stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const uint32_t *pick,
                        size_t n, arena *a, batch *out)
 {
-    const uint32_t *ids;
-    size_t n_tokens = 0;
-    for (size_t i = 0; i < n; i++)
-        n_tokens += text_rows(m, c, pick[i]);
-    const size_t count = 3 * n + 1 + 2 * n_tokens;
-    uint32_t *block = arena_new(a, uint32_t, count), *order = block, *start = order + n,
-             *row = start + 2 * n + 1, *word = row + n_tokens;
-    if (!block)
+    const text_source from = corpus_source(m, c);
+    const size_t n_tokens = batch_tokens(m, c, pick, n);
+    uint32_t *head = arena_new(a, uint32_t, batch_head(n) + 2 * n_tokens),
+             *row = head + batch_head(n), *word = row + n_tokens;
+    if (!head)
         return STET_ENOMEM;
-    int32_t *label = (int32_t *)(start + n + 1);
-    TRY(sort_by_length(m, c, pick, n, a, order));
-
-    n_tokens = 0;
-    for (size_t i = 0; i < n; i++) {
-        start[i] = (uint32_t)n_tokens;
-        n_tokens += text_rows(m, c, pick[order[i]]);
-        label[i] = c->label[pick[order[i]]];
-    }
-    start[n] = (uint32_t)n_tokens;
-
-    next_turn(b);
-    size_t n_rows = 0;
-    for (size_t i = 0; i < n; i++) {
-        const size_t len = text_ids(m, c, pick[order[i]], &ids);
-        uint32_t *to = row + start[i];
-        if (m->reader.framed)
-            *to++ = slot_of(b, m->reader.before, word, &n_rows);
-        for (size_t p = 0; p < len; p++) {
-            if (ids[p] >= m->n_words)
-                return error_set(STET_EUSAGE, "text %u: word id %u outside the vocabulary of %zu",
-                                 pick[order[i]], ids[p], m->n_words);
-            *to++ = slot_of(b, ids[p], word, &n_rows);
-        }
-        if (m->reader.framed)
-            *to = slot_of(b, m->reader.after, word, &n_rows);
-    }
-
-    *out = (batch){.seq = {.n_texts = n,
-                           .n_tokens = n_tokens,
-                           .n_rows = n_rows,
-                           .max_len = n ? start[1] - start[0] : 0,
-                           .start = start,
-                           .row = row},
-                   .order = order,
-                   .word = word,
-                   .label = label,
-                   .block = block,
-                   .block_bytes = (size_t)(word + n_rows - block) * sizeof *block};
+    TRY(batch_plan(m, c, pick, n, a, head));
+    for (size_t i = 0; i < n; i++)
+        TRY(text_check(m, c, head[n + 1 + i])); /* in batch order */
+    batch_ids(&from, head, n, row);
+    const size_t n_rows = batch_number(b->slot, row, n_tokens, word);
+    *out = batch_over(head, n, row, n_rows);
+    out->block = head;
+    out->block_bytes = (size_t)(word + n_rows - head) * sizeof *head;
     return STET_OK;
 }

@@ -1,5 +1,5 @@
-/* model/device_args.h - what kernels that answer for many texts at once are given: addresses of a
- * device and sizes, in C that CUDA's compiler reads too. See answers.h. */
+/* model/device_args.h - what kernels that answer for many texts at once, or assemble batches, are given:
+ * addresses of a device and sizes, in C that CUDA's compiler reads too. See answers.h and slabs.h. */
 #ifndef MODEL_DEVICE_ARGS_H
 #define MODEL_DEVICE_ARGS_H
 
@@ -60,8 +60,56 @@ typedef struct cnn_words_on {
     bool fuses;
 } cnn_words_on;
 
-/* cuda/; between store_enter and store_leave. `room` of the second has 3 n_words features numbers, that of
- * the last n_variants 2H. */
+/* Texts of a corpus, and what stands around each where they are framed. */
+typedef struct text_source {
+    const uint32_t *ids;
+    const uint64_t *start; /* text i is ids[start[i] .. start[i + 1]) */
+    bool framed;
+    uint32_t before, after;
+} text_source;
+
+/* A slab of batches (slabs.h): their heads are there, the kernel makes row and word of each, and how many words
+ * it has. */
+enum { SLAB_BATCHES = 64 };
+typedef struct slab_on {
+    size_t n;                                               /* batches */
+    size_t text[SLAB_BATCHES + 1], token[SLAB_BATCHES + 1]; /* before each */
+    text_source from;
+    uint32_t *head;  /* of all: slab_head says where one begins */
+    uint32_t *row;   /* of all: row (T) and word (at most T) of each */
+    uint32_t *count; /* (n) */
+    /* Zeros before and after: so many tables (n_words), of which a batch in hand needs one */
+    uint32_t *slot;
+    size_t n_slots, n_words;
+} slab_on;
+
+#ifdef __CUDACC__
+#define SLAB_FN static inline __host__ __device__
+#else
+#define SLAB_FN static inline
+#endif
+
+/* Where the head of batch b begins: each has batch_head(n) numbers. */
+SLAB_FN size_t slab_head(const slab_on *s, size_t b)
+{
+    return 4 * s->text[b] + b;
+}
+
+typedef struct slab_batch {
+    size_t n_texts, n_tokens;
+    const uint32_t *head; /* start (n_texts + 1), then which text of the corpus (n_texts) */
+    uint32_t *row;        /* and word behind it */
+} slab_batch;
+SLAB_FN slab_batch slab_batch_of(const slab_on *s, size_t b)
+{
+    const slab_batch x = {s->text[b + 1] - s->text[b], s->token[b + 1] - s->token[b],
+                          s->head + slab_head(s, b), s->row + 2 * s->token[b]};
+    return x;
+}
+
+/* cuda/; between store_enter and store_leave. `room` of cuda_cnn_edits has 3 n_words features numbers,
+ * that of cuda_lstm_edits n_variants 2H. */
+stet_status cuda_slab(const slab_on *s);
 stet_status cuda_cnn_words(const cnn_words_on *w);
 stet_status cuda_cnn_edits(const cnn_on *m, const edit_batch *b, float *room);
 stet_status cuda_cnn_ranges(const cnn_on *m, const range_batch *b);

@@ -464,7 +464,10 @@ stet_status pass_init(pass *p, const model *m, tape *t, const model_weights *w, 
                       const batch *x)
 {
     *p = (pass){.t = t, .seq = &x->seq, .word = x->word};
-    tape_twin(t, x->block, x->block_bytes);
+    if (x->twin)
+        tape_twin_is(t, x->block, x->block_bytes, x->known, x->twin);
+    else
+        tape_twin(t, x->block, x->block_bytes);
     TRY(pass_params(p, m, w, grad));
     p->scores_alone = !m->desc->features;
     if (!p->scores_alone)

@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/rng.h"
 #include "base/sha256.h"
+#include "model/device_args.h"
 #include "stet/model.h"
 #include "tensor/ops.h"
 #include "text/words.h"
@@ -362,13 +363,15 @@ typedef struct batch {
     const int32_t *label; /* (B) in batch order */
     const void *block;    /* all of these arrays, in one piece: uploaded once */
     size_t block_bytes;
+    /* Where the block is in the store already, as in tape_twin_is; NULL: nowhere yet. Then the host
+     * has `known` bytes of it: `word` and `seq.row` are names that ops and pass_rows take. */
+    const void *twin;
+    size_t known;
 } batch;
 
 /* Builds batches from texts of a corpus; owns the scratch that finds distinct words. */
 typedef struct batcher {
-    uint32_t *slot, *stamp; /* (n_words) */
-    uint32_t turn;
-    size_t n_words;
+    uint32_t *slot; /* (n_words) zeros but while a batch is made */
 } batcher;
 stet_status batcher_init(batcher *b, const model *m);
 void batcher_deinit(batcher *b);
@@ -379,6 +382,28 @@ static inline size_t model_max_rows(const model *m) /* of one text, but for thos
 /* Texts pick[0..n) of `c`, in memory of `a`, which is the host's. */
 stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const uint32_t *pick,
                        size_t n, arena *a, batch *out);
+/* The same in parts. Rows of a text: an empty one is read as one unknown word, or as what stands
+ * around every text. STET_EUSAGE where it has a word that is none of the model's. */
+size_t text_rows(const model *m, const stet_corpus *c, uint32_t i);
+uint32_t text_word(const model *m, const stet_corpus *c, uint32_t i, size_t p); /* of row p */
+stet_status text_check(const model *m, const stet_corpus *c, uint32_t i);
+size_t batch_tokens(const model *m, const stet_corpus *c, const uint32_t *pick, size_t n);
+/* What can be said without looking at a word, batch_head(n) numbers: start (n + 1); which texts of
+ * the corpus, order and label (n each). And the batch of such a head, where `row` is followed by
+ * `word`; its block is still to be given. */
+static inline size_t batch_head(size_t n)
+{
+    return 4 * n + 1;
+}
+stet_status batch_plan(const model *m, const stet_corpus *c, const uint32_t *pick, size_t n,
+                       arena *a, uint32_t *head);
+batch batch_over(const uint32_t *head, size_t n, const uint32_t *row, size_t n_rows);
+/* First the words of the texts as row (T); then these numbered in order of first use, with `slot` as
+ * in batcher. Returns how many there are. */
+text_source corpus_source(const model *m, const stet_corpus *c);
+void batch_ids(const text_source *from, const uint32_t *head, size_t n, uint32_t *row);
+size_t batch_number(uint32_t *slot, uint32_t *row, size_t n_tokens, uint32_t *word);
+
 /* A pass over a batch: parameters and rows of `w`, which are in the tape's store (NULL: the model's
  * own, in the host's). Gradients are added to grad (n_values) unless NULL. Dropout is left at 0. */
 /* Rows (n, D) for n words in host memory, which stay until the step ends: what the network reads of

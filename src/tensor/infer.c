@@ -71,7 +71,7 @@ static stet_status expect_sequence(const node *n, const seq_index *seq)
         good = seq->start[b] < seq->start[b + 1] && seq->start[b + 1] - seq->start[b] <= longest;
         longest = good ? seq->start[b + 1] - seq->start[b] : 0;
     }
-    for (size_t i = 0; good && i < seq->n_tokens; i++)
+    for (size_t i = 0; good && seq->row && i < seq->n_tokens; i++)
         good = seq->row[i] < seq->n_rows;
     if (good)
         return STET_OK;
@@ -183,7 +183,7 @@ stet_status op_gather_infer(const node *n, shape *out)
     if (args->permutes && args->n != rows(n->in[0]))
         return error_set(STET_EUSAGE, "%s: %zu of the rows of %s", NAME(n), args->n,
                          SHAPE(n->in[0]));
-    for (size_t i = 0; i < args->n; i++)
+    for (size_t i = 0; args->index && i < args->n; i++)
         if (args->index[i] >= rows(n->in[0]))
             return error_set(STET_EUSAGE, "%s: index %zu is %u, but %s has %zu rows", NAME(n), i,
                              args->index[i], SHAPE(n->in[0]), rows(n->in[0]));

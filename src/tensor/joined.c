@@ -75,7 +75,7 @@ node *op_conv_pools(tape *t, node *rows, node *const *w, node *const *b, size_t 
         return NULL;
     }
     if (!tape_runs(t, &conv_pools_op)) {
-        made_args args = {{seq, tape_seq(t, seq)}, NULL, made ? shape_cols(made->shape) : 0};
+        made_args args = {seq_args_of(t, seq), NULL, made ? shape_cols(made->shape) : 0};
         const real *from = made ? made->value : NULL;
         for (size_t i = 0; i < n; i++) {
             args.made = from;
@@ -89,6 +89,6 @@ node *op_conv_pools(tape *t, node *rows, node *const *w, node *const *b, size_t 
         in[1 + 2 * i] = w[i];
         in[2 + 2 * i] = b[i];
     }
-    const seq_args args = {seq, tape_seq(t, seq)};
+    const seq_args args = seq_args_of(t, seq);
     return tape_push(t, &conv_pools_op, in, (int)(1 + 2 * n), &args, sizeof args);
 }

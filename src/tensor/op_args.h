@@ -20,7 +20,8 @@ typedef struct clamp_args {
     double lo, hi;
 } clamp_args;
 typedef struct gather_args {
-    const uint32_t *index; /* (n), each below the number of rows of the input */
+    /* (n), each below the number of rows of the input; NULL: the host does not have it */
+    const uint32_t *index;
     size_t n;
     const uint32_t *at; /* the index in the store */
     bool permutes;      /* it has every row once */
@@ -40,9 +41,10 @@ typedef struct label_args { /* cross_entropy, bce_logits */
     const int32_t *at;      /* in the store */
 } label_args;
 typedef struct seq_args { /* seq_mean, seq_max, s4_conv */
-    const seq_index *seq;
-    const seq_index *at; /* its arrays in the store */
+    const seq_index *seq; /* without `row` where the host does not have it */
+    const seq_index *at;  /* its arrays in the store */
 } seq_args;
+seq_args seq_args_of(tape *t, const seq_index *seq);
 
 typedef struct made_args { /* conv_pool, bilstm, bilstm_states */
     seq_args seq;          /* all that other devices than the CPU read */

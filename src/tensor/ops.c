@@ -63,6 +63,8 @@ UNARY(row_sum)
 static node *gather(tape *t, node *x, const uint32_t *index, size_t n, bool permutes)
 {
     const uint32_t *at = tape_twin(t, index, n * sizeof *index);
+    if (tape_is_name(t, index))
+        index = NULL; /* nothing to check */
     return PUSH(t, gather, (&(gather_args){index, n, at, permutes}), x);
 }
 
@@ -86,14 +88,31 @@ node *op_slice(tape *t, node *x, size_t first_col, size_t n_cols)
     return PUSH(t, slice, (&(slice_args){first_col, n_cols}), x);
 }
 
+seq_args seq_args_of(tape *t, const seq_index *seq)
+{
+    const seq_args both = {seq, tape_seq(t, seq)};
+    if (!tape_is_name(t, seq->row))
+        return both;
+    seq_index *own = arena_new(t->mem, seq_index, 1);
+    if (!own) {
+        tape_fail(t, STET_ENOMEM);
+        return both;
+    }
+    *own = *seq;
+    own->row = NULL;
+    return (seq_args){own, both.at};
+}
+
 node *op_seq_mean(tape *t, node *x, const seq_index *seq)
 {
-    return PUSH(t, seq_mean, (&(seq_args){seq, tape_seq(t, seq)}), x);
+    const seq_args args = seq_args_of(t, seq);
+    return PUSH(t, seq_mean, &args, x);
 }
 
 node *op_seq_max(tape *t, node *x, const seq_index *seq)
 {
-    return PUSH(t, seq_max, (&(seq_args){seq, tape_seq(t, seq)}), x);
+    const seq_args args = seq_args_of(t, seq);
+    return PUSH(t, seq_max, &args, x);
 }
 
 node *op_dropout(tape *t, node *x, double p, rng *stream)
@@ -128,12 +147,12 @@ BINARY(kl)
 
 node *op_conv_pool(tape *t, node *rows, node *w, node *b, const seq_index *seq)
 {
-    return PUSH(t, conv_pool, (&(made_args){.seq = {seq, tape_seq(t, seq)}}), rows, w, b);
+    return PUSH(t, conv_pool, (&(made_args){.seq = seq_args_of(t, seq)}), rows, w, b);
 }
 
 static made_args lstm_args(tape *t, const seq_index *seq, const node *made)
 {
-    return (made_args){{seq, tape_seq(t, seq)},
+    return (made_args){seq_args_of(t, seq),
                        made ? made->value : NULL,
                        made ? shape_cols(made->shape) : 0};
 }
@@ -158,7 +177,8 @@ node *op_s4_kernel(tape *t, node *a, node *w, node *p, node *b, node *c, node *l
 
 node *op_s4_conv(tape *t, node *u, node *k, node *d, const seq_index *seq)
 {
-    return PUSH(t, s4_conv, (&(seq_args){seq, tape_seq(t, seq)}), u, k, d);
+    const seq_args args = seq_args_of(t, seq);
+    return PUSH(t, s4_conv, &args, u, k, d);
 }
 
 node *op_s4_filters(tape *t, node *enc, node *k, node *d, size_t rank)
@@ -169,6 +189,7 @@ node *op_s4_filters(tape *t, node *enc, node *k, node *d, size_t rank)
 node *op_attention(tape *t, node *q, node *kv, size_t heads, const seq_index *seq, double p,
                    rng *stream)
 {
-    const attention_args args = {seq, tape_seq(t, seq), heads, p, p > 0 ? rng_u64(stream) : 0};
+    const seq_args texts = seq_args_of(t, seq);
+    const attention_args args = {texts.seq, texts.at, heads, p, p > 0 ? rng_u64(stream) : 0};
     return PUSH(t, attention, &args, q, kv);
 }

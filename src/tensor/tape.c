@@ -10,7 +10,7 @@ enum { FIRST_CAP = 64 };
 /* A range of host memory and its copy in the store. */
 struct tape_copy {
     const char *host, *at;
-    size_t bytes;
+    size_t bytes, known; /* of them, the first that the host has */
     tape_copy *next;
 };
 
@@ -130,26 +130,54 @@ node *tape_carry(tape *t, tape_mark mark, node *x, const node *into)
 
 /* ---- copies of host memory ---------------------------------------------------------------- */
 
+/* The copy in which all of the range is; NULL: none. */
+static const tape_copy *copy_of(const tape *t, const char *from, size_t bytes)
+{
+    const tape_copy *c = t->copies;
+    while (c && !(from >= c->host && bytes <= c->bytes &&
+                  (size_t)(from - c->host) <= c->bytes - bytes))
+        c = c->next;
+    return c;
+}
+
+static void add_copy(tape *t, const void *host, size_t bytes, size_t known, const void *at)
+{
+    tape_copy *c = at ? arena_new(t->mem, tape_copy, 1) : NULL;
+    if (!c) {
+        tape_fail(t, STET_ENOMEM);
+        return;
+    }
+    *c = (tape_copy){host, at, bytes, known, t->copies};
+    t->copies = c;
+}
+
 const void *tape_twin(tape *t, const void *host, size_t bytes)
 {
     if (t->status != STET_OK)
         return NULL;
     if (t->store->desc->host)
         return host;
-    const char *from = host;
-    for (const tape_copy *c = t->copies; c; c = c->next)
-        if (from >= c->host && bytes <= c->bytes && (size_t)(from - c->host) <= c->bytes - bytes)
-            return c->at + (from - c->host);
-    tape_copy *c = arena_new(t->mem, tape_copy, 1);
-    void *at = c ? take(t, bytes, 1) : NULL;
-    if (!at) {
-        tape_fail(t, STET_ENOMEM);
+    const tape_copy *c = copy_of(t, host, bytes);
+    if (c)
+        return c->at + ((const char *)host - c->host);
+    void *at = take(t, bytes, 1);
+    add_copy(t, host, bytes, bytes, at);
+    if (t->status != STET_OK)
         return NULL;
-    }
     store_upload(t->store, at, host, bytes);
-    *c = (tape_copy){from, at, bytes, t->copies};
-    t->copies = c;
     return at;
+}
+
+void tape_twin_is(tape *t, const void *host, size_t bytes, size_t known, const void *at)
+{
+    if (t->status == STET_OK)
+        add_copy(t, host, bytes, known, at);
+}
+
+bool tape_is_name(const tape *t, const void *host)
+{
+    const tape_copy *c = copy_of(t, host, 1);
+    return c && (size_t)((const char *)host - c->host) >= c->known;
 }
 
 const seq_index *tape_seq(tape *t, const seq_index *seq)

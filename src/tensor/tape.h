@@ -68,6 +68,10 @@ node *tape_zeros(tape *t, shape s); /* a constant of zeros, in memory of this pa
  * the host's. A range inside one that was copied before is found there: copy a batch's block once,
  * then ask for its parts. NULL on a failed tape. */
 const void *tape_twin(tape *t, const void *host, size_t bytes);
+/* Say where such a copy is already: at `at` in the store. Only the first `known` of its bytes are at
+ * `host` too; the addresses behind them are names of what was made there, and nobody reads them. */
+void tape_twin_is(tape *t, const void *host, size_t bytes, size_t known, const void *at);
+bool tape_is_name(const tape *t, const void *host); /* one of those? */
 /* The same for a seq_index: the index with its arrays in the store. */
 const seq_index *tape_seq(tape *t, const seq_index *seq);
 

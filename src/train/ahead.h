@@ -1,7 +1,8 @@
-/* train/ahead.h - batches made by a thread of their own while the step before them computes.
+/* train/ahead.h - batches made while the step before them computes, by a thread of their own or on the
+ * device.
  *
- *     TRY(ahead_take(a, pick, n, &x));       // made already, where it was asked for
- *     ahead_ask(a, next_pick, n_next);
+ *     TRY(ahead_take(a, pick, left, &x));       // made already, where it was asked for
+ *     ahead_ask(a, pick + size, left - size);
  *     ... a step on x ...
  *
  * Who makes a batch does not change it. */
@@ -12,12 +13,16 @@
 
 typedef struct batch_ahead batch_ahead;
 
-stet_status ahead_open(const model *m, const stet_corpus *c, batch_ahead **out);
+/* Batches of `size` texts, the last may have fewer. Their words are looked up on the device `on`, and
+ * the host has no copy of them (model/slabs.h); NULL: a thread makes them. */
+stet_status ahead_open(const model *m, const stet_corpus *c, size_t size, store *on,
+                       batch_ahead **out);
 void ahead_close(batch_ahead *a); /* NULL is fine */
-/* Begin with the batch of texts pick[0..n), which stay as they are until it is taken. */
-void ahead_ask(batch_ahead *a, const uint32_t *pick, size_t n);
-/* The batch of these texts, made now unless it was asked for last. It stays until the next but one
- * is begun. */
-stet_status ahead_take(batch_ahead *a, const uint32_t *pick, size_t n, batch *out);
+/* Begin with the first batch of texts pick[0..left), or with several of them; they stay as they are
+ * until they are taken. */
+void ahead_ask(batch_ahead *a, const uint32_t *pick, size_t left);
+/* The first batch of these texts, made now unless it was asked for last. It stays until the next but
+ * one is begun. */
+stet_status ahead_take(batch_ahead *a, const uint32_t *pick, size_t left, batch *out);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "model/slabs.h"
 #include "model/word_layer.h"
 #include "train/run_state.h"
 
@@ -72,6 +73,7 @@ step_view run_view(run_state *r)
                        .subst = r->p.subst,
                        .target = r->p.target,
                        .target_in_worst = r->a->teacher_worst,
+                       .data = &r->p.train,
                        .step = r->at.step,
                        .total_steps = r->steps_per_epoch * r->a->epochs,
                        .steps_per_epoch = r->steps_per_epoch,
@@ -98,11 +100,10 @@ static stet_status take_batch(run_state *r, step_view *v, size_t i, batch *out)
     TRY(defense_list_batch(&r->defenses, v, &texts, &pick, &n));
     if (!r->ahead)
         return batch_make(&r->batches, r->p.m, texts, pick, n, &r->step_mem, out);
-    TRY(ahead_take(r->ahead, pick, n, out));
-    if (i + 1 < r->steps_per_epoch) {
-        n = run_batch(r, i + 1, &pick);
-        ahead_ask(r->ahead, pick, n);
-    }
+    const size_t left = r->p.train.n_texts - i * r->a->batch;
+    TRY(ahead_take(r->ahead, pick, left, out));
+    if (left > n)
+        ahead_ask(r->ahead, pick + n, left - n);
     return STET_OK;
 }
 
@@ -400,6 +401,16 @@ void run_args(stet_train_args *a)
     }
 }
 
+/* Batches beside the steps, where nothing changes their texts. */
+static stet_status open_ahead(run_state *r)
+{
+    if (r->store->desc->host || defense_list_has_batch(&r->defenses))
+        return STET_OK;
+    const bool there = !r->w.learn && !defense_list_reads_words(&r->defenses) &&
+                       slabs_suit(r->p.m, &r->p.train, r->store);
+    return ahead_open(r->p.m, &r->p.train, r->a->batch, there ? r->store : NULL, &r->ahead);
+}
+
 stet_status run_set_up(run_state *r)
 {
     const stet_train_args *a = r->a;
@@ -435,8 +446,7 @@ stet_status run_set_up(run_state *r)
     r->order = mem_alloc(r->p.train.n_texts, sizeof *r->order);
     if (!r->grad || !r->order)
         return STET_ENOMEM;
-    if (!r->store->desc->host && !defense_list_has_batch(&r->defenses))
-        TRY(ahead_open(r->p.m, &r->p.train, &r->ahead));
+    TRY(open_ahead(r));
     return batcher_init(&r->batches, r->p.m);
 }
 

@@ -203,3 +203,36 @@ TEST(a_part_of_what_was_copied_is_not_copied_again)
     store_arena_deinit(&values);
     store_close(values.store);
 }
+
+TEST(numbers_that_only_the_device_has_go_by_names)
+{
+    store_arena values = {.store = locked()};
+    arena mem = {0};
+    tape t;
+    tape_init(&t, &mem, &values, false);
+    enum { KNOWN = 2, ALL = 5 };
+    static const uint32_t numbers[ALL] = {0, 3, 2, 0, 2};
+    const uint32_t name[ALL] = {0, 3, UINT32_MAX, UINT32_MAX, UINT32_MAX}, *row = name + KNOWN;
+    uint32_t *there = store_alloc(values.store, ALL, sizeof *there);
+    store_upload(values.store, there, numbers, sizeof numbers);
+    tape_twin_is(&t, name, sizeof name, KNOWN * sizeof *name, there);
+    CHECK(tape_twin(&t, row, 3 * sizeof *row) == there + KNOWN);
+    CHECK(tape_is_name(&t, row) && tape_is_name(&t, row + 2));
+    CHECK(!tape_is_name(&t, name + 1) && !tape_is_name(&t, name + ALL));
+    static const real rows[] = {1, 2, 3, 4, 5, 6};
+    const seq_index seq = {1, 3, 3, 3, name, row};
+    node *x = tape_numbers(&t, shape2(3, 2), rows), *y = op_gather(&t, x, row, 3),
+         *mean = op_seq_mean(&t, y, &seq);
+    real out[6], both[2];
+    CHECK_OK(tape_status(&t));
+    CHECK_OK(tape_download(&t, y, out));
+    CHECK(out[0] == 5 && out[1] == 6 && out[2] == 1 && out[3] == 2 && out[4] == 5 && out[5] == 6);
+    CHECK_OK(tape_download(&t, mean, both));
+    CHECK(fabs((double)both[0] - 11.0 / 3) < 1e-6 && fabs((double)both[1] - 14.0 / 3) < 1e-6);
+    CHECK(!op_gather(&t, x, name, KNOWN)); /* what the host knows is checked */
+    CHECK_FAILS(tape_status(&t), STET_EUSAGE, "gather: index 1 is 3, but (3, 2) has 3 rows");
+    arena_deinit(&mem);
+    store_release(values.store, there);
+    store_arena_deinit(&values);
+    store_close(values.store);
+}

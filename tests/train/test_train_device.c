@@ -75,6 +75,34 @@ TEST(a_run_on_a_device_resumes_there_and_elsewhere)
     }
 }
 
+static size_t uploads;
+
+static void counted_upload(store *s, void *to, const void *from, size_t bytes)
+{
+    uploads += bytes > sizeof(real); /* the seed of a backward walk is one number */
+    locked_copy(s, to, from, bytes);
+}
+
+/* The words of texts are looked up there; the heads of all batches of an epoch are one slab. */
+TEST(plain_steps_send_no_words_to_the_device)
+{
+    store_desc counted = locked_desc;
+    counted.upload = counted_upload;
+    CHECK_OK(store_register(&counted));
+    stet_train_args a = run_of(&ways[0], at("never"));
+    a.device = "locked";
+    stet_train_bench b;
+    size_t sent[2];
+    CHECK_OK(stet_train_time(&a, 0, NULL, NULL, 0, &b));
+    CHECK_LE(10, b.steps_per_epoch);
+    for (size_t epochs = 1; epochs <= 2; epochs++) {
+        uploads = 0;
+        CHECK_OK(stet_train_time(&a, epochs * b.steps_per_epoch, NULL, NULL, 0, &b));
+        sent[epochs - 1] = uploads;
+    }
+    CHECK_EQ(sent[1], sent[0] + 1);
+}
+
 TEST(an_unknown_device_is_refused_before_anything_is_written)
 {
     stet_train_result r;

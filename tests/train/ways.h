@@ -103,6 +103,8 @@ static const way ways[] = {
     {"!cnn", "ascc", {"ascc-steps=2", NULL}},
     {"!cnn", "atfl", {"atfl-rounds=2", NULL}},
     {"~!cnn", "dne", {"dne-rounds=2", "dne-draws=3", NULL}},
+    {"bilstm", "gbm", {"gbm-boxes=t+l", "gbm-words=2", NULL}},
+    {"cnn", "mixada", {NULL}},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
