@@ -224,7 +224,8 @@ static bool start_worker(thread_pool *p)
 static void start_workers(thread_pool *p, int n)
 {
     list(p);
-    p->owner = job_current();
+    if (p->n_workers == 0)
+        p->owner = job_current(); /* a worker that starts slowly may still be reading it */
     sigset_t all_signals, before;
     sigfillset(&all_signals);
     pthread_sigmask(SIG_SETMASK, &all_signals,
