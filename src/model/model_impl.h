@@ -404,8 +404,6 @@ text_source corpus_source(const model *m, const stet_corpus *c);
 void batch_ids(const text_source *from, const uint32_t *head, size_t n, uint32_t *row);
 size_t batch_number(uint32_t *slot, uint32_t *row, size_t n_tokens, uint32_t *word);
 
-/* A pass over a batch: parameters and rows of `w`, which are in the tape's store (NULL: the model's
- * own, in the host's). Gradients are added to grad (n_values) unless NULL. Dropout is left at 0. */
 /* Rows (n, D) for n words in host memory, which stay until the step ends: what the network reads of
  * them. Where vectors learn, they have a gradient. */
 node *pass_rows(const pass *p, const uint32_t *word, size_t n);
@@ -415,6 +413,8 @@ node *pass_text_rows(const pass *p);
 node *pass_vectors(const pass *p, const uint32_t *word, size_t n);
 /* The parameters alone, on p->t. */
 stet_status pass_params(pass *p, const model *m, const model_weights *w, real *grad);
+/* A pass over a batch: parameters and rows of `w`, which are in the tape's store (NULL: the model's
+ * own, in the host's). Gradients are added to grad (n_values) unless NULL. Dropout is left at 0. */
 stet_status pass_init(pass *p, const model *m, tape *t, const model_weights *w, real *grad,
                       const batch *x);
 
