@@ -56,6 +56,44 @@ TEST(linear_layers_are_near_those_of_the_cpu)
     check_products("linear", linear, 4, "tf32", TF32);
 }
 
+/* Many numbers of rows, of which several share an algorithm. */
+enum { ROW_COUNTS = 30 };
+static node *layer_of_rows(gpu_case *c, int variant)
+{
+    const size_t rows = (size_t)(330 - 11 * variant), in = 64, out = 24;
+    node *x = gpu_input(c, shape2(rows, in), -1, 1);
+    node *w = gpu_input(c, shape2(out, in), -1, 1);
+    return op_linear(&c->t, x, w, gpu_input(c, shape1(out), -1, 1));
+}
+
+TEST(layers_have_any_number_of_rows)
+{
+    check_products("linear", layer_of_rows, ROW_COUNTS, "fp32", SUMS);
+    check_products("linear", layer_of_rows, ROW_COUNTS, "bf16", BF16);
+    check_products("linear", layer_of_rows, ROW_COUNTS, "tf32", TF32);
+}
+
+/* A run that is resumed has other products behind it. */
+static gpu_results last_of(int first, arena *mem)
+{
+    store_arena values = {.store = gpu_store()};
+    gpu_results r = {0};
+    for (int variant = first; variant < ROW_COUNTS; variant++)
+        r = gpu_run(layer_of_rows, variant, NULL, &values, mem);
+    store_arena_deinit(&values);
+    store_close(values.store);
+    return r;
+}
+
+TEST(a_product_does_not_depend_on_those_before_it)
+{
+    arena mem = {0};
+    const gpu_results late = last_of(0, &mem), alone = last_of(ROW_COUNTS - 1, &mem);
+    CHECK_EQ(late.n, alone.n);
+    CHECK(memcmp(late.x, alone.x, late.n * sizeof *late.x) == 0);
+    arena_deinit(&mem);
+}
+
 /* Heads of 8, 32, 64, 128 and 96 columns, and of 6, which tensor cores are not asked for; all queries,
  * then the first of each text; texts around and beyond tiles of 16 and 64. */
 static node *attention(gpu_case *c, int variant)

@@ -7,7 +7,6 @@
 #ifndef TENSOR_CUDA_DEVICE_CUH
 #define TENSOR_CUDA_DEVICE_CUH
 
-#include <cublas_v2.h>
 #include <cuda_runtime.h>
 
 extern "C" {
@@ -22,8 +21,7 @@ enum { UPLOAD_PARTS = 4 };
 struct cuda_device {
     int id;
     cudaStream_t stream;
-    cublasHandle_t blas;
-    void *blas_space; /* cuBLAS's scratch: given once, so that a product never allocates */
+    struct cuda_blas *blas; /* made for the first product */
     char *pinned;     /* PINNED bytes of host memory that small downloads pass through */
     char *ring;       /* UPLOAD_PARTS parts of host memory that uploads pass through */
     cudaEvent_t part_read[UPLOAD_PARTS]; /* the GPU has read what a part held */
@@ -175,7 +173,7 @@ template <class T> __device__ inline T warp_sum(T x)
 
 /* ---- columns ------------------------------------------------------------------------------ */
 
-enum { COLUMN_ROWS = 8, PIECE_ROWS = 256 }; /* rows at a time, rows of a piece */
+enum { COLUMN_ROWS = 8, PIECE_ROWS = 64 }; /* rows at a time, rows of a piece */
 
 /* part (pieces, c): sums of f(i, j) over the rows i of each piece; added to it where `add` says. */
 template <class F> __global__ void column_kernel(size_t rows, size_t c, F f, float *part, bool add)
@@ -272,6 +270,8 @@ stet_status clear_if_fresh(cuda_device *d, node *x);          /* store.cu */
 stet_status cuda_gemm(cuda_device *d, bool ta, bool tb, size_t m, size_t n, size_t k,
                       const float *a, size_t lda, const float *b, size_t ldb, float beta,
                       float *c); /* matmul.cu */
+
+void cuda_blas_close(cuda_blas *blas); /* NULL is fine; matmul.cu */
 
 /* Where terms meet: `key` (n) in rising order and `from` (n), the places they had, equal keys in
  * the order they had; no key is above `most`. Both in `mem`. */

@@ -1,5 +1,5 @@
 /* tensor/cuda/store.cu - the memory of the first GPU, its stream, and what goes wrong there. */
-#include "tensor/cuda/blas.cuh"
+#include "tensor/cuda/device.cuh"
 
 #include <cstdio>
 #include <cstdlib>
@@ -10,7 +10,6 @@ extern "C" {
 }
 
 enum { PINNED = 1 << 16, UPLOAD_PART = 4 << 20 };
-static const size_t BLAS_SPACE = (size_t)32 << 20; /* what NVIDIA advises for Hopper */
 
 static thread_local cuda_device *now;
 
@@ -62,9 +61,7 @@ static void cuda_close(store *s)
         cudaStreamSynchronize(d->stream);
     store_arena_deinit(&d->scratch);
     cudaFree(d->numbers);
-    if (d->blas)
-        cublasDestroy(d->blas);
-    cudaFree(d->blas_space);
+    cuda_blas_close(d->blas);
     cudaFreeHost(d->pinned);
     cudaFreeHost(d->ring);
     for (int i = 0; i < UPLOAD_PARTS; i++)
@@ -88,30 +85,6 @@ static stet_status open_parts(cuda_device *d)
         TRY(check(d, "making an event",
                   cudaEventCreateWithFlags(&d->part_read[i], cudaEventDisableTiming)));
     return STET_OK;
-}
-
-stet_status cuda_blas(cuda_device *d, cublasHandle_t *out)
-{
-    *out = d->blas;
-    if (d->blas)
-        return STET_OK;
-    if (!d->blas_space)
-        TRY(check(d, "taking memory", cudaMalloc(&d->blas_space, BLAS_SPACE)));
-    cublasHandle_t made = NULL;
-    cublasStatus_t e = cublasCreate(&made);
-    if (e == CUBLAS_STATUS_SUCCESS)
-        e = cublasSetStream(made, d->stream);
-    if (e == CUBLAS_STATUS_SUCCESS)
-        e = cublasSetWorkspace(made, d->blas_space, BLAS_SPACE);
-    if (e == CUBLAS_STATUS_SUCCESS) /* float products are float's: no TF32 */
-        e = cublasSetMathMode(made, CUBLAS_DEFAULT_MATH);
-    if (e == CUBLAS_STATUS_SUCCESS) {
-        *out = d->blas = made;
-        return STET_OK;
-    }
-    if (made)
-        cublasDestroy(made);
-    return cuda_failed(d, "starting cuBLAS", cublasGetStatusString(e));
 }
 
 static stet_status cuda_open(store *s)
@@ -152,8 +125,8 @@ static void *cuda_alloc(store *s, size_t bytes)
         size_t left = 0, all = 0;
         cudaGetLastError(); /* this one is over: the device goes on */
         cudaMemGetInfo(&left, &all);
-        error_set(STET_ENOMEM, "GPU %d is out of memory: %zu bytes wanted, %zu of %zu free",
-                  d->id, bytes, left, all);
+        error_set(STET_ENOMEM, "GPU %d is out of memory: %zu bytes wanted, %zu of %zu free", d->id,
+                  bytes, left, all);
     } else {
         check(d, "taking memory", e);
     }
