@@ -269,9 +269,9 @@ stet_status clear_if_fresh(cuda_device *d, node *x);          /* store.cu */
 /* c (m, n) = op(a) op(b) + beta c, row-major, with inner size k; factors rounded as the store says. */
 stet_status cuda_gemm(cuda_device *d, bool ta, bool tb, size_t m, size_t n, size_t k,
                       const float *a, size_t lda, const float *b, size_t ldb, float beta,
-                      float *c); /* matmul.cu */
+                      float *c); /* gemm.cu */
 
-void cuda_blas_close(cuda_blas *blas); /* NULL is fine; matmul.cu */
+void cuda_blas_close(cuda_blas *blas); /* NULL is fine; gemm.cu */
 
 /* Where terms meet: `key` (n) in rising order and `from` (n), the places they had, equal keys in
  * the order they had; no key is above `most`. Both in `mem`. */
