@@ -11,8 +11,8 @@ Everything outside the markers is written by hand. A file has "machine" and "set
     "columns" and "rows"  a plain table
     "report"              what --take made; "paper" may give {"title": {"clean": ..., "pwws": ...}} rows to stand below
     "reproduce"           rows of `stet reproduce`'s reproduce.json, also "label", "sample" among the measures (clean
-                          accuracy on the attacked texts) and "from" of a measure that another command gave; behind a
-                          median of fewer seeds than the row has, their number in brackets
+                          accuracy on the attacked texts), "from" of a measure that another command gave and "likely"
+                          of one that is no proof; behind a median of fewer seeds than the row has, their number in brackets
 """
 import json
 import re
@@ -88,11 +88,12 @@ sets_names = {"full": "Full-strength sets, attacks as published", "paper": "The 
 
 
 def figure(m):
-    """Median and half of its 95 % interval; a star: not measured by the column's own command."""
+    """Median and half of its 95 % interval; a star: not measured by the column's own command; likely: no proof."""
     if not m or "median" not in m:
         return ""
     half = max(m["hi"] - m["median"], m["median"] - m["lo"])
-    return f"{100 * m['median']:.1f} ±{100 * half:.1f}" + ("*" if "from" in m else "")
+    kind = "likely " if "likely" in m else ""
+    return f"{kind}{100 * m['median']:.1f} ±{100 * half:.1f}" + ("*" if "from" in m else "")
 
 
 def printed(m):
