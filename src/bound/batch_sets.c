@@ -44,86 +44,49 @@ stet_status batch_part(const batch *x, const uint32_t *text, size_t n, arena *me
 
 /* ---- making ------------------------------------------------------------------------------- */
 
-/* Rows of the sets of the batch's words: slot holds row + 1. Returns the number of rows. */
-static size_t number_rows(const word_sets *s, const batch *x, uint32_t *slot, uint32_t *word,
-                          uint32_t *start, uint32_t *alt)
+/* Made on the host, in memory of the tape. */
+static stet_status make_rows(const word_sets *s, tape *t, uint32_t *slot, batch *x)
 {
-    const size_t V = x->seq.n_rows;
-    size_t n = V, at = 0;
-    for (size_t v = 0; v < V; v++) {
-        word[v] = x->word[v];
-        slot[word[v]] = (uint32_t)v + 1;
-    }
-    for (size_t v = 0; v < V; v++) {
-        start[v] = (uint32_t)at;
-        for (uint32_t k = s->start[word[v]]; k < s->start[word[v] + 1]; k++) {
-            uint32_t *mine = &slot[s->word[k]];
-            if (*mine == 0) {
-                word[n] = s->word[k];
-                *mine = (uint32_t)++n;
-            }
-            alt[at++] = *mine - 1;
-        }
-    }
-    start[V] = (uint32_t)at;
-    for (size_t r = 0; r < n; r++)
-        slot[word[r]] = 0;
-    return n;
-}
-
-/* Which words move, and the rows of every token's extremes. Returns how many words move. */
-static size_t number_extremes(const batch *x, size_t n_rows, const uint32_t *start,
-                              uint32_t *moving, uint32_t *lo, uint32_t *hi, uint32_t *rank)
-{
-    const seq_index *q = &x->seq;
-    size_t n_moving = 0;
-    for (size_t v = 0; v < q->n_rows; v++) {
-        rank[v] = (uint32_t)n_moving;
-        if (start[v + 1] > start[v])
-            moving[n_moving++] = (uint32_t)v;
-    }
-    for (size_t t = 0; t < q->n_tokens; t++) {
-        const uint32_t v = q->row[t];
-        const bool moves = start[v + 1] > start[v];
-        lo[t] = moves ? (uint32_t)n_rows + rank[v] : v;
-        hi[t] = moves ? lo[t] + (uint32_t)n_moving : v;
-    }
-    return n_moving;
-}
-
-stet_status batch_sets_make(const word_sets *s, const pass *p, const batch *x, uint32_t *slot,
-                            batch_sets *out)
-{
-    tape *t = p->t;
     const size_t V = x->seq.n_rows, T = x->seq.n_tokens;
     size_t n_alt = 0;
     for (size_t v = 0; v < V; v++)
         n_alt += s->start[x->word[v] + 1] - s->start[x->word[v]];
-    /* one block, uploaded once: words, start, alt, moving, lo, hi */
-    const size_t count = (V + n_alt) + (V + 1) + n_alt + V + 2 * T;
-    uint32_t *word = arena_new(t->mem, uint32_t, count), *start = word + V + n_alt,
-             *alt = start + V + 1, *moving = alt + n_alt, *lo = moving + V, *hi = lo + T,
-             *rank = arena_new(t->mem, uint32_t, V);
-    if (!word || !rank)
+    const size_t size = set_rows_size(V, T, n_alt);
+    uint32_t *block = arena_new(t->mem, uint32_t, size);
+    if (!block)
         return STET_ENOMEM;
-    const size_t n = number_rows(s, x, slot, word, start, alt),
-                 n_moving = number_extremes(x, n, start, moving, lo, hi, rank);
+    x->sets = s;
+    x->set_rows = set_rows_at(block, V, T, n_alt);
+    memcpy(block, x->word, V * sizeof *block);
+    x->n_set = batch_number_sets(slot, s, &x->seq, &x->set_rows);
     tape_twin(t, x->block, x->block_bytes);
-    tape_twin(t, word, count * sizeof *word);
-    *out = (batch_sets){.seq = &x->seq,
-                        .rows = p->scores_alone ? NULL : pass_rows(p, word, n),
-                        .word = word,
-                        .token_lo = lo,
-                        .token_hi = hi,
-                        .n_rows = n,
-                        .n_moving = n_moving,
-                        .n_alt = n_alt,
-                        .at = tape_seq(t, &x->seq),
-                        .start = tape_twin(t, start, (V + 1) * sizeof *start),
-                        .alt = tape_twin(t, alt, n_alt * sizeof *alt),
-                        .moving = tape_twin(t, moving, n_moving * sizeof *moving),
-                        .lo_row = tape_twin(t, lo, T * sizeof *lo),
-                        .hi_row = tape_twin(t, hi, T * sizeof *hi)};
+    tape_twin(t, block, (size - V) * sizeof *block); /* uploaded once, without the scratch */
+    return STET_OK;
+}
+
+stet_status batch_sets_make(const word_sets *s, const pass *p, const batch *given, uint32_t *slot,
+                            batch_sets *out)
+{
+    tape *t = p->t;
+    batch x = *given;
+    if (x.sets != s)
+        TRY(make_rows(s, t, slot, &x));
+    const set_rows *r = &x.set_rows;
+    const size_t V = x.seq.n_rows, T = x.seq.n_tokens;
+    *out = (batch_sets){.seq = &given->seq,
+                        .rows = p->scores_alone ? NULL : pass_rows(p, r->word, x.n_set.n_rows),
+                        .word = r->word,
+                        .token_lo = r->lo,
+                        .token_hi = r->hi,
+                        .n_rows = x.n_set.n_rows,
+                        .n_moving = x.n_set.n_moving,
+                        .n_alt = x.n_set.n_alt,
+                        .at = tape_seq(t, &given->seq),
+                        .start = tape_twin(t, r->start, (V + 1) * sizeof *r->start),
+                        .alt = tape_twin(t, r->alt, x.n_set.n_alt * sizeof *r->alt),
+                        .moving = tape_twin(t, r->moving, x.n_set.n_moving * sizeof *r->moving),
+                        .lo_row = tape_twin(t, r->lo, T * sizeof *r->lo),
+                        .hi_row = tape_twin(t, r->hi, T * sizeof *r->hi)};
     return tape_status(t);
 }
 

@@ -16,8 +16,8 @@
  */
 stet_status batch_part(const batch *x, const uint32_t *text, size_t n, arena *mem, batch *out);
 
-/* On the pass's tape, rows from its table. `slot` (vocabulary) is scratch that comes and goes
- * zeroed. */
+/* On the pass's tape, rows from its table; found there where they came with the batch. `slot`
+ * (vocabulary) is scratch that comes and goes zeroed. */
 stet_status batch_sets_make(const word_sets *s, const pass *p, const batch *x, uint32_t *slot,
                             batch_sets *out);
 /* The same with texts cut in pieces, in memory of the tape. */

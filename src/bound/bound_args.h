@@ -10,8 +10,9 @@
 typedef struct batch_sets {
     const seq_index *seq; /* of the batch, the host's */
     node *rows;           /* (n_rows, D); NULL: scores alone read them, and make them */
-    const uint32_t *word; /* (n_rows) their words, in host memory */
-    const uint32_t *token_lo, *token_hi; /* (T) lo_row and hi_row in host memory */
+    /* The host's, or names (batch.twin) */
+    const uint32_t *word;                /* (n_rows) their words */
+    const uint32_t *token_lo, *token_hi; /* (T) lo_row and hi_row */
     size_t n_rows, n_moving, n_alt; /* n_alt = start[V] */
     /* for kernels, in the tape's store */
     const seq_index *at;             /* seq */

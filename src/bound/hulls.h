@@ -7,14 +7,7 @@
 #include "model/model_impl.h"
 #include "stet/lexicon.h"
 
-/* For every word of a model's vocabulary, the ids that may stand in its place as the model reads
- * them: substitutes without a vector are <unk>. The word itself is not listed, and none twice. */
-typedef struct word_sets {
-    size_t n_words;
-    uint32_t *start; /* (n_words + 1) */
-    uint32_t *word;  /* (start[n_words]) */
-} word_sets;
-
+/* The struct is in model/device_args.h. */
 stet_status word_sets_make(const stet_subst *s, const stet_vocab *v, word_sets *out);
 /* The same for the rows of a model that reads words in pieces: words of one piece and their substitutes of
  * one piece. A piece that begins a longer word has the sets of the word that it is alone. */

@@ -132,6 +132,12 @@ static node *worst_pass(certified_state *s, const step_view *v, bool all, double
     return clean;
 }
 
+static const word_sets *sets_of(const void *state)
+{
+    const certified_state *s = state;
+    return s->cfg.share >= 1 ? &s->sets : NULL; /* batch_part reads words */
+}
+
 static node *forward(void *state, const step_view *v)
 {
     certified_state *s = state;
@@ -173,6 +179,7 @@ const defense_desc defense_certified = {
     .keeps_last = true,
     .needs_sets = "--defense certified needs --synonyms: the sets that certificates are to hold "
                   "for",
+    .sets = sets_of,
     .start = start,
     .forward = forward,
     .loss = loss,

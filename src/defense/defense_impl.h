@@ -184,6 +184,9 @@ typedef struct defense_desc {
     /* `forward` and `loss` hand x->word and x->seq.row to ops and pass_rows, and never read them: then
      * a device may look the words up itself, and these are names (batch.twin). step_word() reads one. */
     bool reads_no_words;
+    /* The same but for what may stand in the place of words, by batch_sets_make() with these sets alone;
+     * NULL, or where it gives NULL: they may read any. */
+    const word_sets *(*sets)(const void *state);
 
     stet_status (*vectors)(const void *cfg, const vector_view *v);
     /* model_add_param() for each tensor, first values from `r`; m->params[id].frozen for those that
@@ -258,7 +261,9 @@ stet_status defense_list_metrics(const defense_list *l, tape *t, node *loss, sto
 /* Waits for them. */
 stet_status metrics_receive(store *s, store_letter *from, double *loss, step_metrics *m);
 bool defense_list_has_batch(const defense_list *l);   /* does any change the texts of a step? */
-bool defense_list_reads_words(const defense_list *l); /* may any read words of a step's batch? */
+/* May any read words of a step's batch? If not, *sets are what may stand in their place, or NULL:
+ * nobody asks. */
+bool defense_list_reads_words(const defense_list *l, const word_sets **sets);
 bool defense_list_has_worst_share(const defense_list *l);
 node *defense_list_worst_share(const defense_list *l, const step_view *v); /* the first that has */
 void defense_list_end(defense_list *l);

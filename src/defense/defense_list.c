@@ -201,12 +201,17 @@ bool defense_list_has_batch(const defense_list *l)
     return false;
 }
 
-bool defense_list_reads_words(const defense_list *l)
+bool defense_list_reads_words(const defense_list *l, const word_sets **sets)
 {
+    *sets = NULL;
     for (size_t i = 0; i < l->n; i++) {
         const defense_desc *d = l->d[i].desc;
-        if ((d->forward || d->loss) && !d->reads_no_words)
+        if (!(d->forward || d->loss) || d->reads_no_words)
+            continue;
+        const word_sets *own = d->sets ? d->sets(l->d[i].state) : NULL;
+        if (!own || *sets) /* a batch brings one kind */
             return true;
+        *sets = own;
     }
     return false;
 }

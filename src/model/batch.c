@@ -133,6 +133,50 @@ size_t batch_number(uint32_t *slot, uint32_t *row, size_t n_tokens, uint32_t *wo
     return n;
 }
 
+/* ---- what may stand in their place -------------------------------------------------------- */
+
+/* Which words move, and the rows of every token's extremes. Returns how many words move. */
+static size_t number_extremes(const seq_index *q, size_t n_rows, const set_rows *to)
+{
+    size_t n_moving = 0;
+    for (size_t v = 0; v < q->n_rows; v++) {
+        to->rank[v] = (uint32_t)n_moving;
+        if (to->start[v + 1] > to->start[v])
+            to->moving[n_moving++] = (uint32_t)v;
+    }
+    for (size_t t = 0; t < q->n_tokens; t++) {
+        const uint32_t v = q->row[t];
+        const bool moves = to->start[v + 1] > to->start[v];
+        to->lo[t] = moves ? (uint32_t)n_rows + to->rank[v] : v;
+        to->hi[t] = moves ? to->lo[t] + (uint32_t)n_moving : v;
+    }
+    return n_moving;
+}
+
+set_counts batch_number_sets(uint32_t *slot, const word_sets *s, const seq_index *q,
+                             const set_rows *to)
+{
+    uint32_t *word = to->word;
+    size_t n = q->n_rows, at = 0;
+    for (size_t v = 0; v < n; v++)
+        slot[word[v]] = (uint32_t)v + 1;
+    for (size_t v = 0; v < q->n_rows; v++) {
+        to->start[v] = (uint32_t)at;
+        for (uint32_t k = s->start[word[v]]; k < s->start[word[v] + 1]; k++) {
+            uint32_t *mine = &slot[s->word[k]];
+            if (*mine == 0) {
+                word[n] = s->word[k];
+                *mine = (uint32_t)++n;
+            }
+            to->alt[at++] = *mine - 1;
+        }
+    }
+    to->start[q->n_rows] = (uint32_t)at;
+    for (size_t r = 0; r < n; r++)
+        slot[word[r]] = 0;
+    return (set_counts){n, at, number_extremes(q, n, to)};
+}
+
 uint32_t text_word(const model *m, const stet_corpus *c, uint32_t i, size_t p)
 {
     if (m->reader.framed && (p == 0 || p + 1 == text_rows(m, c, i)))

@@ -68,20 +68,13 @@ typedef struct text_source {
     uint32_t before, after;
 } text_source;
 
-/* A slab of batches (slabs.h): their heads are there, the kernel makes row and word of each, and how many words
- * it has. */
-enum { SLAB_BATCHES = 64 };
-typedef struct slab_on {
-    size_t n;                                               /* batches */
-    size_t text[SLAB_BATCHES + 1], token[SLAB_BATCHES + 1]; /* before each */
-    text_source from;
-    uint32_t *head;  /* of all: slab_head says where one begins */
-    uint32_t *row;   /* of all: row (T) and word (at most T) of each */
-    uint32_t *count; /* (n) */
-    /* Zeros before and after: so many tables (n_words), of which a batch in hand needs one */
-    uint32_t *slot;
-    size_t n_slots, n_words;
-} slab_on;
+/* For every word of a model's vocabulary, the ids that may stand in its place as the model reads
+ * them: substitutes without a vector are <unk>. The word itself is not listed, and none twice. */
+typedef struct word_sets {
+    size_t n_words;
+    uint32_t *start; /* (n_words + 1) */
+    uint32_t *word;  /* (start[n_words]) */
+} word_sets;
 
 #ifdef __CUDACC__
 #define SLAB_FN static inline __host__ __device__
@@ -89,27 +82,84 @@ typedef struct slab_on {
 #define SLAB_FN static inline
 #endif
 
+/* The rows of a batch of V words and T tokens, and of what may stand in it: see bound/batch_sets.h. */
+typedef struct set_rows {
+    uint32_t *word;    /* (n_rows) the V words of the texts, then the others */
+    uint32_t *start;   /* (V + 1) */
+    uint32_t *alt;     /* (n_alt) */
+    uint32_t *moving;  /* (n_moving) */
+    uint32_t *lo, *hi; /* (T) */
+    uint32_t *rank;    /* (V) how many of the words before it move: scratch */
+} set_rows;
+typedef struct set_counts {
+    size_t n_rows, n_alt, n_moving;
+} set_counts;
+/* All of them in one piece, for at most so many words and substitutes. */
+SLAB_FN size_t set_rows_size(size_t words, size_t tokens, size_t alts)
+{
+    return 4 * words + 1 + 2 * tokens + 2 * alts;
+}
+SLAB_FN set_rows set_rows_at(uint32_t *at, size_t words, size_t tokens, size_t alts)
+{
+    uint32_t *start = at + words + alts, *alt = start + words + 1, *moving = alt + alts,
+             *lo = moving + words, *hi = lo + tokens;
+    const set_rows r = {at, start, alt, moving, lo, hi, hi + tokens};
+    return r;
+}
+
+/* A slab of batches (slabs.h): their heads are there, the kernel makes row and word of each, with what may
+ * stand in it where there are sets, and the sizes of these. */
+enum { SLAB_BATCHES = 64 };
+enum { SLAB_WORDS, SLAB_ROWS, SLAB_ALT, SLAB_MOVING, SLAB_SIZES }; /* without sets the first alone */
+typedef struct slab_on {
+    size_t n;                                               /* batches */
+    size_t text[SLAB_BATCHES + 1], token[SLAB_BATCHES + 1]; /* before each */
+    size_t alt[SLAB_BATCHES + 1]; /* the same for substitutes, at most; zeros without sets */
+    text_source from;
+    word_sets sets;  /* start NULL: none */
+    uint32_t *head;  /* of all: slab_head says where one begins */
+    uint32_t *row;   /* of all: row (T) and word (at most T) of each; with sets a set_rows for it */
+    uint32_t *count; /* (SLAB_SIZES, SLAB_BATCHES) */
+    /* Zeros before and after: so many tables (n_words), of which a batch in hand needs one */
+    uint32_t *slot;
+    size_t n_slots, n_words;
+} slab_on;
+
 /* Where the head of batch b begins: each has batch_head(n) numbers. */
 SLAB_FN size_t slab_head(const slab_on *s, size_t b)
 {
     return 4 * s->text[b] + b;
 }
 
+/* And its rows: how many numbers those of the batches before it take, so many in all. */
+SLAB_FN size_t slab_room(const slab_on *s, size_t batches, size_t tokens, size_t alts)
+{
+    return s->sets.start ? 7 * tokens + 2 * alts + batches : 2 * tokens;
+}
+
 typedef struct slab_batch {
     size_t n_texts, n_tokens;
     const uint32_t *head; /* start (n_texts + 1), then which text of the corpus (n_texts) */
-    uint32_t *row;        /* and word behind it */
+    uint32_t *row, *word;
+    set_rows sets; /* where there are sets; its word is this one */
 } slab_batch;
 SLAB_FN slab_batch slab_batch_of(const slab_on *s, size_t b)
 {
-    const slab_batch x = {s->text[b + 1] - s->text[b], s->token[b + 1] - s->token[b],
-                          s->head + slab_head(s, b), s->row + 2 * s->token[b]};
+    const size_t n = s->token[b + 1] - s->token[b];
+    uint32_t *row = s->row + slab_room(s, b, s->token[b], s->alt[b]);
+    const slab_batch x = {s->text[b + 1] - s->text[b],
+                          n,
+                          s->head + slab_head(s, b),
+                          row,
+                          row + n,
+                          set_rows_at(row + n, n, n, s->alt[b + 1] - s->alt[b])};
     return x;
 }
 
 /* cuda/; between store_enter and store_leave. `room` of cuda_cnn_edits has 3 n_words features numbers,
  * that of cuda_lstm_edits n_variants 2H. */
 stet_status cuda_slab(const slab_on *s);
+stet_status cuda_reorder(const uint32_t *x, const uint32_t *from, size_t n, uint32_t *out); /* spans.c */
 stet_status cuda_cnn_words(const cnn_words_on *w);
 stet_status cuda_cnn_edits(const cnn_on *m, const edit_batch *b, float *room);
 stet_status cuda_cnn_ranges(const cnn_on *m, const range_batch *b);

@@ -444,9 +444,11 @@ node *pass_vectors(const pass *p, const uint32_t *word, size_t n)
     rows = tape_learner(p->t, rows->shape, rows->value);
     if (!rows)
         return NULL;
-    p->learn->part[p->learn->n].word = word;
-    p->learn->part[p->learn->n].n = n;
-    p->learn->part[p->learn->n++].grad = rows->grad;
+    p->learn->part[p->learn->n++] = (row_part){
+        .row = word,
+        .n = n,
+        .grad = rows->grad,
+        .at = tape_is_name(p->t, word) ? tape_twin(p->t, word, n * sizeof *word) : NULL};
     return rows;
 }
 

@@ -17,6 +17,7 @@
 #include "model/device_args.h"
 #include "stet/model.h"
 #include "tensor/ops.h"
+#include "tensor/optim.h"
 #include "text/words.h"
 
 /* Parameter groups with their own rate and decay. */
@@ -87,13 +88,8 @@ struct stet_model {
 };
 
 /* Vectors that learn: what a step read of the table, and where the gradients of those rows are. */
-enum { MAX_ROW_PARTS = 8 };
 typedef struct learned_rows {
-    struct {
-        const uint32_t *word; /* (n) in host memory; a word may be in several parts */
-        size_t n;
-        const real *grad; /* (n, D) in the store */
-    } part[MAX_ROW_PARTS];
+    row_part part[MAX_ROW_PARTS]; /* a word may be in several */
     size_t n;
 } learned_rows;
 
@@ -367,6 +363,10 @@ typedef struct batch {
      * has `known` bytes of it: `word` and `seq.row` are names that ops and pass_rows take. */
     const void *twin;
     size_t known;
+    /* What may stand in it, by these sets, where it was made with the batch: names as well. */
+    const word_sets *sets; /* NULL: it was not */
+    set_rows set_rows;
+    set_counts n_set;
 } batch;
 
 /* Builds batches from texts of a corpus; owns the scratch that finds distinct words. */
@@ -403,6 +403,10 @@ batch batch_over(const uint32_t *head, size_t n, const uint32_t *row, size_t n_r
 text_source corpus_source(const model *m, const stet_corpus *c);
 void batch_ids(const text_source *from, const uint32_t *head, size_t n, uint32_t *row);
 size_t batch_number(uint32_t *slot, uint32_t *row, size_t n_tokens, uint32_t *word);
+/* What may stand in place of the batch's words, which are the first of to->word already. Others are
+ * numbered behind them in the order of first use. */
+set_counts batch_number_sets(uint32_t *slot, const word_sets *s, const seq_index *q,
+                             const set_rows *to);
 
 /* Rows (n, D) for n words in host memory, which stay until the step ends: what the network reads of
  * them. Where vectors learn, they have a gradient. */

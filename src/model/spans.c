@@ -24,7 +24,7 @@ static size_t number_pieces(const seq_index *seq, size_t span, uint32_t *next)
 
 spans spans_cut(tape *t, const seq_index *seq, size_t span)
 {
-    const spans whole = {seq, NULL};
+    const spans whole = {.seq = seq};
     if (span == 0 || seq->max_len <= span)
         return whole;
     const size_t T = seq->n_tokens;
@@ -32,7 +32,7 @@ spans spans_cut(tape *t, const seq_index *seq, size_t span)
     uint32_t *next = arena_znew(t->mem, uint32_t, span + 1);
     const size_t n = next ? number_pieces(seq, span, next) : 0, count = n + 1 + 2 * T;
     uint32_t *from = arena_new(t->mem, uint32_t, n + 1), /* a piece's first token in its text */
-        *start = arena_new(t->mem, uint32_t, count), *row = start + n + 1, *at = row + T;
+        *start = arena_new(t->mem, uint32_t, count), *at = start + n + 1, *of = at + T;
     if (!cut || !next || !from || !start) {
         tape_fail(t, STET_ENOMEM);
         return whole;
@@ -47,13 +47,15 @@ spans spans_cut(tape *t, const seq_index *seq, size_t span)
     for (size_t i = 0; i < n; i++) {
         start[i + 1] += start[i];
         for (size_t k = 0; k < start[i + 1] - start[i]; k++) {
-            row[start[i] + k] = seq->row[from[i] + k];
+            of[start[i] + k] = from[i] + (uint32_t)k;
             at[from[i] + k] = start[i] + (uint32_t)k;
         }
     }
-    *cut = (seq_index){n, T, seq->n_rows, span, start, row};
     tape_twin(t, start, count * sizeof *start); /* all of it at once */
-    return (spans){cut, at};
+    const spans s = {cut, at, of};
+    *cut = (seq_index){n, T, seq->n_rows, span, start, NULL};
+    cut->row = spans_tokens(t, &s, seq->row);
+    return s;
 }
 
 node *spans_join(tape *t, const spans *s, node *x)
@@ -61,16 +63,42 @@ node *spans_join(tape *t, const spans *s, node *x)
     return s->at ? op_permute(t, x, s->at, s->seq->n_tokens) : x;
 }
 
+/* ---- numbers of tokens -------------------------------------------------------------------- */
+
+static stet_status cpu_reorder(const uint32_t *x, const uint32_t *from, size_t n, uint32_t *out)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = x[from[i]];
+    return STET_OK;
+}
+
+static stet_status (*const kernels[DEV_COUNT])(const uint32_t *x, const uint32_t *from, size_t n,
+                                               uint32_t *out) = {[DEV_CPU] = cpu_reorder,
+                                                                 CUDA_KERNEL(cuda_reorder)};
+
 const uint32_t *spans_tokens(tape *t, const spans *s, const uint32_t *of_text)
 {
     if (!s->at)
         return of_text;
-    uint32_t *out = arena_new(t->mem, uint32_t, s->seq->n_tokens);
+    const size_t n = s->seq->n_tokens, bytes = n * sizeof *of_text;
+    uint32_t *out = arena_new(t->mem, uint32_t, n);
     if (!out) {
         tape_fail(t, STET_ENOMEM);
         return of_text;
     }
-    for (size_t i = 0; i < s->seq->n_tokens; i++)
-        out[s->at[i]] = of_text[i];
+    if (!tape_is_name(t, of_text)) {
+        cpu_reorder(of_text, s->of, n, out);
+        return out;
+    }
+    const uint32_t *x = tape_twin(t, of_text, bytes), *from = tape_twin(t, s->of, bytes);
+    uint32_t *made = tape_memory(t, n, sizeof *made);
+    if (tape_status(t) != STET_OK)
+        return out;
+    tape_twin_is(t, out, bytes, 0, made);
+    store_enter(t->store);
+    const stet_status st = kernels[t->store->desc->kernels](x, from, n, made);
+    store_leave(t->store);
+    if (st != STET_OK)
+        tape_fail(t, st);
     return out;
 }

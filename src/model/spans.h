@@ -46,13 +46,15 @@ static inline size_t span_end(size_t span, size_t n, size_t p)
 typedef struct spans {
     const seq_index *seq; /* of the pieces; of the texts themselves, where none is longer */
     const uint32_t *at; /* (T) where a text's token is among those of the pieces; NULL: the same */
+    const uint32_t *of; /* (T) the other way: a piece's token among those of the texts */
 } spans;
 
-/* In memory of the tape, arrays in the host's. */
+/* In memory of the tape, arrays in the host's; but seq->row is a name where it is one in the texts. */
 spans spans_cut(tape *t, const seq_index *seq, size_t span);
 /* x (T, c) by tokens of the pieces, as tokens of the texts. */
 node *spans_join(tape *t, const spans *s, node *x);
-/* Numbers that belong to tokens of the texts (host), by tokens of the pieces, in memory of the tape. */
+/* Numbers that belong to tokens of the texts (the host's, or a name: tape_is_name), by tokens of the
+ * pieces, of the same kind, in memory of the tape. */
 const uint32_t *spans_tokens(tape *t, const spans *s, const uint32_t *of_text);
 
 #endif

@@ -143,71 +143,97 @@ void row_optim_deinit(row_optim *o)
     *o = (row_optim){0};
 }
 
-/* The rows of a step: distinct ones of all parts, in order of appearance, and the place of every
- * part's rows among them. */
+/* The rows of a step, each once, in order of appearance; for every part the places of its rows among
+ * them, and whether it names none twice. */
 typedef struct row_numbers {
-    uint32_t *row, *at, *last; /* (most) each; last: number of the part that named a row last */
-    bool *apart;               /* (n_parts) names no row twice */
+    size_t n;
+    const uint32_t *row; /* (n) in the store */
+    const uint32_t *at;  /* of all parts, in the store; NULL: part k is the first part[k].n rows */
+    bool apart[MAX_ROW_PARTS];
 } row_numbers;
 
-/* Returns how many rows there are. */
-static size_t number_rows(row_optim *o, const row_part *part, size_t n_parts, row_numbers *to)
+/* Fills row and at; last: (most) scratch, the number of the part that named a row last. */
+static void number_rows(row_optim *o, const row_part *part, size_t n_parts, uint32_t *row,
+                        uint32_t *at, uint32_t *last, row_numbers *to)
 {
-    uint32_t *row = to->row, *at = to->at;
-    size_t n = 0;
     for (size_t p = 0; p < n_parts; p++) {
         to->apart[p] = true;
         for (size_t i = 0; i < part[p].n; i++) {
             uint32_t *slot = &o->slot[part[p].row[i]];
             if (*slot == 0) {
-                row[n] = part[p].row[i];
-                *slot = (uint32_t)++n;
-            } else if (to->last[*slot - 1] == p) {
+                row[to->n] = part[p].row[i];
+                *slot = (uint32_t)++to->n;
+            } else if (last[*slot - 1] == p) {
                 to->apart[p] = false;
             }
-            to->last[*slot - 1] = (uint32_t)p;
+            last[*slot - 1] = (uint32_t)p;
             *at++ = *slot - 1;
         }
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < to->n; i++)
         o->slot[row[i]] = 0;
-    return n;
+}
+
+static stet_status number_on_host(row_optim *o, const row_part *part, size_t n_parts, arena *mem,
+                                  store_arena *values, row_numbers *to)
+{
+    size_t most = 0;
+    for (size_t p = 0; p < n_parts; p++)
+        most += part[p].n;
+    uint32_t *row = arena_new(mem, uint32_t, 3 * most), *at = row + most, *last = at + most,
+             *in_store = store_arena_alloc(values, 2 * most, sizeof *in_store);
+    if (!row || !in_store)
+        return STET_ENOMEM;
+    number_rows(o, part, n_parts, row, at, last, to);
+    store_upload(o->store, in_store, row, 2 * most * sizeof *row);
+    to->row = in_store;
+    to->at = in_store + most;
+    return STET_OK;
+}
+
+/* Parts of one list in the store. */
+static stet_status take_list(const row_part *part, size_t n_parts, row_numbers *to)
+{
+    to->row = part[0].at;
+    for (size_t p = 0; p < n_parts; p++) {
+        if (part[p].at != to->row)
+            return error_set(STET_EINTERNAL, "a step reads words of two lists");
+        to->apart[p] = true;
+        to->n = part[p].n > to->n ? part[p].n : to->n;
+    }
+    return STET_OK;
 }
 
 stet_status row_optim_step(row_optim *o, const optim *of, const row_part *part, size_t n_parts,
                            real *table, arena *mem, store_arena *values)
 {
     const optim_device *dev;
+    row_numbers to = {0};
     TRY(device_of(o->store, &dev));
-    size_t most = 0;
-    for (size_t p = 0; p < n_parts; p++)
-        most += part[p].n;
-    uint32_t *index = arena_new(mem, uint32_t, 3 * most);
-    bool *apart = arena_new(mem, bool, n_parts);
-    if (!index || !apart)
+    if (n_parts == 0)
+        return STET_OK;
+    TRY(part[0].at ? take_list(part, n_parts, &to)
+                   : number_on_host(o, part, n_parts, mem, values, &to));
+    const bool alone = n_parts == 1 && to.apart[0]; /* its gradients are the sums already */
+    real *grad = alone ? NULL : store_arena_alloc(values, to.n * o->D, sizeof *grad);
+    if (!alone && !grad)
         return STET_ENOMEM;
-    row_numbers to = {index, index + most, index + 2 * most, apart};
-    const size_t n = number_rows(o, part, n_parts, &to);
-    const bool alone = n_parts == 1 && apart[0]; /* its gradients are the sums already */
-    uint32_t *in_store = store_arena_alloc(values, 2 * most, sizeof *in_store);
-    real *grad = alone ? NULL : store_arena_alloc(values, n * o->D, sizeof *grad);
-    if (!in_store || !(alone || grad))
-        return STET_ENOMEM;
-    store_upload(o->store, in_store, index, 2 * most * sizeof *index);
     if (grad)
-        store_clear(o->store, grad, n * o->D * sizeof *grad);
+        store_clear(o->store, grad, to.n * o->D * sizeof *grad);
     adam_step s = step_of(of, of->step, o->rate, 0);
     s.param = table;
     s.m = o->m;
     s.v = o->v;
     s.grad = grad ? grad : part[0].grad;
-    s.n = n;
+    s.n = to.n;
     s.clip = 0; /* the norm is that of the other parameters */
     store_enter(o->store);
-    const uint32_t *at = in_store + most;
-    for (size_t p = 0; grad && p < n_parts; at += part[p++].n)
-        dev->add_rows(part[p].grad, at, part[p].n, o->D, apart[p], grad);
-    dev->adam_rows(&s, in_store, o->D);
+    const uint32_t *at = to.at;
+    for (size_t p = 0; grad && p < n_parts; p++) {
+        dev->add_rows(part[p].grad, at, part[p].n, o->D, to.apart[p], grad);
+        at = at ? at + part[p].n : NULL;
+    }
+    dev->adam_rows(&s, to.row, o->D);
     store_leave(o->store);
     return STET_OK;
 }

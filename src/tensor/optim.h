@@ -70,12 +70,15 @@ typedef struct row_optim {
 stet_status row_optim_init(row_optim *o, store *s, size_t rows, size_t D, double rate);
 void row_optim_deinit(row_optim *o);
 
-/* Gradients (n, D) in the store of the rows `row`, which are host memory. */
+/* Gradients (n, D) in the store of the rows `row`, which are host memory. Or the host does not know
+ * them: then they are at `at` in the store, none twice, and every part is the beginning of this list. */
 typedef struct row_part {
     const uint32_t *row;
     size_t n;
     const real *grad;
+    const uint32_t *at; /* or NULL */
 } row_part;
+enum { MAX_ROW_PARTS = 8 }; /* of a step */
 /* One step of the table for all parts together; `of` has been stepped already and gives the betas,
  * the count of steps and the schedule. Scratch: mem of the host, `values` of the store. */
 stet_status row_optim_step(row_optim *o, const optim *of, const row_part *part, size_t n_parts,
@@ -102,7 +105,7 @@ typedef struct adam_step {
 typedef struct optim_device {
     void (*norm)(const param_group *groups, size_t n, const real *grad, double *norm);
     void (*adam)(const adam_step *s);
-    /* into[at[i]] += from[i], rows of D, in order; apart: no row is named twice */
+    /* into[at[i]] += from[i], rows of D, in order; apart: no row is named twice. at NULL: into[i] */
     void (*add_rows)(const real *from, const uint32_t *at, size_t n, size_t D, bool apart,
                      real *into);
     /* The same step for rows row[i] of a table; s->grad is (n, D), one row each. */

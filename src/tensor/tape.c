@@ -180,6 +180,14 @@ bool tape_is_name(const tape *t, const void *host)
     return c && (size_t)((const char *)host - c->host) >= c->known;
 }
 
+void *tape_memory(tape *t, size_t count, size_t size)
+{
+    void *p = t->status == STET_OK ? take(t, count, size) : NULL;
+    if (!p)
+        tape_fail(t, STET_ENOMEM);
+    return p;
+}
+
 const seq_index *tape_seq(tape *t, const seq_index *seq)
 {
     if (t->store->desc->host || t->status != STET_OK)

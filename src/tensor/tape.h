@@ -72,6 +72,7 @@ const void *tape_twin(tape *t, const void *host, size_t bytes);
  * `host` too; the addresses behind them are names of what was made there, and nobody reads them. */
 void tape_twin_is(tape *t, const void *host, size_t bytes, size_t known, const void *at);
 bool tape_is_name(const tape *t, const void *host); /* one of those? */
+void *tape_memory(tape *t, size_t count, size_t size); /* for them, of this pass; NULL: it failed */
 /* The same for a seq_index: the index with its arrays in the store. */
 const seq_index *tape_seq(tape *t, const seq_index *seq);
 

@@ -75,7 +75,7 @@ static stet_status start_thread(batch_ahead *a)
 }
 
 stet_status ahead_open(const model *m, const stet_corpus *c, size_t size, store *on,
-                       batch_ahead **out)
+                       const word_sets *sets, batch_ahead **out)
 {
     batch_ahead *a = *out = mem_zalloc(1, sizeof *a);
     if (!a)
@@ -83,7 +83,7 @@ stet_status ahead_open(const model *m, const stet_corpus *c, size_t size, store 
     a->m = m;
     a->c = c;
     a->size = size;
-    const stet_status st = on ? slabs_open(m, c, size, on, &a->there) : start_thread(a);
+    const stet_status st = on ? slabs_open(m, c, size, sets, on, &a->there) : start_thread(a);
     if (st != STET_OK) {
         mem_free(a);
         *out = NULL;

@@ -13,10 +13,11 @@
 
 typedef struct batch_ahead batch_ahead;
 
-/* Batches of `size` texts, the last may have fewer. Their words are looked up on the device `on`, and
- * the host has no copy of them (model/slabs.h); NULL: a thread makes them. */
+/* Batches of `size` texts, the last may have fewer. Their words and what may stand in their place by
+ * `sets` (or NULL) are looked up on the device `on`, and the host has no copy of them
+ * (model/slabs.h); NULL: a thread makes them, without sets. */
 stet_status ahead_open(const model *m, const stet_corpus *c, size_t size, store *on,
-                       batch_ahead **out);
+                       const word_sets *sets, batch_ahead **out);
 void ahead_close(batch_ahead *a); /* NULL is fine */
 /* Begin with the first batch of texts pick[0..left), or with several of them; they stay as they are
  * until they are taken. */

@@ -134,12 +134,8 @@ static stet_status forward_backward(run_state *r, size_t i, step_numbers *to)
 /* The rows of the table that the step read. */
 static stet_status update_vectors(run_state *r)
 {
-    row_part part[MAX_ROW_PARTS];
-    for (size_t i = 0; i < r->learned.n; i++)
-        part[i] = (row_part){r->learned.part[i].word, r->learned.part[i].n,
-                             r->learned.part[i].grad};
-    return row_optim_step(&r->vectors, &r->opt, part, r->learned.n, r->w.table, &r->step_mem,
-                          &r->values);
+    return row_optim_step(&r->vectors, &r->opt, r->learned.part, r->learned.n, r->w.table,
+                          &r->step_mem, &r->values);
 }
 
 /* What defences do after the step, on a tape of their own. */
@@ -406,9 +402,10 @@ static stet_status open_ahead(run_state *r)
 {
     if (r->store->desc->host || defense_list_has_batch(&r->defenses))
         return STET_OK;
-    const bool there = !r->w.learn && !defense_list_reads_words(&r->defenses) &&
+    const word_sets *sets;
+    const bool there = !defense_list_reads_words(&r->defenses, &sets) &&
                        slabs_suit(r->p.m, &r->p.train, r->store);
-    return ahead_open(r->p.m, &r->p.train, r->a->batch, there ? r->store : NULL, &r->ahead);
+    return ahead_open(r->p.m, &r->p.train, r->a->batch, there ? r->store : NULL, sets, &r->ahead);
 }
 
 stet_status run_set_up(run_state *r)

@@ -184,7 +184,7 @@ static inline void table_grad(const net_step *s, real *sum)
     memset(sum, 0, s->m->n_words * D * sizeof *sum);
     for (size_t k = 0; k < s->learned.n; k++)
         for (size_t i = 0; i < s->learned.part[k].n * D; i++)
-            sum[s->learned.part[k].word[i / D] * D + i % D] += s->learned.part[k].grad[i];
+            sum[s->learned.part[k].row[i / D] * D + i % D] += s->learned.part[k].grad[i];
 }
 
 /* Gradients by the names of the file: those of the weights, and E's over all that was read of it. */

@@ -41,7 +41,7 @@ static double step_loss(run *x, double *dtable, bool detached)
     memset(dtable, 0, x->m->n_words * D * sizeof *dtable);
     for (size_t k = 0; k < learned.n; k++)
         for (size_t i = 0; i < learned.part[k].n * D; i++)
-            dtable[learned.part[k].word[i / D] * D + i % D] += (double)learned.part[k].grad[i];
+            dtable[learned.part[k].row[i / D] * D + i % D] += (double)learned.part[k].grad[i];
     arena_deinit(&mem);
     return loss;
 }

@@ -64,7 +64,7 @@ static double weighed(const model *m, const double *c, real *grad, real *dvector
     if (dvectors) {
         CHECK_OK(tape_backward(&t, y));
         CHECK_EQ(learned.n, 1);
-        CHECK(learned.part[0].n == WORDS && learned.part[0].word == words);
+        CHECK(learned.part[0].n == WORDS && learned.part[0].row == words);
         memcpy(dvectors, learned.part[0].grad, WORDS * SMALL_DIM * sizeof *dvectors);
     }
     weights_deinit(&w);

@@ -424,8 +424,9 @@ static void optimise(store *s, optim_kind kind, double clip, real *w, real *tabl
         store_upload(s, grad, g, sizeof g);
         store_upload(s, row_grad, rg, sizeof rg);
         CHECK_OK(optim_step(&o, groups, 2, param, grad));
-        const row_part parts[PARTS] = {{index, PART_ROWS, row_grad},
-                                       {index + PART_ROWS, PART_ROWS, row_grad + PART_ROWS * DIM}};
+        const row_part parts[PARTS] = {
+            {.row = index, .n = PART_ROWS, .grad = row_grad},
+            {.row = index + PART_ROWS, .n = PART_ROWS, .grad = row_grad + PART_ROWS * DIM}};
         CHECK_OK(row_optim_step(&ro, &o, parts, PARTS, rows, &mem, &values));
     }
     CHECK_OK(optim_norm(&o, norm));

@@ -169,7 +169,7 @@ TEST(rows_move_as_in_a_dense_table_and_others_stay)
             sum[first[i / D] * D + (uint32_t)(i % D)] += x[i];
         for (int i = 0; i < 3 * D; i++)
             sum[second[i / D] * D + (uint32_t)(i % D)] += y[i];
-        const row_part part[] = {{second, 3, y}, {first, 2, x}};
+        const row_part part[] = {{second, 3, y, NULL}, {first, 2, x, NULL}};
         const size_t n = step == 3 ? 1 : 2; /* the last: no row twice, and nothing to add up */
         for (int i = 0; n == 1 && i < ROWS * D; i++)
             sum[i] = 0;
@@ -189,6 +189,51 @@ TEST(rows_move_as_in_a_dense_table_and_others_stay)
     row_optim_deinit(&rows);
     optim_deinit(&none);
     optim_deinit(&dense);
+}
+
+/* A table after some steps of parts that are beginnings of one list. */
+static void move_by_list(bool known, real *table, size_t rows, size_t D)
+{
+    const optim_options how = OPTIM_DEFAULTS;
+    const uint32_t list[] = {4, 1, 6}, other[] = {4, 1, 6};
+    const param_group one = {0, 1, 0.1, 0};
+    optim none;
+    row_optim o;
+    arena mem = {0};
+    store_arena values = {.store = &host_store};
+    real w = 1, g = 1, x[9], y[6];
+    CHECK_OK(optim_init(&none, &how, &host_store, 1));
+    CHECK_OK(row_optim_init(&o, &host_store, rows, D, 0.05));
+    for (int step = 0; step < 4; step++) {
+        for (int i = 0; i < 9; i++)
+            x[i] = (real)(i + step) / 7 - 1;
+        for (int i = 0; i < 6; i++)
+            y[i] = (real)(2 * i - step) / 5;
+        const row_part here[] = {{list, 2, y, NULL}, {list, 3, x, NULL}},
+                       there[] = {{NULL, 2, y, list}, {NULL, 3, x, list}},
+                       apart[] = {{NULL, 2, y, list}, {NULL, 3, x, other}};
+        const size_t n = step == 3 ? 1 : 2; /* the last: nothing to add up */
+        CHECK_OK(optim_step(&none, &one, 1, &w, &g));
+        CHECK_OK(row_optim_step(&o, &none, known ? here : there, n, table, &mem, &values));
+        CHECK_FAILS(row_optim_step(&o, &none, apart, 2, table, &mem, &values), STET_EINTERNAL,
+                    "two lists");
+    }
+    arena_deinit(&mem);
+    store_arena_deinit(&values);
+    row_optim_deinit(&o);
+    optim_deinit(&none);
+}
+
+TEST(rows_of_a_list_that_the_host_does_not_know_move_as_others_do)
+{
+    enum { ROWS = 7, D = 3 };
+    real a[ROWS * D], b[ROWS * D];
+    for (int i = 0; i < ROWS * D; i++)
+        a[i] = b[i] = (real)i / 10;
+    move_by_list(true, a, ROWS, D);
+    move_by_list(false, b, ROWS, D);
+    CHECK(a[4 * D] != (real)(4 * D) / 10);
+    CHECK(memcmp(a, b, sizeof a) == 0);
 }
 
 TEST(early_stopping_keeps_the_first_best)

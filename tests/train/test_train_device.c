@@ -83,24 +83,42 @@ static void counted_upload(store *s, void *to, const void *from, size_t bytes)
     locked_copy(s, to, from, bytes);
 }
 
-/* The words of texts are looked up there; the heads of all batches of an epoch are one slab. */
-TEST(plain_steps_send_no_words_to_the_device)
+/* The words of texts and what may stand in their place are looked up there; the heads of all batches
+ * of an epoch are one slab. `more`: what else a step sends, which is lengths alone. */
+TEST(steps_send_no_words_to_the_device)
 {
+    static const struct {
+        way w;
+        size_t more;
+    } cases[] = {
+        {{"cnn", "standard", {NULL}}, 0},
+        {{"~cnn", "standard", {NULL}}, 0},
+        {{"cnn", "certified", {"kappa=0.4", NULL}}, 0},
+        {{"~cnn", "certified", {"bound=joint", NULL}}, 0},
+        {{"~!cnn", "certified,gbm", {"kappa=0.4", NULL}}, 0},
+        {{"~sum", "certified", {"kappa=0.4", NULL}}, 1},             /* roots of them */
+        {{"%bilstm", "standard", {NULL}}, 1},                        /* pieces */
+        {{"~%bilstm", "certified", {"kappa=0.4", NULL}}, 2},         /* for clean texts, and ranges */
+        {{"!bert", "standard", {NULL}}, 2},                          /* positions, and tokens' own numbers */
+    };
     store_desc counted = locked_desc;
     counted.upload = counted_upload;
     CHECK_OK(store_register(&counted));
-    stet_train_args a = run_of(&ways[0], at("never"));
-    a.device = "locked";
-    stet_train_bench b;
-    size_t sent[2];
-    CHECK_OK(stet_train_time(&a, 0, NULL, NULL, 0, &b));
-    CHECK_LE(10, b.steps_per_epoch);
-    for (size_t epochs = 1; epochs <= 2; epochs++) {
-        uploads = 0;
-        CHECK_OK(stet_train_time(&a, epochs * b.steps_per_epoch, NULL, NULL, 0, &b));
-        sent[epochs - 1] = uploads;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stet_train_args a = run_of(&cases[i].w, at("never"));
+        a.device = "locked";
+        a.dropout = 0;
+        stet_train_bench b;
+        size_t sent[2];
+        CHECK_OK(stet_train_time(&a, 0, NULL, NULL, 0, &b));
+        CHECK_LE(10, b.steps_per_epoch);
+        for (size_t epochs = 1; epochs <= 2; epochs++) {
+            uploads = 0;
+            CHECK_OK(stet_train_time(&a, epochs * b.steps_per_epoch, NULL, NULL, 0, &b));
+            sent[epochs - 1] = uploads;
+        }
+        CHECK_EQ(sent[1], sent[0] + 1 + cases[i].more * b.steps_per_epoch);
     }
-    CHECK_EQ(sent[1], sent[0] + 1);
 }
 
 TEST(an_unknown_device_is_refused_before_anything_is_written)

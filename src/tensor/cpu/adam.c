@@ -78,7 +78,7 @@ static void add_strip(const add_job *j, size_t first, size_t width)
 {
     for (size_t i = 0; i < j->n; i++) {
         const real *RESTRICT from = j->from + i * j->D + first;
-        real *RESTRICT into = j->into + j->at[i] * j->D + first;
+        real *RESTRICT into = j->into + (j->at ? j->at[i] : i) * j->D + first;
         for (size_t c = 0; c < width; c++)
             into[c] += from[c];
     }

@@ -79,7 +79,7 @@ struct add_row_entry {
     __device__ void operator()(size_t i) const
     {
         const size_t row = i / D;
-        into[at[row] * D + (i - row * D)] += from[i];
+        into[(at ? at[row] : row) * D + (i - row * D)] += from[i];
     }
 };
 
