@@ -362,107 +362,142 @@ void dne_ensemble(const double *p, size_t M, size_t K, double *out)
         out[k] /= all;
 }
 
-/* A point of each position's mixtures, (T, D). */
-static void draw_points(const dne_cfg *c, const model *m, const word_sets *s, const batch *own,
-                        rng *r, real *points)
-{
-    const size_t D = m->dim;
-    for (size_t i = 0; i < own->seq.n_tokens; i++) {
-        const uint32_t w = own->word[i], *near = s->word + s->start[w];
-        const size_t has = s->start[w + 1] - s->start[w], most = (size_t)c->most - 1,
-                     n = has < most ? has : most;
-        double eta[MOST_SLOTS];
-        real *to = points + i * D;
-        dirichlet(c, r, n + 1, n, eta);
-        memset(to, 0, D * sizeof *to);
-        for (size_t j = 0; j <= n; j++) {
-            const real *e = m->table + (j < n ? near[j] : w) * D, by = (real)eta[j];
-            for (size_t d = 0; d < D; d++)
-                to[d] += by * e[d];
-        }
-    }
-}
+/* Texts of a corpus, each as often as it is drawn. */
+typedef struct dne_copies {
+    size_t n, draws;         /* texts, copies of each */
+    const uint32_t **ids;    /* (n) */
+    size_t *len;             /* (n) rows that are read */
+    uint32_t *place;         /* (n draws) of a copy in the batch */
+    batch x, own;            /* of all copies; with a row for each point */
+    hulls h;
+} dne_copies;
 
-/* The same text M times, one row per position. */
-static stet_status copies_of(const model *m, const uint32_t *ids, size_t L, size_t M, batcher *b,
-                             arena *mem, batch *own)
+static stet_status copies_make(const dne_cfg *cfg, const model *m, const word_sets *s,
+                               const stet_corpus *c, batcher *b, arena *mem, dne_copies *out)
 {
-    uint32_t *all = arena_new(mem, uint32_t, M * L), *pick = arena_new(mem, uint32_t, M);
-    uint64_t *first = arena_new(mem, uint64_t, M + 1);
-    int32_t *label = arena_znew(mem, int32_t, M);
-    batch x;
-    if (!all || !pick || !first || !label)
+    const size_t n = c->n_texts, M = (size_t)cfg->draws;
+    size_t rows = 0;
+    *out = (dne_copies){.n = n, .draws = M};
+    out->ids = arena_new(mem, const uint32_t *, n);
+    out->len = arena_new(mem, size_t, n);
+    out->place = arena_new(mem, uint32_t, n * M);
+    uint64_t *start = arena_znew(mem, uint64_t, n * M + 1);
+    uint32_t *pick = arena_new(mem, uint32_t, n * M);
+    int32_t *label = arena_znew(mem, int32_t, n * M);
+    if (!out->ids || !out->len || !out->place || !start || !pick || !label)
         return STET_ENOMEM;
-    for (size_t k = 0; k <= M; k++)
-        first[k] = k * L;
-    for (size_t k = 0; k < M; k++) {
-        memcpy(all + k * L, ids, L * sizeof *all);
+    for (size_t i = 0; i < n; i++) {
+        size_t len;
+        out->ids[i] = corpus_rows(m, c, i, &len);
+        out->len[i] = len < m->max_len ? len : m->max_len;
+        rows += M * out->len[i];
+    }
+    uint32_t *all = arena_new(mem, uint32_t, rows + 1);
+    if (!all)
+        return STET_ENOMEM;
+    for (size_t k = 0; k < n * M; k++) {
+        const size_t len = out->len[k / M];
+        memcpy(all + start[k], out->ids[k / M], len * sizeof *all);
+        start[k + 1] = start[k] + len;
         pick[k] = (uint32_t)k;
     }
-    const stet_corpus texts = {M, M * L, m->n_classes, all, first, label};
-    TRY(batch_make(b, m, &texts, pick, M, mem, &x));
-    return batch_spread(&x, mem, own);
+    const stet_corpus texts = {n * M, rows, m->n_classes, all, start, label};
+    TRY(batch_make(b, m, &texts, pick, n * M, mem, &out->x));
+    for (uint32_t k = 0; k < n * M; k++)
+        out->place[out->x.order[k]] = k;
+    TRY(hulls_make(s, &out->x, (size_t)cfg->most - 1, b->slot, mem, &out->h));
+    return hulls_share(&out->x, mem, &out->h, &out->own);
 }
 
+/* A mixture for each point, as logarithms. The draws of a text derive from its words. */
+static void draw_mixtures(const dne_cfg *cfg, const dne_copies *c, real *state)
+{
+    const seq_index *q = &c->own.seq;
+    double eta[MOST_SLOTS];
+    for (size_t i = 0; i < c->n; i++) {
+        rng r = rng_stream(hash_bytes(c->ids[i], c->len[i] * sizeof **c->ids, 1), STREAM_DEFENSE, 0);
+        for (size_t k = i * c->draws; k < (i + 1) * c->draws; k++)
+            for (size_t t = q->start[c->place[k]]; t < q->start[c->place[k] + 1]; t++) {
+                const size_t first = c->h.start[q->row[t]], n = c->h.start[q->row[t] + 1] - first;
+                if (n == 1)
+                    continue; /* the word itself */
+                dirichlet(cfg, &r, n, n, eta);
+                for (size_t j = 0; j < n; j++)
+                    state[(first + j) * HULL_STATE + HULL_W] = (real)log(eta[j] + 1e-30);
+            }
+    }
+}
+
+/* Logits of all copies, as the batch has them. */
 static stet_status pass_at(const model *m, const model_weights *w, store_arena *values,
-                           const batch *own, const real *points, arena *mem, real *z)
+                           const dne_copies *c, const real *state, arena *mem, real *z)
 {
     tape t;
     pass p;
     tape_init(&t, mem, values, false);
-    TRY(pass_init(&p, m, &t, w, NULL, own));
-    p.rows = tape_numbers(&t, shape2(own->seq.n_tokens, m->dim), points);
+    TRY(pass_init(&p, m, &t, w, NULL, &c->x));
+    p.rows = hull_points(&t, &c->h,
+                         tape_numbers(&t, shape2(c->h.n_slots, HULL_STATE), state),
+                         pass_rows(&p, c->h.word, c->h.n_rows));
+    p.seq = &c->own.seq;
+    p.word = c->own.word;
     const node *out = p.rows ? model_forward(m, &p) : NULL;
     TRY(tape_status(&t));
     return tape_download(&t, out, z);
 }
 
-/* Logits (M, K) of the texts at these points. */
-static stet_status answer_at(const model *m, const batch *own, const real *points, arena *mem,
+static stet_status answer_at(const model *m, const dne_copies *c, const real *state, arena *mem,
                              real *z)
 {
     const model_place *at = m->place;
     if (!at)
-        return pass_at(m, NULL, NULL, own, points, mem, z);
+        return pass_at(m, NULL, NULL, c, state, mem, z);
     pthread_mutex_lock(at->lock);
     const store_mark held = store_arena_save(at->values);
-    const stet_status st = pass_at(m, at->w, at->values, own, points, mem, z);
+    const stet_status st = pass_at(m, at->w, at->values, c, state, mem, z);
     store_arena_restore(at->values, held);
     pthread_mutex_unlock(at->lock);
     return st;
 }
 
-static stet_status answer(const rule *r, const model *m, const uint32_t *ids, size_t L, batcher *b,
+static stet_status answer(const rule *r, const model *m, const stet_corpus *texts, batcher *b,
                           arena *mem, float *logits)
 {
-    const dne_cfg *c = r->cfg;
-    const size_t M = (size_t)c->draws, K = m->n_classes;
-    rng draws = rng_stream(hash_bytes(ids, L * sizeof *ids, 1), STREAM_DEFENSE, 0);
-    batch own;
-    TRY(copies_of(m, ids, L, M, b, mem, &own));
-    real *points = arena_new(mem, real, own.seq.n_tokens * m->dim),
-         *z = arena_new(mem, real, M * K);
+    const dne_cfg *cfg = r->cfg;
+    const size_t M = (size_t)cfg->draws, K = m->n_classes;
+    dne_copies c;
+    TRY(copies_make(cfg, m, &((const kept_sets *)r->state)->words, texts, b, mem, &c));
+    real *state = arena_znew(mem, real, c.h.n_slots * HULL_STATE),
+         *z = arena_new(mem, real, c.n * M * K);
     double *share = arena_new(mem, double, (M + 1) * K), *mean = share + M * K;
-    if (!points || !z || !share)
+    if (!state || !z || !share)
         return STET_ENOMEM;
-    draw_points(c, m, &((const kept_sets *)r->state)->words, &own, &draws, points);
-    TRY(answer_at(m, &own, points, mem, z));
-    for (size_t k = 0; k < M; k++)
-        hull_weights(z + k * K, 1, K, share + k * K);
-    dne_ensemble(share, M, K, mean);
-    for (size_t k = 0; k < K; k++)
-        logits[k] = (float)log(mean[k] + 1e-30);
+    draw_mixtures(cfg, &c, state);
+    TRY(answer_at(m, &c, state, mem, z));
+    for (size_t i = 0; i < c.n; i++) {
+        for (size_t k = 0; k < M; k++)
+            hull_weights(z + c.place[i * M + k] * K, 1, K, share + k * K);
+        dne_ensemble(share, M, K, mean);
+        for (size_t k = 0; k < K; k++)
+            logits[i * K + k] = (float)log(mean[k] + 1e-30);
+    }
     return STET_OK;
 }
 
-static stet_status predict(const rule *r, const model *m, const uint32_t *ids, size_t n,
-                           float *logits)
+static stet_status predict_all(const rule *r, const model *m, const stet_corpus *c, float *logits)
 {
+    enum { COPIES = 512 }; /* at once */
+    const size_t M = (size_t)((const dne_cfg *)r->cfg)->draws, most = M < COPIES ? COPIES / M : 1;
     arena mem = {0};
     batcher b = {0};
     stet_status st = batcher_init(&b, m);
-    if (st == STET_OK)
-        st = answer(r, m, ids, n < m->max_len ? n : m->max_len, &b, &mem, logits);
+    for (size_t i = 0, n; st == STET_OK && i < c->n_texts; i += n) {
+        n = c->n_texts - i < most ? c->n_texts - i : most;
+        const stet_corpus some = {n,      (size_t)(c->start[i + n] - c->start[i]), c->n_classes,
+                                  c->ids, c->start + i,                            c->label};
+        st = answer(r, m, &some, &b, &mem, logits + i * m->n_classes);
+        arena_restore(&mem, (arena_mark){0});
+    }
     batcher_deinit(&b);
     arena_deinit(&mem);
     return st;
@@ -476,7 +511,7 @@ static const rule_desc dne_rule = {
     .load = load,
     .save = save,
     .end = rule_end,
-    .predict = predict,
+    .predict_all = predict_all,
     .on_device = true,
 };
 

@@ -250,15 +250,6 @@ static stet_status predict_all(const rule *r, const model *m, const stet_corpus 
     return STET_OK;
 }
 
-static stet_status predict(const rule *r, const model *m, const uint32_t *ids, size_t n,
-                           float *logits)
-{
-    uint64_t start[2] = {0, n};
-    int32_t label = 0;
-    const stet_corpus one = {1, n, m->n_classes, (uint32_t *)ids, start, &label};
-    return answer_some(r, m, &one, 0, 1, logits);
-}
-
 /* ---- certificates ------------------------------------------------------------------------- */
 
 /* What a position can be read as: rows, and which choice gives them (0: the text's own word). */
@@ -493,7 +484,6 @@ static const rule_desc encode_rule_desc = {
     .load = load,
     .save = save,
     .end = rule_end,
-    .predict = predict,
     .on_device = true,
     .predict_all = predict_all,
     .certify = certify,

@@ -95,19 +95,9 @@ stet_status near_words_copies(const rule *r, const model *m, const vote_text *t,
     return STET_OK;
 }
 
-stet_status near_words_predict(const rule *r, const model *m, const uint32_t *ids, size_t n,
-                               float *logits)
+stet_status near_words_predict(const rule *r, const model *m, const stet_corpus *c, float *logits)
 {
-    arena mem = {0};
-    vote_text t;
-    vote_of copies;
-    stet_status st = vote_text_make(m, ids, n, &mem, &t);
-    if (st == STET_OK)
-        st = near_words_copies(r, m, &t, &mem, &copies);
-    if (st == STET_OK)
-        st = votes_answer(r->cfg, m, &copies, logits);
-    arena_deinit(&mem);
-    return st;
+    return votes_answer(near_words_copies, r, m, c, logits);
 }
 
 stet_status near_words_batch(void *state, const step_view *v, step_texts *t)

@@ -32,8 +32,7 @@ void near_words_end(void *state);
 /* What is drawn of a text: `mem` keeps it. */
 stet_status near_words_copies(const rule *r, const model *m, const vote_text *t, arena *mem,
                               vote_of *out);
-stet_status near_words_predict(const rule *r, const model *m, const uint32_t *ids, size_t n,
-                               float *logits);
+stet_status near_words_predict(const rule *r, const model *m, const stet_corpus *c, float *logits);
 /* Training: a drawn copy in place of each text, those that others added included. */
 stet_status near_words_batch(void *state, const step_view *v, step_texts *t);
 

@@ -56,9 +56,15 @@ static masks masks_of(const ranmask_cfg *c, const model *m, const vote_text *t)
 }
 
 /* A copy has at most the rows of the text: a masked word is one. */
-static vote_of copies_of(const vote_text *t, const masks *of)
+static stet_status copies_of(const rule *r, const model *m, const vote_text *t, arena *mem,
+                             vote_of *out)
 {
-    return (vote_of){t, t->at[t->n], mask, of};
+    masks *of = arena_new(mem, masks, 1);
+    if (!of)
+        return STET_ENOMEM;
+    *of = masks_of(r->cfg, m, t);
+    *out = (vote_of){t, t->at[t->n], mask, of};
+    return STET_OK;
 }
 
 /* ---- the rule ----------------------------------------------------------------------------- */
@@ -69,20 +75,9 @@ static stet_status make(const void *cfg, const model *m, const stet_subst *s, vo
     return votes_can_read(m, "ranmask");
 }
 
-static stet_status predict(const rule *r, const model *m, const uint32_t *ids, size_t n,
-                           float *logits)
+static stet_status predict_all(const rule *r, const model *m, const stet_corpus *c, float *logits)
 {
-    const ranmask_cfg *c = r->cfg;
-    arena mem = {0};
-    vote_text t;
-    stet_status st = vote_text_make(m, ids, n, &mem, &t);
-    if (st == STET_OK) {
-        const masks of = masks_of(c, m, &t);
-        const vote_of copies = copies_of(&t, &of);
-        st = votes_answer(&c->vote, m, &copies, logits);
-    }
-    arena_deinit(&mem);
-    return st;
+    return votes_answer(copies_of, r, m, c, logits);
 }
 
 /* How many words of the text could change at all, as far as that is asked about. */
@@ -95,17 +90,18 @@ static size_t words_asked(const stet_choices *choices, size_t budget)
 }
 
 /* Votes for a certificate, and how many words the text has. */
-static stet_status votes_of(const ranmask_cfg *c, const model *m, const uint32_t *ids,
+static stet_status votes_of(const rule *r, const model *m, const uint32_t *ids,
                             const stet_choices *choices, size_t *L, uint64_t **votes)
 {
     arena mem = {0};
     vote_text t;
+    vote_of copies;
     stet_status st = vote_text_asked(m, ids, choices, &mem, &t);
+    if (st == STET_OK)
+        st = copies_of(r, m, &t, &mem, &copies);
     if (st == STET_OK) {
-        const masks of = masks_of(c, m, &t);
-        const vote_of copies = copies_of(&t, &of);
         *L = t.n;
-        st = votes_certificate(&c->vote, m, &copies, votes);
+        st = votes_certificate(r->cfg, m, &copies, votes);
     }
     arena_deinit(&mem);
     return st;
@@ -118,7 +114,7 @@ static stet_status certify(const rule *r, const model *m, const uint32_t *ids,
     const ranmask_cfg *c = r->cfg;
     size_t L;
     uint64_t *votes;
-    TRY(votes_of(c, m, ids, choices, &L, &votes));
+    TRY(votes_of(r, m, ids, choices, &L, &votes));
     const double p = share_lower(votes[label], (uint64_t)c->vote.draws, c->vote.error);
     mem_free(votes);
     const size_t kept = L - masked_words(L, c->rate);
@@ -141,7 +137,7 @@ static const rule_desc ranmask_rule = {
     .opts = opts,
     .cfg_size = sizeof(ranmask_cfg),
     .make = make,
-    .predict = predict,
+    .predict_all = predict_all,
     .on_device = true,
     .certify = certify,
     .draws = true,

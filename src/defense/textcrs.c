@@ -62,7 +62,7 @@ static const rule_desc crs_rule_desc = {
     .load = load,
     .save = near_words_save,
     .end = near_words_end,
-    .predict = near_words_predict,
+    .predict_all = near_words_predict,
     .on_device = true,
 };
 

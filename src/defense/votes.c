@@ -181,48 +181,108 @@ stet_status vote_text_asked(const model *m, const uint32_t *ids, const stet_choi
     return vote_text_make(m, rows, words_rows(choices->words, ids, n, rows), mem, out);
 }
 
-enum { COPIES = 256 }; /* at a time */
-
 enum { TURN_ANSWER = 1, TURN_CERTIFICATE }; /* draws that are independent of each other */
 
-/* count (K) += answers of the network to n copies. The draws derive from the text's words and `turn`. */
-static stet_status votes_count(const model *m, const vote_of *x, size_t n, uint64_t turn,
-                               uint64_t *count)
+/* Copies of some texts, which the network is asked about together. */
+enum { COPIES = 4096 };
+typedef struct vote_queue {
+    const model *m;
+    uint64_t *count; /* (texts, K) */
+    size_t n;
+    uint32_t of[COPIES], *rows;
+    uint64_t start[COPIES + 1];
+    int32_t label[COPIES];
+    size_t cap; /* of rows */
+    float *logits;
+} vote_queue;
+
+static void queue_close(vote_queue *q)
 {
-    const size_t K = m->n_classes, most = n < COPIES ? n : COPIES;
-    const vote_text *t = x->text;
-    arena mem = {0};
-    uint32_t *copies = arena_new(&mem, uint32_t, most * x->room + 1);
-    uint64_t *start = arena_new(&mem, uint64_t, most + 1);
-    int32_t *label = arena_znew(&mem, int32_t, most);
-    float *logits = arena_new(&mem, float, most *K);
-    stet_status st = copies && start && label && logits ? STET_OK : STET_ENOMEM;
-    rng r =
-        rng_stream(hash_bytes(t->rows, t->at[t->n] * sizeof *t->rows, turn), STREAM_DEFENSE, turn);
-    for (size_t done = 0; st == STET_OK && done < n; done += most) {
-        const size_t now = n - done < most ? n - done : most;
-        start[0] = 0;
-        for (size_t v = 0; v < now; v++)
-            start[v + 1] = start[v] + x->draw(x->ctx, &r, t, copies + start[v]);
-        const stet_corpus texts = {now, (size_t)start[now], K, copies, start, label};
-        st = model_network_logits(m, &texts, logits);
-        for (size_t v = 0; st == STET_OK && v < now; v++)
-            count[stet_argmax(logits + v * K, K)]++;
-    }
-    arena_deinit(&mem);
-    return st;
+    if (!q)
+        return;
+    mem_free(q->rows);
+    mem_free(q->logits);
+    mem_free(q);
 }
 
-stet_status votes_answer(const vote_cfg *c, const model *m, const vote_of *x, float *logits)
+/* For so many copies in all. NULL: no memory. */
+static vote_queue *queue_open(const model *m, size_t copies, uint64_t *count)
 {
-    uint64_t *count = mem_zalloc(m->n_classes, sizeof *count);
-    const stet_status st =
-        count ? votes_count(m, x, (size_t)c->votes, TURN_ANSWER, count) : STET_ENOMEM;
-    double all = 0;
-    for (size_t k = 0; st == STET_OK && k < m->n_classes; k++)
-        all += (double)count[k] + 0.5;
-    for (size_t k = 0; st == STET_OK && k < m->n_classes; k++)
-        logits[k] = (float)log(((double)count[k] + 0.5) / all);
+    vote_queue *q = mem_zalloc(1, sizeof *q);
+    if (!q)
+        return NULL;
+    q->m = m;
+    q->count = count;
+    q->logits = mem_alloc((copies < COPIES ? copies : COPIES) * m->n_classes, sizeof *q->logits);
+    if (q->logits)
+        return q;
+    queue_close(q);
+    return NULL;
+}
+
+/* The network's answers to all that wait are counted. */
+static stet_status queue_ask(vote_queue *q)
+{
+    const size_t K = q->m->n_classes, n = q->n;
+    const stet_corpus texts = {n, (size_t)q->start[n], K, q->rows, q->start, q->label};
+    q->n = 0;
+    TRY(model_network_logits(q->m, &texts, q->logits));
+    for (size_t v = 0; v < n; v++)
+        q->count[q->of[v] * K + stet_argmax(q->logits + v * K, K)]++;
+    return STET_OK;
+}
+
+/* n copies of text i. The draws derive from its words and `turn`. */
+static stet_status queue_copies(vote_queue *q, const vote_of *x, uint32_t i, size_t n,
+                                uint64_t turn)
+{
+    const vote_text *t = x->text;
+    rng r =
+        rng_stream(hash_bytes(t->rows, t->at[t->n] * sizeof *t->rows, turn), STREAM_DEFENSE, turn);
+    for (; n > 0; n--) {
+        if (q->n == COPIES)
+            TRY(queue_ask(q));
+        const size_t at = (size_t)q->start[q->n];
+        TRY(mem_grow(&q->rows, &q->cap, at + x->room, sizeof *q->rows));
+        q->of[q->n] = i;
+        q->start[++q->n] = at + x->draw(x->ctx, &r, t, q->rows + at);
+    }
+    return STET_OK;
+}
+
+static stet_status queue_texts(vote_queue *q, vote_open *open, const rule *r, const stet_corpus *c)
+{
+    const vote_cfg *cfg = r->cfg;
+    arena mem = {0};
+    stet_status st = STET_OK;
+    for (uint32_t i = 0; st == STET_OK && i < c->n_texts; i++) {
+        size_t n;
+        const uint32_t *rows = corpus_rows(q->m, c, i, &n);
+        vote_text t;
+        vote_of x;
+        st = vote_text_make(q->m, rows, n, &mem, &t);
+        if (st == STET_OK)
+            st = open(r, q->m, &t, &mem, &x);
+        if (st == STET_OK)
+            st = queue_copies(q, &x, i, (size_t)cfg->votes, TURN_ANSWER);
+        arena_restore(&mem, (arena_mark){0});
+    }
+    arena_deinit(&mem);
+    return st == STET_OK ? queue_ask(q) : st;
+}
+
+stet_status votes_answer(vote_open *open, const rule *r, const model *m, const stet_corpus *c,
+                         float *logits)
+{
+    const vote_cfg *cfg = r->cfg;
+    const size_t K = m->n_classes;
+    const double all = (double)cfg->votes + 0.5 * (double)K;
+    uint64_t *count = mem_zalloc(c->n_texts * K, sizeof *count);
+    vote_queue *q = count ? queue_open(m, c->n_texts * (size_t)cfg->votes, count) : NULL;
+    const stet_status st = q ? queue_texts(q, open, r, c) : STET_ENOMEM;
+    for (size_t i = 0; st == STET_OK && i < c->n_texts * K; i++)
+        logits[i] = (float)log(((double)count[i] + 0.5) / all);
+    queue_close(q);
     mem_free(count);
     return st;
 }
@@ -230,8 +290,12 @@ stet_status votes_answer(const vote_cfg *c, const model *m, const vote_of *x, fl
 stet_status votes_certificate(const vote_cfg *c, const model *m, const vote_of *x, uint64_t **count)
 {
     *count = mem_zalloc(m->n_classes, sizeof **count);
-    const stet_status st =
-        *count ? votes_count(m, x, (size_t)c->draws, TURN_CERTIFICATE, *count) : STET_ENOMEM;
+    vote_queue *q = *count ? queue_open(m, (size_t)c->draws, *count) : NULL;
+    stet_status st =
+        q ? queue_copies(q, x, 0, (size_t)c->draws, TURN_CERTIFICATE) : STET_ENOMEM;
+    if (st == STET_OK)
+        st = queue_ask(q);
+    queue_close(q);
     if (st != STET_OK) {
         mem_free(*count);
         *count = NULL;

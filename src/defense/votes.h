@@ -77,8 +77,13 @@ typedef struct vote_of {
     vote_draw *draw;
     const void *ctx;
 } vote_of;
-/* The answer of a rule that votes: logarithms of the shares, half a vote added to each class. */
-stet_status votes_answer(const vote_cfg *c, const model *m, const vote_of *x, float *logits);
+/* Says what is drawn of a text, in memory of `mem`. */
+typedef stet_status vote_open(const rule *r, const model *m, const vote_text *t, arena *mem,
+                              vote_of *out);
+/* The answers of a rule that votes, whose settings begin with a vote_cfg: logarithms of the shares,
+ * half a vote added to each class. */
+stet_status votes_answer(vote_open *open, const rule *r, const model *m, const stet_corpus *c,
+                         float *logits);
 /* Counts (K) for a certificate, of copies that are independent of those of the answer: a new block for
  * mem_free. */
 stet_status votes_certificate(const vote_cfg *c, const model *m, const vote_of *x,

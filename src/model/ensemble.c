@@ -215,26 +215,6 @@ static stet_status predict_all(const rule *r, const model *m, const stet_corpus 
     return st;
 }
 
-static stet_status predict(const rule *r, const model *m, const uint32_t *ids, size_t n,
-                           float *logits)
-{
-    uint64_t start[2] = {0, n};
-    int32_t none = -1;
-    uint32_t *copy = mem_alloc(n, sizeof *copy); /* a corpus is not const */
-    if (!copy)
-        return STET_ENOMEM;
-    memcpy(copy, ids, n * sizeof *copy);
-    const stet_corpus c = {.n_texts = 1,
-                           .n_tokens = n,
-                           .n_classes = m->n_classes,
-                           .ids = copy,
-                           .start = start,
-                           .label = &none};
-    const stet_status st = predict_all(r, m, &c, logits);
-    mem_free(copy);
-    return st;
-}
-
 const rule_desc rule_ensemble = {
     .name = "ensemble",
     .opts = opts,
@@ -242,7 +222,6 @@ const rule_desc rule_ensemble = {
     .load = load,
     .save = save,
     .end = end,
-    .predict = predict,
     .predict_all = predict_all,
 };
 

@@ -64,14 +64,7 @@ static size_t write_out(const full_view *v, const stet_edit *e, size_t n, uint32
 static stet_status answer(const stet_view *v, const stet_corpus *c, float *logits)
 {
     const model *m = answers_model(v->on, v->m);
-    if (!m->rule)
-        return model_network_logits(m, c, logits);
-    if (m->rule->desc->predict_all)
-        return m->rule->desc->predict_all(m->rule, m, c, logits);
-    for (size_t i = 0; i < c->n_texts; i++)
-        TRY(rule_logits(m, c->ids + c->start[i], (size_t)(c->start[i + 1] - c->start[i]),
-                        logits + i * m->n_classes));
-    return STET_OK;
+    return m->rule ? rule_logits_all(m, c, logits) : model_network_logits(m, c, logits);
 }
 
 static stet_status some_edits(full_view *v, const stet_edit *edits, const size_t *start, size_t n,

@@ -8,7 +8,7 @@
 #include "base/pool.h"
 #include "model/rule.h"
 
-enum { EVAL_BATCH = 64 };
+enum { EVAL_BATCH = 64, PLACE_BATCH = 1024 }; /* texts at once; where a rule asks a device */
 
 void stet_softmax(const float *logits, size_t k, float *prob)
 {
@@ -137,8 +137,9 @@ static uint32_t *length_order(const stet_corpus *c)
 /* How many of the texts pick[0..n) go together: so many texts, or so many rows. */
 static size_t batch_size(const model *m, const stet_corpus *c, const uint32_t *pick, size_t n)
 {
+    const size_t most = m->place ? PLACE_BATCH : EVAL_BATCH;
     if (m->desc->eval_rows == 0)
-        return n < EVAL_BATCH ? n : EVAL_BATCH;
+        return n < most ? n : most;
     size_t rows = 0, some = 0;
     for (; some < n && rows < m->desc->eval_rows; some++) {
         const size_t len = (size_t)(c->start[pick[some] + 1] - c->start[pick[some]]);
@@ -189,18 +190,13 @@ stet_status model_network_logits(const model *m, const stet_corpus *c, float *lo
 
 static stet_status logits_by_rule(const model *m, const stet_corpus *c, float *logits)
 {
-    static const uint32_t unknown = STET_UNK;
-    const bool framed = m->reader.framed;
-    if (m->rule->desc->predict_all)
-        return m->rule->desc->predict_all(m->rule, m, c, logits);
-    for (size_t i = 0; i < c->n_texts; i++) {
-        const size_t n = (size_t)(c->start[i + 1] - c->start[i]);
-        TRY(rule_logits(m, n || framed ? c->ids + c->start[i] : &unknown,
-                        n == 0                                      ? !framed
-                        : n < model_max_rows(m) || m->reader.begins ? n
-                                                                    : model_max_rows(m),
-                        logits + i * m->n_classes));
-        progress("evaluating", i + 1, c->n_texts, NULL);
+    enum { AT_ONCE = 256 };
+    for (size_t i = 0, n; i < c->n_texts; i += n) {
+        n = c->n_texts - i < AT_ONCE ? c->n_texts - i : AT_ONCE;
+        const stet_corpus some = {n,      (size_t)(c->start[i + n] - c->start[i]), c->n_classes,
+                                  c->ids, c->start + i,                            c->label + i};
+        TRY(rule_logits_all(m, &some, logits + i * m->n_classes));
+        progress("evaluating", i + n, c->n_texts, NULL);
         TRY(interrupt_status());
     }
     return STET_OK;

@@ -78,7 +78,39 @@ void rule_free(rule *r)
 
 /* ---- answers ------------------------------------------------------------------------------ */
 
+const uint32_t *corpus_rows(const model *m, const stet_corpus *c, size_t i, size_t *n)
+{
+    static const uint32_t unknown = STET_UNK;
+    *n = (size_t)(c->start[i + 1] - c->start[i]);
+    if (*n == 0 && !m->reader.framed) {
+        *n = 1;
+        return &unknown;
+    }
+    if (*n > model_max_rows(m) && !m->reader.begins)
+        *n = model_max_rows(m);
+    return c->ids + c->start[i];
+}
+
 stet_status rule_logits(const model *m, const uint32_t *ids, size_t n, float *logits)
 {
-    return m->rule->desc->predict(m->rule, m, ids, n, logits);
+    const rule_desc *d = m->rule->desc;
+    if (!d->predict_all)
+        return d->predict(m->rule, m, ids, n, logits);
+    uint64_t start[2] = {0, n};
+    int32_t none = -1;
+    const stet_corpus one = {1, n, m->n_classes, (uint32_t *)ids, start, &none}; /* only read */
+    return d->predict_all(m->rule, m, &one, logits);
+}
+
+stet_status rule_logits_all(const model *m, const stet_corpus *c, float *logits)
+{
+    const rule_desc *d = m->rule->desc;
+    if (d->predict_all)
+        return d->predict_all(m->rule, m, c, logits);
+    for (size_t i = 0; i < c->n_texts; i++) {
+        size_t n;
+        const uint32_t *ids = corpus_rows(m, c, i, &n);
+        TRY(d->predict(m->rule, m, ids, n, logits + i * m->n_classes));
+    }
+    return STET_OK;
 }

@@ -85,10 +85,36 @@ static void forget(measured *r)
         stet_certify_result_deinit(&r->proofs);
 }
 
+/* Texts of all lengths, an empty one among them, asked together and by themselves. */
+static void answers_belong_to_their_texts(const stet_model *m)
+{
+    enum { TEXTS = 700 };
+    stet_dataset *d;
+    stet_corpus c;
+    float *all = mem_alloc(2 * TEXTS, sizeof *all), one[2];
+    write_corpus(at("many.tsv"), TEXTS, 5);
+    CHECK_OK(stet_dataset_load(at("many.tsv"), NULL, &d));
+    CHECK_OK(stet_model_encode(m, d, &c));
+    CHECK(c.n_texts == TEXTS && c.n_classes == 2);
+    for (size_t i = 0; i < TEXTS; i++) /* a text ends earlier, and the next begins there */
+        c.start[i + 1] -= (c.start[i + 1] - c.start[i]) * (i % 5) / 4;
+    CHECK_OK(stet_model_logits(m, &c, all));
+    for (size_t i = 0; i < TEXTS; i += 13) {
+        const stet_corpus alone = {1, (size_t)(c.start[i + 1] - c.start[i]), c.n_classes, c.ids,
+                                   c.start + i, c.label + i};
+        CHECK_OK(stet_model_logits(m, &alone, one));
+        for (size_t k = 0; k < 2; k++)
+            CHECK_NEAR(all[2 * i + k], one[k], 1e-4);
+    }
+    mem_free(all);
+    stet_corpus_deinit(&c);
+    stet_dataset_free(d);
+}
+
 TEST(rules_answer_on_a_device_as_on_the_host)
 {
     static const char *const few[][4] = {
-        {"ranmask-rate=0.3", "ranmask-votes=7", "ranmask-draws=40"},
+        {"ranmask-rate=0.3", "ranmask-votes=21", "ranmask-draws=40"},
         {"safer-votes=7", "safer-draws=40"},
         {"crs-votes=7"},
         {"dne-draws=3"},
@@ -101,6 +127,7 @@ TEST(rules_answer_on_a_device_as_on_the_host)
             stet_model *m = trained(models[k], rules[i], few[i]);
             stet_dataset *d;
             stet_sets words;
+            answers_belong_to_their_texts(m);
             write_corpus(at("test.tsv"), 40, 2);
             CHECK_OK(stet_dataset_load(at("test.tsv"), NULL, &d));
             CHECK_OK(stet_sets_load(at("sets.json"), &words));
