@@ -364,11 +364,11 @@ void dne_ensemble(const double *p, size_t M, size_t K, double *out)
 
 /* Texts of a corpus, each as often as it is drawn. */
 typedef struct dne_copies {
-    size_t n, draws;         /* texts, copies of each */
-    const uint32_t **ids;    /* (n) */
-    size_t *len;             /* (n) rows that are read */
-    uint32_t *place;         /* (n draws) of a copy in the batch */
-    batch x, own;            /* of all copies; with a row for each point */
+    size_t n, draws;      /* texts, copies of each */
+    const uint32_t **ids; /* (n) */
+    size_t *len;          /* (n) rows that are read */
+    uint32_t *place;      /* (n draws) of a copy in the batch */
+    batch x, own;         /* of all copies; with a row for each point */
     hulls h;
 } dne_copies;
 
@@ -415,7 +415,8 @@ static void draw_mixtures(const dne_cfg *cfg, const dne_copies *c, real *state)
     const seq_index *q = &c->own.seq;
     double eta[MOST_SLOTS];
     for (size_t i = 0; i < c->n; i++) {
-        rng r = rng_stream(hash_bytes(c->ids[i], c->len[i] * sizeof **c->ids, 1), STREAM_DEFENSE, 0);
+        rng r =
+            rng_stream(hash_bytes(c->ids[i], c->len[i] * sizeof **c->ids, 1), STREAM_DEFENSE, 0);
         for (size_t k = i * c->draws; k < (i + 1) * c->draws; k++)
             for (size_t t = q->start[c->place[k]]; t < q->start[c->place[k] + 1]; t++) {
                 const size_t first = c->h.start[q->row[t]], n = c->h.start[q->row[t] + 1] - first;
@@ -436,8 +437,7 @@ static stet_status pass_at(const model *m, const model_weights *w, store_arena *
     pass p;
     tape_init(&t, mem, values, false);
     TRY(pass_init(&p, m, &t, w, NULL, &c->x));
-    p.rows = hull_points(&t, &c->h,
-                         tape_numbers(&t, shape2(c->h.n_slots, HULL_STATE), state),
+    p.rows = hull_points(&t, &c->h, tape_numbers(&t, shape2(c->h.n_slots, HULL_STATE), state),
                          pass_rows(&p, c->h.word, c->h.n_rows));
     p.seq = &c->own.seq;
     p.word = c->own.word;
@@ -491,11 +491,9 @@ static stet_status predict_all(const rule *r, const model *m, const stet_corpus 
     arena mem = {0};
     batcher b = {0};
     stet_status st = batcher_init(&b, m);
-    for (size_t i = 0, n; st == STET_OK && i < c->n_texts; i += n) {
-        n = c->n_texts - i < most ? c->n_texts - i : most;
-        const stet_corpus some = {n,      (size_t)(c->start[i + n] - c->start[i]), c->n_classes,
-                                  c->ids, c->start + i,                            c->label};
-        st = answer(r, m, &some, &b, &mem, logits + i * m->n_classes);
+    for (size_t i = 0; st == STET_OK && i < c->n_texts; i += most) {
+        const stet_corpus piece = corpus_piece(c, i, most);
+        st = answer(r, m, &piece, &b, &mem, logits + i * m->n_classes);
         arena_restore(&mem, (arena_mark){0});
     }
     batcher_deinit(&b);

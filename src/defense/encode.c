@@ -216,18 +216,16 @@ static stet_status encode(const encode_rule *s, const model *m, const uint32_t *
     return STET_OK;
 }
 
-/* The network's answers to some texts of a corpus. */
-static stet_status answer_some(const rule *r, const model *m, const stet_corpus *c, size_t first,
-                               size_t n, float *logits)
+static stet_status predict_all(const rule *r, const model *m, const stet_corpus *c, float *logits)
 {
     arena mem = {0};
-    const size_t rows = (size_t)(c->start[first + n] - c->start[first]);
+    const size_t n = c->n_texts, rows = (size_t)(c->start[n] - c->start[0]);
     uint32_t *ids = arena_new(&mem, uint32_t, room_for(r->state, rows));
     uint64_t *start = arena_znew(&mem, uint64_t, n + 1);
     int32_t *label = arena_znew(&mem, int32_t, n);
     stet_status st = ids && start && label ? STET_OK : STET_ENOMEM;
     for (size_t i = 0; st == STET_OK && i < n; i++) {
-        const uint64_t from = c->start[first + i], to = c->start[first + i + 1];
+        const uint64_t from = c->start[i], to = c->start[i + 1];
         size_t made;
         st = encode(r->state, m, c->ids + from, (size_t)(to - from), &mem, ids + start[i], &made);
         start[i + 1] = start[i] + made;
@@ -238,16 +236,6 @@ static stet_status answer_some(const rule *r, const model *m, const stet_corpus 
     }
     arena_deinit(&mem);
     return st;
-}
-
-static stet_status predict_all(const rule *r, const model *m, const stet_corpus *c, float *logits)
-{
-    enum { AT_ONCE = 1024 };
-    for (size_t i = 0; i < c->n_texts; i += AT_ONCE) {
-        const size_t n = c->n_texts - i < AT_ONCE ? c->n_texts - i : AT_ONCE;
-        TRY(answer_some(r, m, c, i, n, logits + i * m->n_classes));
-    }
-    return STET_OK;
 }
 
 /* ---- certificates ------------------------------------------------------------------------- */

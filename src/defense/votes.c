@@ -291,8 +291,7 @@ stet_status votes_certificate(const vote_cfg *c, const model *m, const vote_of *
 {
     *count = mem_zalloc(m->n_classes, sizeof **count);
     vote_queue *q = *count ? queue_open(m, (size_t)c->draws, *count) : NULL;
-    stet_status st =
-        q ? queue_copies(q, x, 0, (size_t)c->draws, TURN_CERTIFICATE) : STET_ENOMEM;
+    stet_status st = q ? queue_copies(q, x, 0, (size_t)c->draws, TURN_CERTIFICATE) : STET_ENOMEM;
     if (st == STET_OK)
         st = queue_ask(q);
     queue_close(q);

@@ -110,7 +110,8 @@ SLAB_FN set_rows set_rows_at(uint32_t *at, size_t words, size_t tokens, size_t a
 /* A slab of batches (slabs.h): their heads are there, the kernel makes row and word of each, with what may
  * stand in it where there are sets, and the sizes of these. */
 enum { SLAB_BATCHES = 64 };
-enum { SLAB_WORDS, SLAB_ROWS, SLAB_ALT, SLAB_MOVING, SLAB_SIZES }; /* without sets the first alone */
+/* The sizes; without sets the first alone. */
+enum { SLAB_WORDS, SLAB_ROWS, SLAB_ALT, SLAB_MOVING, SLAB_SIZES };
 typedef struct slab_on {
     size_t n;                                               /* batches */
     size_t text[SLAB_BATCHES + 1], token[SLAB_BATCHES + 1]; /* before each */
@@ -159,7 +160,7 @@ SLAB_FN slab_batch slab_batch_of(const slab_on *s, size_t b)
 /* cuda/; between store_enter and store_leave. `room` of cuda_cnn_edits has 3 n_words features numbers,
  * that of cuda_lstm_edits n_variants 2H. */
 stet_status cuda_slab(const slab_on *s);
-stet_status cuda_reorder(const uint32_t *x, const uint32_t *from, size_t n, uint32_t *out); /* spans.c */
+stet_status cuda_reorder(const uint32_t *x, const uint32_t *from, size_t n, uint32_t *out);
 stet_status cuda_cnn_words(const cnn_words_on *w);
 stet_status cuda_cnn_edits(const cnn_on *m, const edit_batch *b, float *room);
 stet_status cuda_cnn_ranges(const cnn_on *m, const range_batch *b);

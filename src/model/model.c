@@ -444,11 +444,12 @@ node *pass_vectors(const pass *p, const uint32_t *word, size_t n)
     rows = tape_learner(p->t, rows->shape, rows->value);
     if (!rows)
         return NULL;
-    p->learn->part[p->learn->n++] = (row_part){
-        .row = word,
-        .n = n,
-        .grad = rows->grad,
-        .at = tape_is_name(p->t, word) ? tape_twin(p->t, word, n * sizeof *word) : NULL};
+    const bool there = tape_is_name(p->t, word);
+    p->learn->part[p->learn->n++] =
+        (row_part){.row = word,
+                   .n = n,
+                   .grad = rows->grad,
+                   .at = there ? tape_twin(p->t, word, n * sizeof *word) : NULL};
     return rows;
 }
 

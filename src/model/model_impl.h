@@ -382,6 +382,16 @@ static inline size_t model_max_rows(const model *m) /* of one text, but for thos
 /* Texts pick[0..n) of `c`, in memory of `a`, which is the host's. */
 stet_status batch_make(batcher *b, const model *m, const stet_corpus *c, const uint32_t *pick,
                        size_t n, arena *a, batch *out);
+/* At most n texts of a corpus, from one on; its memory. */
+static inline stet_corpus corpus_piece(const stet_corpus *c, size_t first, size_t n)
+{
+    stet_corpus piece = *c;
+    piece.n_texts = n < c->n_texts - first ? n : c->n_texts - first;
+    piece.n_tokens = (size_t)(c->start[first + piece.n_texts] - c->start[first]);
+    piece.start += first;
+    piece.label += first;
+    return piece;
+}
 /* The same in parts. Rows of a text: an empty one is read as one unknown word, or as what stands
  * around every text. STET_EUSAGE where it has a word that is none of the model's. */
 size_t text_rows(const model *m, const stet_corpus *c, uint32_t i);

@@ -191,12 +191,10 @@ stet_status model_network_logits(const model *m, const stet_corpus *c, float *lo
 static stet_status logits_by_rule(const model *m, const stet_corpus *c, float *logits)
 {
     enum { AT_ONCE = 256 };
-    for (size_t i = 0, n; i < c->n_texts; i += n) {
-        n = c->n_texts - i < AT_ONCE ? c->n_texts - i : AT_ONCE;
-        const stet_corpus some = {n,      (size_t)(c->start[i + n] - c->start[i]), c->n_classes,
-                                  c->ids, c->start + i,                            c->label + i};
-        TRY(rule_logits_all(m, &some, logits + i * m->n_classes));
-        progress("evaluating", i + n, c->n_texts, NULL);
+    for (size_t i = 0; i < c->n_texts; i += AT_ONCE) {
+        const stet_corpus piece = corpus_piece(c, i, AT_ONCE);
+        TRY(rule_logits_all(m, &piece, logits + i * m->n_classes));
+        progress("evaluating", i + piece.n_texts, c->n_texts, NULL);
         TRY(interrupt_status());
     }
     return STET_OK;
@@ -237,10 +235,7 @@ stet_status model_scores(const model *m, const model_weights *w, store_arena *va
     float *logits = mem_alloc(room * m->n_classes, sizeof *logits);
     stet_status st = logits ? scores_begin(out, m->n_classes) : STET_ENOMEM;
     for (size_t i = 0; st == STET_OK && i < c->n_texts; i += room) {
-        stet_corpus piece = *c;
-        piece.n_texts = room < c->n_texts - i ? room : c->n_texts - i;
-        piece.start += i;
-        piece.label += i;
+        const stet_corpus piece = corpus_piece(c, i, room);
         st = model_eval(m, w, values, &piece, logits);
         if (st == STET_OK)
             st = scores_add(out, logits, piece.label, piece.n_texts);

@@ -30,8 +30,9 @@ typedef struct rule_desc {
     stet_status (*load)(const void *cfg, const model *m, const char *dir, void **state);
     stet_status (*save)(const void *state, const char *dir);
     void (*end)(void *state);
-    /* The answers for texts as logits (n_texts, K): for votes, the logarithms of their shares. It may
-     * be asked from several threads at once; model_network_logits() is what it asks. */
+    /* The answers for texts, a thousand at most, as logits (n_texts, K): for votes, the logarithms of
+     * their shares. It may be asked from several threads at once; model_network_logits() is what it
+     * asks. */
     stet_status (*predict_all)(const rule *r, const model *m, const stet_corpus *c, float *logits);
     /* Or that for one text (n > 0), where many at once are no faster. */
     stet_status (*predict)(const rule *r, const model *m, const uint32_t *ids, size_t n,
@@ -62,7 +63,7 @@ stet_status rule_attach(model *m, const rule_desc *d, const void *cfg, const cha
                         rng *r);
 void rule_free(rule *r); /* NULL is fine */
 
-/* Of a model that has one: the answer for a text of n > 0 rows, and for all of a corpus. */
+/* Of a model that has one: the answer for a text of n > 0 rows, and for some texts. */
 stet_status rule_logits(const model *m, const uint32_t *ids, size_t n, float *logits);
 stet_status rule_logits_all(const model *m, const stet_corpus *c, float *logits);
 /* The rows of a corpus's text as a model reads them: not too many, and one at least. */

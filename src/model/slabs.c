@@ -10,7 +10,7 @@ enum {
     SLOT_NUMBERS = 1 << 24, /* of all tables of slots */
     MOST_IDS = 1 << 28      /* of a corpus that is kept on a device */
 };
-_Static_assert(SLAB_BATCHES * sizeof(uint32_t) <= LETTER_BYTES, "a row of counts fits into a letter");
+_Static_assert(SLAB_BATCHES * sizeof(uint32_t) <= LETTER_BYTES, "counts fit into a letter");
 
 /* Host and store have the same layout: heads of all batches, then the rows of each. */
 typedef struct slab {
@@ -76,8 +76,8 @@ static stet_status send_sizes(slabs *s, slab *to)
 {
     const size_t bytes = to->on.n * sizeof *to->on.count;
     for (int k = 0; k < n_sizes(s); k++)
-        TRY(store_send(s->store, &to->letter[k],
-                       &(const void *){to->on.count + k * SLAB_BATCHES}, 1, bytes));
+        TRY(store_send(s->store, &to->letter[k], &(const void *){to->on.count + k * SLAB_BATCHES},
+                       1, bytes));
     to->sent = true;
     return STET_OK;
 }
@@ -181,8 +181,8 @@ static void measure(slabs *s)
 {
     size_t all = 0, largest = 0; /* numbers of texts as batches of their own */
     for (size_t i = 0; i < s->c->n_texts; i++) {
-        const size_t n = slab_room(&s->kept, 1, text_rows(s->m, s->c, (uint32_t)i),
-                                   s->alts ? s->alts[i] : 0);
+        const size_t n =
+            slab_room(&s->kept, 1, text_rows(s->m, s->c, (uint32_t)i), s->alts ? s->alts[i] : 0);
         largest = n > largest ? n : largest;
         all += n;
     }

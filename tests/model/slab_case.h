@@ -17,9 +17,9 @@ typedef struct slab_case {
 } slab_case;
 
 static const slab_case slab_cases[] = {
-    {50, 20, 7, 1000, 30, false, 0},        /* three slabs, texts that are cut, a last batch of six */
-    {50, 20, 7, 1000, 30, true, 0},         /* with a word before and one after each */
-    {5000, 400, 64, 700, 300, false, 0},    /* many words */
+    {50, 20, 7, 1000, 30, false, 0},     /* three slabs, texts that are cut, a last batch of six */
+    {50, 20, 7, 1000, 30, true, 0},      /* with a word before and one after each */
+    {5000, 400, 64, 700, 300, false, 0}, /* many words */
     {5000, 1200, 64, 4300, 1200, false, 0}, /* more than a slab has room for */
     {1 << 23, 100, 5, 400, 40, false, 0},   /* fewer tables of slots than batches */
     {90, 10, 100, 30, 8, false, 0},         /* all texts in one batch */

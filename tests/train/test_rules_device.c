@@ -100,8 +100,8 @@ static void answers_belong_to_their_texts(const stet_model *m)
         c.start[i + 1] -= (c.start[i + 1] - c.start[i]) * (i % 5) / 4;
     CHECK_OK(stet_model_logits(m, &c, all));
     for (size_t i = 0; i < TEXTS; i += 13) {
-        const stet_corpus alone = {1, (size_t)(c.start[i + 1] - c.start[i]), c.n_classes, c.ids,
-                                   c.start + i, c.label + i};
+        const stet_corpus alone = {
+            1, (size_t)(c.start[i + 1] - c.start[i]), c.n_classes, c.ids, c.start + i, c.label + i};
         CHECK_OK(stet_model_logits(m, &alone, one));
         for (size_t k = 0; k < 2; k++)
             CHECK_NEAR(all[2 * i + k], one[k], 1e-4);

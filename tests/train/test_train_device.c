@@ -96,10 +96,10 @@ TEST(steps_send_no_words_to_the_device)
         {{"cnn", "certified", {"kappa=0.4", NULL}}, 0},
         {{"~cnn", "certified", {"bound=joint", NULL}}, 0},
         {{"~!cnn", "certified,gbm", {"kappa=0.4", NULL}}, 0},
-        {{"~sum", "certified", {"kappa=0.4", NULL}}, 1},             /* roots of them */
-        {{"%bilstm", "standard", {NULL}}, 1},                        /* pieces */
-        {{"~%bilstm", "certified", {"kappa=0.4", NULL}}, 2},         /* for clean texts, and ranges */
-        {{"!bert", "standard", {NULL}}, 2},                          /* positions, and tokens' own numbers */
+        {{"~sum", "certified", {"kappa=0.4", NULL}}, 1},     /* roots of them */
+        {{"%bilstm", "standard", {NULL}}, 1},                /* pieces */
+        {{"~%bilstm", "certified", {"kappa=0.4", NULL}}, 2}, /* for clean texts, and ranges */
+        {{"!bert", "standard", {NULL}}, 2}, /* positions, and tokens' own numbers */
     };
     store_desc counted = locked_desc;
     counted.upload = counted_upload;
