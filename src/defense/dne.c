@@ -486,13 +486,15 @@ static stet_status answer(const rule *r, const model *m, const stet_corpus *text
 
 static stet_status predict_all(const rule *r, const model *m, const stet_corpus *c, float *logits)
 {
-    enum { COPIES = 512 }; /* at once */
-    const size_t M = (size_t)((const dne_cfg *)r->cfg)->draws, most = M < COPIES ? COPIES / M : 1;
+    enum { ROWS_AT_ONCE = 1 << 15 }; /* or those of a text */
+    const size_t M = (size_t)((const dne_cfg *)r->cfg)->draws;
     arena mem = {0};
     batcher b = {0};
     stet_status st = batcher_init(&b, m);
-    for (size_t i = 0; st == STET_OK && i < c->n_texts; i += most) {
-        const stet_corpus piece = corpus_piece(c, i, most);
+    for (size_t i = 0, n; st == STET_OK && i < c->n_texts; i += n) {
+        for (n = 1; i + n < c->n_texts && M * (c->start[i + n] - c->start[i]) < ROWS_AT_ONCE; n++)
+            ;
+        const stet_corpus piece = corpus_piece(c, i, n);
         st = answer(r, m, &piece, &b, &mem, logits + i * m->n_classes);
         arena_restore(&mem, (arena_mark){0});
     }

@@ -8,7 +8,9 @@
 #include "base/pool.h"
 #include "model/rule.h"
 
-enum { EVAL_BATCH = 64, PLACE_BATCH = 1024 }; /* texts at once; where a rule asks a device */
+/* Texts at once, or rows where a device is asked about the variants of a text or what a rule makes of
+ * them: enough to keep it busy, in some hundred megabytes. */
+enum { EVAL_BATCH = 64, PLACE_ROWS = 1 << 17 };
 
 void stet_softmax(const float *logits, size_t k, float *prob)
 {
@@ -137,11 +139,11 @@ static uint32_t *length_order(const stet_corpus *c)
 /* How many of the texts pick[0..n) go together: so many texts, or so many rows. */
 static size_t batch_size(const model *m, const stet_corpus *c, const uint32_t *pick, size_t n)
 {
-    const size_t most = m->place ? PLACE_BATCH : EVAL_BATCH;
-    if (m->desc->eval_rows == 0)
-        return n < most ? n : most;
+    const size_t most = m->desc->eval_rows ? m->desc->eval_rows : m->place ? PLACE_ROWS : 0;
+    if (most == 0)
+        return n < EVAL_BATCH ? n : EVAL_BATCH;
     size_t rows = 0, some = 0;
-    for (; some < n && rows < m->desc->eval_rows; some++) {
+    for (; some < n && rows < most; some++) {
         const size_t len = (size_t)(c->start[pick[some] + 1] - c->start[pick[some]]);
         rows += (len < model_max_rows(m) ? len : model_max_rows(m)) + 2 * m->reader.framed;
     }

@@ -117,7 +117,7 @@ TEST(rules_answer_on_a_device_as_on_the_host)
         {"ranmask-rate=0.3", "ranmask-votes=21", "ranmask-draws=40"},
         {"safer-votes=7", "safer-draws=40"},
         {"crs-votes=7"},
-        {"dne-draws=3"},
+        {"dne-draws=15"},
         {"encode-most=2"}};
     static const char *const rules[] = {"ranmask", "safer", "text-crs", "dne", "encode"};
     static const char *const models[] = {"cnn", "bert"};
