@@ -60,6 +60,8 @@ double rng_gamma(rng *r, double a)
 {
     if (!(a > 0))
         return 0;
+    if (a == 1) /* the exponential distribution */
+        return -log(1 - rng_double(r));
     if (a < 1)
         return rng_gamma(r, a + 1) * pow(1 - rng_double(r), 1 / a);
     const double d = a - 1.0 / 3, c = 1 / sqrt(9 * d);

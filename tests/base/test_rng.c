@@ -126,6 +126,29 @@ TEST(normal_numbers_have_the_right_moments)
     CHECK_NEAR(m4 / N, 3, 0.15);
 }
 
+TEST(gamma_numbers_have_the_right_moments)
+{
+    enum { N = 400000 };
+    static const double shape[] = {0.3, 1, 2.5};
+    for (int k = 0; k < 3; k++) {
+        const double a = shape[k];
+        double mean = 0, square = 0, cube = 0;
+        rng r = rng_stream(4, STREAM_TEST, (uint64_t)k);
+        for (int i = 0; i < N; i++) {
+            const double x = rng_gamma(&r, a);
+            CHECK(x >= 0);
+            mean += x / N;
+            square += (x - a) * (x - a) / N;
+            cube += (x - a) * (x - a) * (x - a) / N;
+        }
+        CHECK_NEAR(mean, a, 0.01);
+        CHECK_NEAR(square, a, 0.03);
+        CHECK_NEAR(cube, 2 * a, 0.2);
+    }
+    rng r = rng_stream(4, STREAM_TEST, 0);
+    CHECK(rng_gamma(&r, 0) == 0);
+}
+
 TEST(below_reaches_all_and_nothing_else)
 {
     rng r = rng_stream(5, STREAM_TEST, 0);
