@@ -86,22 +86,37 @@ typedef struct evaluation {
     arena mem;
 } evaluation;
 
+/* Logits (texts, K) of a batch. */
+static stet_status eval_pass(evaluation *e, const batch *x, real *y)
+{
+    const store_mark held = e->values ? store_arena_save(e->values) : (store_mark){0};
+    tape t;
+    pass p;
+    tape_init(&t, &e->mem, e->values, false);
+    stet_status st = pass_init(&p, e->m, &t, e->w, NULL, x);
+    if (st == STET_OK)
+        st = tape_download(&t, model_forward(e->m, &p), y);
+    if (e->values)
+        store_arena_restore(e->values, held);
+    return st;
+}
+
+/* Where others ask too, the batch is made before it is this thread's turn. */
 static stet_status eval_batch(evaluation *e, const stet_corpus *c, const uint32_t *pick, size_t n,
                               float *logits)
 {
     const model *m = e->m;
-    arena *a = &e->mem;
-    real *y = arena_new(a, real, n * m->n_classes);
+    batch x;
+    real *y = arena_new(&e->mem, real, n * m->n_classes);
     if (!y)
         return STET_ENOMEM;
-    batch x;
-    TRY(batch_make(&e->batches, m, c, pick, n, a, &x));
-    tape t;
-    tape_init(&t, a, e->values, false);
-    pass p;
-    TRY(pass_init(&p, m, &t, e->w, NULL, &x));
-    const node *out = model_forward(m, &p);
-    TRY(tape_download(&t, out, y));
+    TRY(batch_make(&e->batches, m, c, pick, n, &e->mem, &x));
+    if (m->place)
+        pthread_mutex_lock(m->place->lock);
+    const stet_status st = eval_pass(e, &x, y);
+    if (m->place)
+        pthread_mutex_unlock(m->place->lock);
+    TRY(st);
     for (size_t i = 0; i < n; i++) {
         float *const row = logits + pick[x.order[i]] * m->n_classes;
         for (size_t k = 0; k < m->n_classes; k++)
@@ -163,11 +178,8 @@ static stet_status network_logits(const model *m, const model_weights *w, store_
     for (size_t i = 0, n; st == STET_OK && i < c->n_texts; i += n) {
         n = batch_size(m, c, order + i, c->n_texts - i);
         const arena_mark start = arena_save(&e.mem);
-        const store_mark held = values ? store_arena_save(values) : (store_mark){0};
         st = eval_batch(&e, c, order + i, n, logits);
         arena_restore(&e.mem, start);
-        if (values)
-            store_arena_restore(values, held);
         if (told)
             progress("evaluating", i + n, c->n_texts, NULL);
         if (st == STET_OK)
@@ -182,12 +194,7 @@ static stet_status network_logits(const model *m, const model_weights *w, store_
 stet_status model_network_logits(const model *m, const stet_corpus *c, float *logits)
 {
     const model_place *at = m->place;
-    if (!at)
-        return network_logits(m, NULL, NULL, c, logits, false);
-    pthread_mutex_lock(at->lock);
-    const stet_status st = network_logits(m, at->w, at->values, c, logits, false);
-    pthread_mutex_unlock(at->lock);
-    return st;
+    return network_logits(m, at ? at->w : NULL, at ? at->values : NULL, c, logits, false);
 }
 
 static stet_status logits_by_rule(const model *m, const stet_corpus *c, float *logits)
