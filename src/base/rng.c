@@ -4,35 +4,12 @@
 
 #include <math.h>
 
-#define GOLDEN UINT64_C(0x9e3779b97f4a7c15) /* 2^64 / golden ratio: odd, bits well spread */
-
-/* A bijection of 64 bits in which every input bit reaches every output bit. */
-static inline uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
 rng rng_stream(uint64_t seed, rng_purpose purpose, uint64_t index)
 {
-    uint64_t key = mix(seed + GOLDEN);
-    key = mix(key + ((uint64_t)purpose + 1) * GOLDEN);
-    key = mix(key + (index + 1) * GOLDEN);
+    uint64_t key = rng_mix(seed + RNG_GOLDEN);
+    key = rng_mix(key + ((uint64_t)purpose + 1) * RNG_GOLDEN);
+    key = rng_mix(key + (index + 1) * RNG_GOLDEN);
     return (rng){key, 0};
-}
-
-/* One round would make all streams windows of the same sequence; the key enters again between two
- * rounds, so two streams that meet in one value part in the next. */
-uint64_t rng_u64(rng *r)
-{
-    const uint64_t x = mix(r->key + r->counter++ * GOLDEN);
-    return mix(x ^ (r->key << 32 | r->key >> 32));
-}
-
-double rng_double(rng *r)
-{
-    return (double)(rng_u64(r) >> 11) * 0x1p-53;
 }
 
 float rng_float(rng *r)
@@ -70,13 +47,6 @@ double rng_gamma(rng *r, double a)
         if (t > 0 && log(1 - rng_double(r)) < 0.5 * x * x + d - d * v + d * log(v))
             return d * v;
     }
-}
-
-uint64_t rng_below(rng *r, uint64_t n)
-{
-    const double x = rng_double(r) * (double)n;
-    const uint64_t i = x < 0x1p64 ? (uint64_t)x : UINT64_MAX;
-    return i < n || n == 0 ? i : n - 1; /* rounding matters only for n beyond 2^53 */
 }
 
 void rng_permutation(rng *r, uint32_t *p, size_t n)

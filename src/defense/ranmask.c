@@ -35,6 +35,16 @@ static size_t mask(const void *ctx, rng *r, const vote_text *t, uint32_t *copy)
 {
     const masks *c = ctx;
     size_t left = c->masked, made = 0;
+    if (t->at[t->n] == t->n) { /* a row a word: the same choice without a branch, which nobody foresees */
+        for (; left && made < t->n; made++) {
+            const double there = (double)(int64_t)(t->n - made);
+            const uint32_t masked = rng_double(r) * there < (double)(int64_t)left;
+            copy[made] = t->rows[made] ^ ((t->rows[made] ^ c->row) & -masked);
+            left -= masked;
+        }
+        memcpy(copy + made, t->rows + made, (t->n - made) * sizeof *copy);
+        return t->n;
+    }
     for (size_t i = 0; i < t->n; i++) {
         if (left && rng_below(r, t->n - i) < left) {
             copy[made++] = c->row;

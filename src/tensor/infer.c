@@ -180,13 +180,14 @@ stet_status op_row_sum_infer(const node *n, shape *out)
 stet_status op_gather_infer(const node *n, shape *out)
 {
     const gather_args *args = n->args;
-    if (args->permutes && args->n != rows(n->in[0]))
+    const size_t there = rows(n->in[0]);
+    if (args->permutes && args->n != there)
         return error_set(STET_EUSAGE, "%s: %zu of the rows of %s", NAME(n), args->n,
                          SHAPE(n->in[0]));
     for (size_t i = 0; args->index && i < args->n; i++)
-        if (args->index[i] >= rows(n->in[0]))
+        if (args->index[i] >= there)
             return error_set(STET_EUSAGE, "%s: index %zu is %u, but %s has %zu rows", NAME(n), i,
-                             args->index[i], SHAPE(n->in[0]), rows(n->in[0]));
+                             args->index[i], SHAPE(n->in[0]), there);
     *out = shape2(args->n, cols(n->in[0]));
     return STET_OK;
 }
