@@ -35,7 +35,8 @@ static size_t mask(const void *ctx, rng *r, const vote_text *t, uint32_t *copy)
 {
     const masks *c = ctx;
     size_t left = c->masked, made = 0;
-    if (t->at[t->n] == t->n) { /* a row a word: the same choice without a branch, which nobody foresees */
+    /* Where a word is a row: the same choice without a branch, which no processor foresees. */
+    if (t->at[t->n] == t->n) {
         for (; left && made < t->n; made++) {
             const double there = (double)(int64_t)(t->n - made);
             const uint32_t masked = rng_double(r) * there < (double)(int64_t)left;
