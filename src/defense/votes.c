@@ -243,7 +243,7 @@ static stet_status queue_copies(vote_queue *q, const vote_of *x, uint32_t i, siz
         if (q->n == COPIES)
             TRY(queue_ask(q));
         const size_t at = (size_t)q->start[q->n];
-        TRY(mem_grow(&q->rows, &q->cap, at + x->room, sizeof *q->rows));
+        TRY(mem_grow(&q->rows, &q->cap, at + x->room + 1, sizeof *q->rows)); /* never none */
         q->of[q->n] = i;
         q->start[++q->n] = at + x->draw(x->ctx, &r, t, q->rows + at);
     }
