@@ -32,13 +32,21 @@ static double beta_fraction(double a, double b, double x)
     return h;
 }
 
+/* lgamma() tells the sign in a variable that all threads share. */
+static double log_gamma(double x)
+{
+    int sign;
+    return lgamma_r(x, &sign);
+}
+
 /* The chance of at least k successes of n, each with chance p; 0 < k <= n. */
 static double at_least(uint64_t k, uint64_t n, double p)
 {
     const double a = (double)k, b = (double)(n - k) + 1;
     if (p <= 0 || p >= 1)
         return p <= 0 ? 0 : 1;
-    const double front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(p) + b * log1p(-p));
+    const double front =
+        exp(log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * log(p) + b * log1p(-p));
     return p < (a + 1) / (a + b + 2) ? front * beta_fraction(a, b, p) / a
                                      : 1 - front * beta_fraction(b, a, 1 - p) / b;
 }
