@@ -117,7 +117,7 @@ static inline void check_sets(const word_sets *s, const seq_index *q, const set_
                               const set_counts *n, size_t n_words)
 {
     bool *seen = mem_zalloc(n_words, sizeof *seen);
-    size_t next = q->n_rows, moving = 0, rank = 0;
+    size_t next = q->n_rows, moving = 0;
     for (size_t i = 0; i < n->n_rows; i++) {
         CHECK(!seen[r->word[i]]);
         seen[r->word[i]] = true;
@@ -138,16 +138,14 @@ static inline void check_sets(const word_sets *s, const seq_index *q, const set_
     CHECK_EQ(moving, n->n_moving);
     for (size_t t = 0; t < q->n_tokens; t++) {
         const uint32_t v = q->row[t];
-        for (rank = 0; rank < moving && r->moving[rank] != v && moving < 100; rank++)
-            ;
         if (r->start[v + 1] == r->start[v]) {
             CHECK(r->lo[t] == v && r->hi[t] == v);
-        } else {
-            rank = moving < 100 ? rank : r->lo[t] - n->n_rows;
-            CHECK_EQ(r->moving[rank], v);
-            CHECK_EQ(r->lo[t], n->n_rows + rank);
-            CHECK_EQ(r->hi[t], n->n_rows + moving + rank);
+            continue;
         }
+        const size_t rank = r->lo[t] - n->n_rows;
+        CHECK_LE(rank + 1, moving);
+        CHECK_EQ(r->moving[rank], v);
+        CHECK_EQ(r->hi[t], r->lo[t] + moving);
     }
     mem_free(seen);
 }
