@@ -1,18 +1,16 @@
 /* defense/dne.c - Dirichlet neighbourhood ensemble (DNE: Zhou et al. 2021): training reads random
- * mixtures of each word, its substitutes and theirs, moved up the loss a few times; the model answers
- * by the mean over several random mixtures. docs/defences.md. */
+ * mixtures of each word, its substitutes and theirs, moved up the loss a few times. How the model
+ * answers is in dne_rule.c. docs/defences.md. */
 #include "defense/dne.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/strmap.h"
 #include "defense/defenses.h"
-#include "defense/kept_sets.h"
 #include "tensor/host/ranges.h"
 
-static const stet_opt opts[] = {
+const stet_opt dne_opts[] = {
     STET_OPT_REAL("dne-alpha", dne_cfg, alpha, "1", 0, 1e6, "A",
                   "dne: parameter of the mixtures; the smaller, the fewer words are in one"),
     STET_OPT_REAL("dne-decay", dne_cfg, decay, "0.5", 0, 1, "X",
@@ -93,7 +91,6 @@ stet_status two_steps(const word_sets *s, size_t most, word_sets *out, uint32_t 
 
 /* ---- the climb ---------------------------------------------------------------------------- */
 
-enum { MOST_SLOTS = 1001 }; /* dne-most */
 enum { STATE, ROWS, SLOPE };
 
 static void climb_rows(void *ctx, size_t piece, size_t begin, size_t end)
@@ -287,238 +284,10 @@ static void metrics(void *state, step_metrics *out)
         metric_node(out, "dne_first", s->first);
 }
 
-/* ---- the rule: the mean over random mixtures of words and substitutes ---------------------- */
-
-static const char file_name[] = "dne.subst";
-
-static void rule_end(void *state)
-{
-    if (state)
-        kept_sets_deinit(state);
-    mem_free(state);
-}
-
-/* The substitutes that have a vector; a list of the model's ids may hold the unknown word last. */
-static const uint32_t *known_of(const void *ctx, size_t w, size_t *n)
-{
-    const word_sets *s = ctx;
-    uint32_t *list = s->word + s->start[w];
-    *n = 0;
-    for (uint32_t k = s->start[w]; k < s->start[w + 1]; k++)
-        if (s->word[k] >= STET_FIRST_WORD)
-            list[(*n)++] = s->word[k];
-    return list;
-}
-
-static stet_status make(const void *cfg, const model *m, const stet_subst *subst, void **state)
-{
-    (void)cfg;
-    kept_sets *s = *state = mem_zalloc(1, sizeof *s);
-    word_sets given = {0};
-    if (!s)
-        return STET_ENOMEM;
-    if (m->reader.rows) {
-        TRY(kept_sets_copy(subst, s));
-        return kept_sets_bind_rows(s, m);
-    }
-    TRY(mixing_sets("dne", m, subst, &given));
-    const stet_status st = kept_sets_make(m->vocab, known_of, &given, s);
-    word_sets_deinit(&given);
-    return st;
-}
-
-static stet_status load(const void *cfg, const model *m, const char *dir, void **state)
-{
-    (void)cfg;
-    *state = mem_zalloc(1, sizeof(kept_sets));
-    if (!*state)
-        return STET_ENOMEM;
-    if (!m->reader.rows)
-        return kept_sets_load(m->vocab, dir, file_name, *state);
-    TRY(kept_sets_load(NULL, dir, file_name, *state));
-    return kept_sets_bind_rows(*state, m);
-}
-
-static stet_status save(const void *state, const char *dir)
-{
-    return kept_sets_save(state, dir, file_name);
-}
-
-void dne_ensemble(const double *p, size_t M, size_t K, double *out)
-{
-    double all = 0;
-    memset(out, 0, K * sizeof *out);
-    for (size_t m = 0; m < M; m++) {
-        double most = 0, weight = 1e-6;
-        for (size_t k = 0; k < K; k++)
-            most = fmax(most, p[m * K + k]);
-        for (size_t k = 0; k < K; k++)
-            weight += pow(most - p[m * K + k], 3);
-        for (size_t k = 0; k < K; k++)
-            out[k] += weight * p[m * K + k];
-        all += weight;
-    }
-    for (size_t k = 0; k < K; k++)
-        out[k] /= all;
-}
-
-/* Texts of a corpus, each as often as it is drawn. */
-typedef struct dne_copies {
-    size_t n, draws;      /* texts, copies of each */
-    const uint32_t **ids; /* (n) */
-    size_t *len;          /* (n) rows that are read */
-    uint32_t *place;      /* (n draws) of a copy in the batch */
-    batch x, own;         /* of all copies; with a row for each point */
-    hulls h;
-} dne_copies;
-
-static stet_status copies_make(const dne_cfg *cfg, const model *m, const word_sets *s,
-                               const stet_corpus *c, batcher *b, arena *mem, dne_copies *out)
-{
-    const size_t n = c->n_texts, M = (size_t)cfg->draws;
-    size_t rows = 0;
-    *out = (dne_copies){.n = n, .draws = M};
-    out->ids = arena_new(mem, const uint32_t *, n);
-    out->len = arena_new(mem, size_t, n);
-    out->place = arena_new(mem, uint32_t, n * M);
-    uint64_t *start = arena_znew(mem, uint64_t, n * M + 1);
-    uint32_t *pick = arena_new(mem, uint32_t, n * M);
-    int32_t *label = arena_znew(mem, int32_t, n * M);
-    if (!out->ids || !out->len || !out->place || !start || !pick || !label)
-        return STET_ENOMEM;
-    for (size_t i = 0; i < n; i++) {
-        size_t len;
-        out->ids[i] = corpus_rows(m, c, i, &len);
-        out->len[i] = len < m->max_len ? len : m->max_len;
-        rows += M * out->len[i];
-    }
-    uint32_t *all = arena_new(mem, uint32_t, rows + 1);
-    if (!all)
-        return STET_ENOMEM;
-    for (size_t k = 0; k < n * M; k++) {
-        const size_t len = out->len[k / M];
-        memcpy(all + start[k], out->ids[k / M], len * sizeof *all);
-        start[k + 1] = start[k] + len;
-        pick[k] = (uint32_t)k;
-    }
-    const stet_corpus texts = {n * M, rows, m->n_classes, all, start, label};
-    TRY(batch_make(b, m, &texts, pick, n * M, mem, &out->x));
-    for (uint32_t k = 0; k < n * M; k++)
-        out->place[out->x.order[k]] = k;
-    TRY(hulls_make(s, &out->x, (size_t)cfg->most - 1, b->slot, mem, &out->h));
-    return hulls_share(&out->x, mem, &out->h, &out->own);
-}
-
-/* A mixture for each point, as logarithms. The draws of a text derive from its words. */
-static void draw_mixtures(const dne_cfg *cfg, const dne_copies *c, real *state)
-{
-    const seq_index *q = &c->own.seq;
-    double eta[MOST_SLOTS];
-    for (size_t i = 0; i < c->n; i++) {
-        rng r =
-            rng_stream(hash_bytes(c->ids[i], c->len[i] * sizeof **c->ids, 1), STREAM_DEFENSE, 0);
-        for (size_t k = i * c->draws; k < (i + 1) * c->draws; k++)
-            for (size_t t = q->start[c->place[k]]; t < q->start[c->place[k] + 1]; t++) {
-                const size_t first = c->h.start[q->row[t]], n = c->h.start[q->row[t] + 1] - first;
-                if (n == 1)
-                    continue; /* the word itself */
-                dirichlet(cfg, &r, n, n, eta);
-                for (size_t j = 0; j < n; j++)
-                    state[(first + j) * HULL_STATE + HULL_W] = (real)log(eta[j] + 1e-30);
-            }
-    }
-}
-
-/* Logits of all copies, as the batch has them. */
-static stet_status pass_at(const model *m, const model_weights *w, store_arena *values,
-                           const dne_copies *c, const real *state, arena *mem, real *z)
-{
-    tape t;
-    pass p;
-    tape_init(&t, mem, values, false);
-    TRY(pass_init(&p, m, &t, w, NULL, &c->x));
-    p.rows = hull_points(&t, &c->h, tape_numbers(&t, shape2(c->h.n_slots, HULL_STATE), state),
-                         pass_rows(&p, c->h.word, c->h.n_rows));
-    p.seq = &c->own.seq;
-    p.word = c->own.word;
-    const node *out = p.rows ? model_forward(m, &p) : NULL;
-    TRY(tape_status(&t));
-    return tape_download(&t, out, z);
-}
-
-static stet_status answer_at(const model *m, const dne_copies *c, const real *state, arena *mem,
-                             real *z)
-{
-    const model_place *at = m->place;
-    if (!at)
-        return pass_at(m, NULL, NULL, c, state, mem, z);
-    pthread_mutex_lock(at->lock);
-    const store_mark held = store_arena_save(at->values);
-    const stet_status st = pass_at(m, at->w, at->values, c, state, mem, z);
-    store_arena_restore(at->values, held);
-    pthread_mutex_unlock(at->lock);
-    return st;
-}
-
-static stet_status answer(const rule *r, const model *m, const stet_corpus *texts, batcher *b,
-                          arena *mem, float *logits)
-{
-    const dne_cfg *cfg = r->cfg;
-    const size_t M = (size_t)cfg->draws, K = m->n_classes;
-    dne_copies c;
-    TRY(copies_make(cfg, m, &((const kept_sets *)r->state)->words, texts, b, mem, &c));
-    real *state = arena_znew(mem, real, c.h.n_slots * HULL_STATE),
-         *z = arena_new(mem, real, c.n * M * K);
-    double *share = arena_new(mem, double, (M + 1) * K), *mean = share + M * K;
-    if (!state || !z || !share)
-        return STET_ENOMEM;
-    draw_mixtures(cfg, &c, state);
-    TRY(answer_at(m, &c, state, mem, z));
-    for (size_t i = 0; i < c.n; i++) {
-        for (size_t k = 0; k < M; k++)
-            hull_weights(z + c.place[i * M + k] * K, 1, K, share + k * K);
-        dne_ensemble(share, M, K, mean);
-        for (size_t k = 0; k < K; k++)
-            logits[i * K + k] = (float)log(mean[k] + 1e-30);
-    }
-    return STET_OK;
-}
-
-static stet_status predict_all(const rule *r, const model *m, const stet_corpus *c, float *logits)
-{
-    enum { ROWS_AT_ONCE = 1 << 15 }; /* or those of a text */
-    const size_t M = (size_t)((const dne_cfg *)r->cfg)->draws;
-    arena mem = {0};
-    batcher b = {0};
-    stet_status st = batcher_init(&b, m);
-    for (size_t i = 0, n; st == STET_OK && i < c->n_texts; i += n) {
-        for (n = 1; i + n < c->n_texts && M * (c->start[i + n] - c->start[i]) < ROWS_AT_ONCE; n++)
-            ;
-        const stet_corpus piece = corpus_piece(c, i, n);
-        st = answer(r, m, &piece, &b, &mem, logits + i * m->n_classes);
-        arena_restore(&mem, (arena_mark){0});
-    }
-    batcher_deinit(&b);
-    arena_deinit(&mem);
-    return st;
-}
-
-static const rule_desc dne_rule = {
-    .name = "dne",
-    .opts = opts,
-    .cfg_size = sizeof(dne_cfg),
-    .make = make,
-    .load = load,
-    .save = save,
-    .end = rule_end,
-    .predict_all = predict_all,
-    .on_device = true,
-};
-
 const defense_desc defense_dne = {
     .name = "dne",
     .summary = "random mixtures of words and their neighbours, and their mean (DNE)",
-    .opts = opts,
+    .opts = dne_opts,
     .cfg_size = sizeof(dne_cfg),
     .needs_sets = "--defense dne needs --synonyms: the words of its mixtures",
     .start = start,

@@ -1,14 +1,17 @@
-/* defense/dne.h - random mixtures of words and their neighbours that climb the loss: what dne.c is
- * made of, for tests. */
+/* defense/dne.h - random mixtures of words and their neighbours that climb the loss: what dne.c and
+ * dne_rule.c share, and what they are made of, for tests. */
 #ifndef DEFENSE_DNE_H
 #define DEFENSE_DNE_H
 
 #include "defense/ascc.h"
+#include "model/rule.h"
 
 typedef struct dne_cfg {
     double alpha, decay, step;
     int64_t rounds, most, draws;
 } dne_cfg;
+extern const stet_opt dne_opts[];
+enum { MOST_SLOTS = 1001 }; /* of a position: dne-most */
 
 /* eta (n) of a Dirichlet distribution: parameter alpha for the first n_near and the last, alpha * decay
  * for those between. alpha 0: all of it on one of them. */
@@ -41,5 +44,7 @@ node *dne_loss(const dne_state *s, tape *t, node *base);
 
 /* One answer (K) of M: the surer one is, the more it counts. */
 void dne_ensemble(const double *p, size_t M, size_t K, double *out);
+
+extern const rule_desc dne_rule;
 
 #endif

@@ -8,10 +8,11 @@
 
 #include "base/mem.h"
 #include "model/rule.h"
+#include "model/word_scores.h"
 
 enum { MOST_ROOM = 1 << 28, MOST_VARIANTS = 1 << 20 }; /* of a batch: numbers of the device */
 
-typedef enum topic { EDITS, RANGES } topic;
+typedef enum topic { EDITS, RANGES, MIXTURES } topic;
 
 /* A thread that waits, on its own stack. */
 typedef struct waiter {
@@ -24,13 +25,17 @@ typedef struct waiter {
 typedef struct question {
     waiter *by;
     topic what;
-    size_t n; /* words */
-    const uint32_t *ids;
-    const stet_edit *edits;
+    size_t room;          /* numbers of the device that it needs */
+    const uint32_t *ids;  /* of n_texts texts, text i being ids[text_at[i] .. text_at[i + 1]) */
+    const uint64_t *text_at;
+    size_t n_texts;
+    const stet_edit *edits; /* of one text; NULL: each text as it is */
     const size_t *start;
     size_t n_variants;
     float *logits;
-    const uint32_t *at, *word; /* these for ranges */
+    mixed_texts mixed;         /* this for mixtures */
+    size_t n;                  /* these for ranges: words */
+    const uint32_t *at, *word;
     size_t features;
     const real *pad;
     real *lo, *hi;
@@ -46,7 +51,8 @@ struct answers {
     store *store;
     void *own;       /* d's */
     model_weights w; /* of the forward pass */
-    store_arena values;
+    store_arena passes;
+    store_arena values; /* of what d answers */
     model there; /* the model with these */
     model_place place;
     arena mem;
@@ -62,7 +68,7 @@ struct answers {
 
 static const answer_desc *desc_for(const model *m, const store *s)
 {
-    const bool whole = m->rule || (m->desc->whole && m->desc->whole(m));
+    const bool whole = (m->rule && has_word_scores(m)) || (m->desc->whole && m->desc->whole(m));
     const answer_desc *d = whole ? NULL : m->desc->answers;
     return d && d->kernels == s->desc->kernels ? d : NULL;
 }
@@ -73,11 +79,12 @@ static stet_status prepare(answers *a)
     a->d = desc_for(a->m, a->store);
     if (a->d) {
         const stet_status st = a->d->open(a->m, a->store, &a->own);
-        if (st != STET_ENOTSUP)
+        if (st == STET_ENOTSUP)
+            a->d = NULL;
+        else if (st != STET_OK || !a->m->rule)
             return st;
-        a->d = NULL;
     }
-    a->place = (model_place){&a->w, &a->values, &a->pass};
+    a->place = (model_place){&a->w, &a->passes, &a->pass, a->d ? a : NULL};
     a->there = model_at(a->m, &a->place);
     return weights_init(&a->w, a->m, a->store);
 }
@@ -98,7 +105,7 @@ stet_status answers_open(const model *m, const char *where, answers **out)
     }
     a->m = m;
     a->store = s;
-    a->values.store = s;
+    a->values.store = a->passes.store = s;
     pthread_mutex_init(&a->lock, NULL);
     pthread_mutex_init(&a->pass, NULL);
     a->turns = (size_t)stet_threads();
@@ -120,6 +127,7 @@ void answers_close(answers *a)
     if (a->w.store)
         weights_deinit(&a->w);
     store_arena_deinit(&a->values);
+    store_arena_deinit(&a->passes);
     store_close(a->store);
     arena_deinit(&a->mem);
     pthread_mutex_destroy(&a->lock);
@@ -188,7 +196,7 @@ void answers_end(answers *a)
 
 bool answers_edits_there(const answers *a)
 {
-    return a->d != NULL;
+    return a->d && !a->m->rule;
 }
 
 bool answers_ranges_there(const answers *a)
@@ -196,9 +204,14 @@ bool answers_ranges_there(const answers *a)
     return a->d && a->d->ranges;
 }
 
+bool answers_mixtures_there(const answers *a)
+{
+    return a && a->d && a->d->mixtures;
+}
+
 const model *answers_model(const answers *a, const model *m)
 {
-    return a && !a->d ? &a->there : m;
+    return a && !answers_edits_there(a) ? &a->there : m;
 }
 
 bool answers_rough(const answers *a)
@@ -207,6 +220,17 @@ bool answers_rough(const answers *a)
 }
 
 /* ---- a batch ------------------------------------------------------------------------------ */
+
+/* The copies of a mixture, as kernels have them. */
+static size_t lanes_of(size_t copies)
+{
+    return (copies + MIXTURE_LANES - 1) / MIXTURE_LANES * MIXTURE_LANES;
+}
+
+static size_t mixed_slots(const mixed_texts *t)
+{
+    return t->slot_at[t->start[t->n]] - t->slot_at[t->start[0]];
+}
 
 /* Several arrays that go to the device as one block. */
 typedef struct parcel {
@@ -237,9 +261,26 @@ static void *parcel_add(parcel *p, size_t count, size_t size, const void **out)
 }
 #define PARCEL(p, count, type, out) ((type *)parcel_add(p, count, sizeof(type), (const void **)(out)))
 
-static size_t tiles_of(size_t variants, size_t tile)
+/* Variants of texts of one length, one after the other, in tiles; their number. `out` may be NULL. */
+static size_t cut_tiles(const question *list, size_t tile, uint32_t *out)
 {
-    return tile ? (variants + tile - 1) / tile : 0;
+    size_t n = 0, some = 0, variant = 0;
+    uint64_t length = 0;
+    for (const question *q = list; q && tile; q = q->next)
+        for (size_t i = 0; i < q->n_variants; i++, variant++) {
+            const uint64_t *at = q->text_at + (q->edits ? 0 : i);
+            if (some == tile || at[1] - at[0] != length)
+                some = 0;
+            if (some++ == 0) {
+                length = at[1] - at[0];
+                if (out)
+                    out[2 * n] = (uint32_t)variant;
+                n++;
+            }
+            if (out)
+                out[2 * n - 1] = (uint32_t)some;
+        }
+    return n;
 }
 
 /* The questions' texts, variants and edits, end to end. */
@@ -247,13 +288,12 @@ static stet_status pack_edits(answers *a, const question *list, edit_batch *b)
 {
     const size_t tile = a->d->tile ? a->d->tile(a->own) : 0;
     size_t edits = 0;
-    *b = (edit_batch){.n_classes = a->m->n_classes};
+    *b = (edit_batch){.n_classes = a->m->n_classes, .n_tiles = cut_tiles(list, tile, NULL)};
     for (const question *q = list; q; q = q->next) {
-        b->n_texts++;
-        b->n_words += q->n;
+        b->n_texts += q->n_texts;
+        b->n_words += q->text_at[q->n_texts] - q->text_at[0];
         b->n_variants += q->n_variants;
-        b->n_tiles += tiles_of(q->n_variants, tile);
-        edits += q->start[q->n_variants];
+        edits += q->edits ? q->start[q->n_variants] : 0;
     }
     if (b->n_words + edits + b->n_variants > UINT32_MAX / 4)
         return error_set(STET_EUSAGE, "%zu variants with %zu edits at once", b->n_variants, edits);
@@ -267,23 +307,22 @@ static stet_status pack_edits(answers *a, const question *list, edit_batch *b)
              *of = PARCEL(&p, b->n_variants, uint32_t, &b->of),
              *edit_at = PARCEL(&p, b->n_variants + 1, uint32_t, &b->edit_at);
     stet_edit *edit = PARCEL(&p, edits, stet_edit, &b->edit);
-    uint32_t *tiles = PARCEL(&p, 2 * b->n_tiles, uint32_t, &b->tile);
+    cut_tiles(list, tile, PARCEL(&p, 2 * b->n_tiles, uint32_t, &b->tile));
     uint32_t text = 0, words = 0, variants = 0, at = 0;
-    for (const question *q = list; q; q = q->next, text++) {
-        first[text] = words;
-        memcpy(word + words, q->ids, q->n * sizeof *word);
-        words += (uint32_t)q->n;
-        if (q->start[q->n_variants])
-            memcpy(edit + at, q->edits, q->start[q->n_variants] * sizeof *edit);
-        for (size_t i = 0; tile && i < q->n_variants; i += tile) {
-            *tiles++ = variants + (uint32_t)i;
-            *tiles++ = (uint32_t)(q->n_variants - i < tile ? q->n_variants - i : tile);
-        }
+    for (const question *q = list; q; q = q->next) {
+        const uint64_t begin = q->text_at[0], count = q->text_at[q->n_texts] - begin;
+        const size_t own = q->edits ? q->start[q->n_variants] : 0;
+        memcpy(word + words, q->ids + begin, count * sizeof *word);
+        if (own)
+            memcpy(edit + at, q->edits, own * sizeof *edit);
         for (size_t i = 0; i < q->n_variants; i++, variants++) {
-            of[variants] = text;
-            edit_at[variants] = at + (uint32_t)q->start[i];
+            of[variants] = text + (uint32_t)(q->edits ? 0 : i);
+            edit_at[variants] = at + (uint32_t)(q->edits ? q->start[i] : 0);
         }
-        at += (uint32_t)q->start[q->n_variants];
+        for (size_t i = 0; i < q->n_texts; i++)
+            first[text++] = words + (uint32_t)(q->text_at[i] - begin);
+        words += (uint32_t)count;
+        at += (uint32_t)own;
     }
     first[text] = words;
     edit_at[variants] = at;
@@ -373,6 +412,73 @@ static stet_status answer_ranges(answers *a, question *list)
     return STET_OK;
 }
 
+static stet_status pack_mixtures(answers *a, const question *list, mixed_batch *b)
+{
+    const size_t copies = list->mixed.copies;
+    *b = (mixed_batch){.n_classes = a->m->n_classes,
+                       .copies = copies,
+                       .stride = lanes_of(copies),
+                       .alpha = list->mixed.alpha};
+    for (const question *q = list; q; q = q->next) {
+        b->n_texts += q->mixed.n;
+        b->n_words += q->mixed.start[q->mixed.n] - q->mixed.start[0];
+        b->n_slots += mixed_slots(&q->mixed);
+    }
+    if (b->n_slots > UINT32_MAX / 4)
+        return error_set(STET_EUSAGE, "%zu words of mixtures at once", b->n_slots);
+    parcel p;
+    TRY(parcel_init(&p, a,
+                    rounded(8 * b->n_texts) + rounded(4 * (b->n_texts + 1)) +
+                        rounded(4 * (b->n_words + 1)) + rounded(4 * b->n_slots)));
+    uint64_t *seed = PARCEL(&p, b->n_texts, uint64_t, &b->seed);
+    uint32_t *first = PARCEL(&p, b->n_texts + 1, uint32_t, &b->first),
+             *slot_at = PARCEL(&p, b->n_words + 1, uint32_t, &b->slot_at),
+             *slot = PARCEL(&p, b->n_slots, uint32_t, &b->slot);
+    uint32_t text = 0, words = 0, slots = 0;
+    for (const question *q = list; q; q = q->next) {
+        const mixed_texts *t = &q->mixed;
+        const uint64_t begin = t->start[0], end = t->start[t->n];
+        memcpy(seed + text, t->seed, t->n * sizeof *seed);
+        memcpy(slot + slots, t->slot + t->slot_at[begin], mixed_slots(t) * sizeof *slot);
+        for (size_t i = 0; i < t->n; i++)
+            first[text++] = words + (uint32_t)(t->start[i] - begin);
+        for (uint64_t w = begin; w < end; w++)
+            slot_at[words++] = slots + (t->slot_at[w] - t->slot_at[begin]);
+        slots += (uint32_t)mixed_slots(t);
+    }
+    first[text] = words;
+    slot_at[words] = slots;
+    store_upload(a->store, p.there, p.here, p.used);
+    return STET_OK;
+}
+
+static stet_status answer_mixtures(answers *a, question *list)
+{
+    mixed_batch b;
+    TRY(pack_mixtures(a, list, &b));
+    const size_t count = b.n_texts * b.copies * b.n_classes;
+    b.weight = store_arena_alloc(&a->values, b.n_slots * b.stride, sizeof *b.weight);
+    b.logits = store_arena_alloc(&a->values, count, sizeof *b.logits);
+    float *room = store_arena_alloc(&a->values, b.n_texts * b.copies * a->d->copy_room(a->own),
+                                    sizeof *room),
+          *logits = arena_alloc(&a->mem, count, sizeof *logits);
+    if (!b.weight || !b.logits || !room || !logits)
+        return STET_ENOMEM;
+    store_enter(a->store);
+    stet_status st = a->d->weights(&b);
+    if (st == STET_OK)
+        st = a->d->mixtures(a->own, &b, room);
+    store_leave(a->store);
+    TRY(st);
+    TRY(store_download(a->store, logits, b.logits, count * sizeof *logits));
+    for (question *q = list; q; q = q->next) {
+        const size_t own = q->mixed.n * b.copies * b.n_classes;
+        memcpy(q->logits, logits, own * sizeof *logits);
+        logits += own;
+    }
+    return STET_OK;
+}
+
 /* ---- the queue ---------------------------------------------------------------------------- */
 
 /* Under the lock: the first question and those like it that there is room for. The others keep their
@@ -384,15 +490,13 @@ static question *take(answers *a)
     question *taken = NULL, **end = &taken, **at = &a->first;
     while (*at) {
         question *q = *at;
-        const size_t more = q->n * a->d->word_room(a->own) +
-                            q->n_variants * a->d->variant_room(a->own);
-        const bool fits = !taken || (q->what == what && room + more <= MOST_ROOM &&
+        const bool fits = !taken || (q->what == what && room + q->room <= MOST_ROOM &&
                                      variants + q->n_variants <= MOST_VARIANTS);
         if (!fits) {
             at = &q->next;
             continue;
         }
-        room += more;
+        room += q->room;
         variants += q->n_variants;
         *at = q->next;
         q->next = NULL;
@@ -406,8 +510,9 @@ static void answer(answers *a, question *list)
 {
     const arena_mark mark = arena_save(&a->mem);
     const store_mark held = store_arena_save(&a->values);
-    const stet_status st =
-        list->what == EDITS ? answer_edits(a, list) : answer_ranges(a, list);
+    const stet_status st = list->what == EDITS    ? answer_edits(a, list)
+                           : list->what == RANGES ? answer_ranges(a, list)
+                                                  : answer_mixtures(a, list);
     arena_restore(&a->mem, mark);
     store_arena_restore(&a->values, held);
     for (question *q = list; q; q = q->next) {
@@ -475,42 +580,93 @@ static stet_status ask(answers *a, question *q, size_t n)
     return st;
 }
 
+static size_t edit_room(const answers *a, size_t words, size_t variants)
+{
+    return words * a->d->word_room(a->own) + variants * a->d->variant_room(a->own);
+}
+
 stet_status answers_edits(answers *a, const uint32_t *ids, size_t n, const stet_edit *edits,
                           const size_t *start, size_t n_variants, float *logits)
 {
+    static const stet_edit none;
+    const uint64_t text_at[2] = {0, n};
     question q = {.what = EDITS,
+                  .room = edit_room(a, n, n_variants),
                   .ids = ids,
-                  .n = n,
-                  .edits = edits,
+                  .text_at = text_at,
+                  .n_texts = 1,
+                  .edits = edits ? edits : &none,
                   .start = start,
                   .n_variants = n_variants,
                   .logits = logits};
     return n_variants ? ask(a, &q, 1) : STET_OK;
 }
 
-stet_status answers_texts(answers *a, const uint32_t *ids, const size_t *start, size_t n,
-                          float *logits)
+/* Numbers of the device for text i of a question. */
+static size_t text_room(const answers *a, const question *q, size_t i)
 {
-    static const size_t none[2] = {0, 0};
-    question *q = mem_zalloc(n + 1, sizeof *q);
-    if (!q)
-        return STET_ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        q[i] = (question){.what = EDITS,
-                          .ids = ids + start[i],
-                          .n = start[i + 1] - start[i],
-                          .start = none,
-                          .n_variants = 1,
-                          .logits = logits + i * a->m->n_classes};
-    const stet_status st = ask(a, q, n);
+    if (q->what == EDITS)
+        return edit_room(a, (size_t)(q->text_at[i + 1] - q->text_at[i]), 1);
+    const mixed_texts *t = &q->mixed;
+    const size_t slots = t->slot_at[t->start[i + 1]] - t->slot_at[t->start[i]];
+    return slots * lanes_of(t->copies) + t->copies * a->d->copy_room(a->own);
+}
+
+/* Texts first .. first + n of a question, whose answers have `each` numbers. */
+static question piece_of(const question *q, size_t first, size_t n, size_t room, size_t each)
+{
+    question piece = *q;
+    piece.room = room;
+    piece.logits += first * each;
+    if (q->what == EDITS) {
+        piece.text_at += first;
+        piece.n_texts = piece.n_variants = n;
+    } else {
+        piece.mixed.start += first;
+        piece.mixed.seed += first;
+        piece.mixed.n = n;
+    }
+    return piece;
+}
+
+/* n texts in pieces of which several fit a batch. */
+static stet_status ask_in_pieces(answers *a, const question *all, size_t n, size_t each)
+{
+    enum { MOST_PIECE = MOST_ROOM / 8 };
+    question *q = NULL;
+    size_t made = 0, cap = 0;
+    stet_status st = STET_OK;
+    for (size_t i = 0, some; st == STET_OK && i < n; i += some) {
+        size_t room = 0;
+        for (some = 0; i + some < n && room < MOST_PIECE; some++)
+            room += text_room(a, all, i + some);
+        st = mem_grow(&q, &cap, made + 1, sizeof *q);
+        if (st == STET_OK)
+            q[made++] = piece_of(all, i, some, room, each);
+    }
+    if (st == STET_OK)
+        st = ask(a, q, made);
     mem_free(q);
     return st;
+}
+
+stet_status answers_texts(answers *a, const stet_corpus *c, float *logits)
+{
+    const question all = {.what = EDITS, .ids = c->ids, .text_at = c->start, .logits = logits};
+    return ask_in_pieces(a, &all, c->n_texts, a->m->n_classes);
+}
+
+stet_status answers_mixtures(answers *a, const mixed_texts *t, float *logits)
+{
+    const question all = {.what = MIXTURES, .mixed = *t, .logits = logits};
+    return ask_in_pieces(a, &all, t->n, t->copies * a->m->n_classes);
 }
 
 stet_status answers_ranges(answers *a, size_t n, const uint32_t *start, const uint32_t *word,
                            size_t features, const real *pad, real *lo, real *hi)
 {
     question q = {.what = RANGES,
+                  .room = n * a->d->word_room(a->own),
                   .n = n,
                   .at = start,
                   .word = word,

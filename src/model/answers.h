@@ -12,7 +12,8 @@
  * batch.
  *
  * A kind says in its answer_desc how a device answers for it; the texts of other kinds are written out
- * and go through the forward pass there, one question after the other. */
+ * and go through the forward pass there, one question after the other. A model with a rule is asked by
+ * that rule alone: about whole texts that it has drawn, or about mixtures of words. */
 #ifndef MODEL_ANSWERS_H
 #define MODEL_ANSWERS_H
 
@@ -33,6 +34,11 @@ struct answer_desc {
     stet_status (*edits)(const void *own, const edit_batch *b, float *room);
     /* NULL: there are none. */
     stet_status (*ranges)(const void *own, const range_batch *b);
+    /* Mixtures of words, with the weights that are there, and the numbers that a copy needs meanwhile.
+     * NULL: there are none. */
+    stet_status (*mixtures)(const void *own, const mixed_batch *b, float *room);
+    size_t (*copy_room)(const void *own);
+    stet_status (*weights)(const mixed_batch *b); /* fills b->weight */
 };
 
 /* `where` as --device has it. *out = NULL: the host answers, by the model's own views. So
@@ -53,15 +59,27 @@ bool answers_edits_there(const answers *a);
 /* As stet_view_edits, for rows ids[0..n), n > 0; word scores are not in it. */
 stet_status answers_edits(answers *a, const uint32_t *ids, size_t n, const stet_edit *edits,
                           const size_t *start, size_t n_variants, float *logits);
-/* The same of n texts as they are: rows ids[start[i] .. start[i + 1]), at least one. */
-stet_status answers_texts(answers *a, const uint32_t *ids, const size_t *start, size_t n,
-                          float *logits);
+/* The same of the texts of a corpus as they are, each of one row at least. */
+stet_status answers_texts(answers *a, const stet_corpus *c, float *logits);
 /* Of whole texts, where variants cannot be asked for: the model, whose network answers on the device.
  * Else, and for NULL, the model itself. */
 const model *answers_model(const answers *a, const model *m);
-/* Does the same text get other answers in another batch, by more than float's rounding? Where factors
- * are rounded to fewer bits, and where votes are counted. */
+/* Does the same text get other answers in another batch, by more than float's rounding? In forward
+ * passes, where factors are rounded to fewer bits and where votes are counted. */
 bool answers_rough(const answers *a);
+
+/* Texts whose words are mixtures of rows: see mixed_batch. */
+typedef struct mixed_texts {
+    size_t n, copies;
+    double alpha;
+    const uint64_t *start;   /* (n + 1) where a text begins; a text has a word at least */
+    const uint32_t *slot_at; /* (words + 1) */
+    const uint32_t *slot;
+    const uint64_t *seed;    /* (n) */
+} mixed_texts;
+bool answers_mixtures_there(const answers *a); /* NULL: no */
+/* Logits (n, copies, K). Every question to one `answers` has the same copies and alpha. */
+stet_status answers_mixtures(answers *a, const mixed_texts *t, float *logits);
 
 /* Of a CNN: for every feature the largest window from below and from above, over all choices of words,
  * each end widened by pad (features): certify/cert_cnn_windows.c, bit by bit. */

@@ -6,7 +6,8 @@
 #include "base/error.h"
 #include "stet/model.h"
 
-/* Variants of texts. Those of one text stand together, in the order of the texts. */
+/* Variants of texts. Those of one text stand together, in the order of the texts. A text that is asked
+ * about as it is has one variant without edits. */
 typedef struct edit_batch {
     size_t n_texts, n_words, n_variants, n_tiles, n_classes;
     const uint32_t *word;    /* (n_words) rows of the table, text by text */
@@ -14,9 +15,24 @@ typedef struct edit_batch {
     const uint32_t *of;      /* (n_variants) its text */
     const uint32_t *edit_at; /* (n_variants + 1) */
     const stet_edit *edit;   /* ascending positions in each variant */
-    const uint32_t *tile;    /* (n_tiles, 2) first variant and number, of one text each */
+    const uint32_t *tile;    /* (n_tiles, 2) first variant and number, of texts of one length each */
     float *logits;           /* (n_variants, n_classes) */
 } edit_batch;
+
+/* Texts in which each word is a mixture of rows of the table, read `copies` times with weights of their
+ * own. Of a mixture of several rows the weights have a symmetric Dirichlet distribution: copy c of
+ * the t-th word of a text draws them from the stream mixture_stream(c, t) of the text's seed. */
+enum { MIXTURE_LANES = 8 }; /* copies that a thread has; the weights of a slot are a multiple of it */
+typedef struct mixed_batch {
+    size_t n_texts, n_words, n_slots, n_classes, copies, stride;
+    double alpha;            /* of the distribution; 0: one of the rows, all of them alike */
+    const uint32_t *first;   /* (n_texts + 1) where a text begins */
+    const uint32_t *slot_at; /* (n_words + 1) where the rows of a word begin */
+    const uint32_t *slot;    /* (n_slots) */
+    const uint64_t *seed;    /* (n_texts) */
+    float *weight;           /* (n_slots, stride); cuda_mixture_weights() fills it */
+    float *logits;           /* (n_texts, copies, n_classes) */
+} mixed_batch;
 
 /* Texts with a set of words at each position, for a CNN. */
 typedef struct range_batch {
@@ -157,14 +173,23 @@ SLAB_FN slab_batch slab_batch_of(const slab_on *s, size_t b)
     return x;
 }
 
+/* The stream (base/rng.h) of a mixture's draws. */
+SLAB_FN uint64_t mixture_stream(size_t copy, size_t word)
+{
+    return (uint64_t)copy << 32 | (uint64_t)word;
+}
+
 /* cuda/; between store_enter and store_leave. `room` of cuda_cnn_edits has 3 n_words features numbers,
- * that of cuda_lstm_edits n_variants 2H. */
+ * that of cuda_lstm_edits n_variants 2H, that of mixtures features or 2H for each copy. */
 stet_status cuda_slab(const slab_on *s);
 stet_status cuda_reorder(const uint32_t *x, const uint32_t *from, size_t n, uint32_t *out);
 stet_status cuda_cnn_words(const cnn_words_on *w);
 stet_status cuda_cnn_edits(const cnn_on *m, const edit_batch *b, float *room);
 stet_status cuda_cnn_ranges(const cnn_on *m, const range_batch *b);
 stet_status cuda_lstm_edits(const lstm_on *m, const edit_batch *b, float *room);
+stet_status cuda_mixture_weights(const mixed_batch *b);
+stet_status cuda_cnn_mixtures(const cnn_on *m, const mixed_batch *b, float *room);
+stet_status cuda_lstm_mixtures(const lstm_on *m, const mixed_batch *b, float *room);
 /* Variants that a block of cuda_lstm_edits has in hand; 0: not for so many units. */
 size_t cuda_lstm_tile(size_t units);
 

@@ -309,6 +309,7 @@ typedef struct model_place {
     const model_weights *w;
     store_arena *values;
     pthread_mutex_t *lock; /* of both */
+    struct answers *on;    /* who answers for the compiled model (answers.h); NULL: forward passes */
 } model_place;
 
 /* Parameter nodes (n_params) of the model's own weights, in memory of a tape of the host's store;

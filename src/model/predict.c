@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
+#include "model/answers.h"
 #include "model/rule.h"
 
 /* Texts at once, or rows where a device is asked about the variants of a text or what a rule makes of
@@ -191,9 +192,34 @@ static stet_status network_logits(const model *m, const model_weights *w, store_
     return st;
 }
 
+/* Texts as the compiled model reads them: not too long, and with one row at least. */
+static stet_status compiled_logits(const model *m, const stet_corpus *c, float *logits)
+{
+    uint32_t *ids = mem_alloc(c->n_tokens + c->n_texts + 1, sizeof *ids);
+    uint64_t *start = mem_zalloc(c->n_texts + 1, sizeof *start);
+    stet_status st = ids && start ? STET_OK : STET_ENOMEM;
+    for (size_t i = 0; st == STET_OK && i < c->n_texts; i++) {
+        size_t n;
+        const uint32_t *rows = corpus_rows(m, c, i, &n);
+        memcpy(ids + start[i], rows, n * sizeof *ids);
+        start[i + 1] = start[i] + n;
+    }
+    const stet_corpus read = {c->n_texts, start ? (size_t)start[c->n_texts] : 0, m->n_classes, ids,
+                              start, c->label};
+    if (st == STET_OK)
+        st = answers_texts(m->place->on, &read, logits);
+    for (size_t i = 0; st == STET_OK && i < c->n_texts; i++)
+        st = model_check_logits(m, logits + i * m->n_classes);
+    mem_free(ids);
+    mem_free(start);
+    return st;
+}
+
 stet_status model_network_logits(const model *m, const stet_corpus *c, float *logits)
 {
     const model_place *at = m->place;
+    if (at && at->on)
+        return compiled_logits(m, c, logits);
     return network_logits(m, at ? at->w : NULL, at ? at->values : NULL, c, logits, false);
 }
 
@@ -217,7 +243,7 @@ stet_status model_eval(const model *m, const model_weights *w, store_arena *valu
     if (!w || w->store->desc->host || !m->rule->desc->on_device)
         return logits_by_rule(m, c, logits);
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    const model_place place = {w, values, &lock};
+    const model_place place = {w, values, &lock, NULL};
     const model there = model_at(m, &place);
     return logits_by_rule(&there, c, logits);
 }

@@ -177,7 +177,7 @@ stet_status view_texts(stet_view *v, const uint32_t *ids, const size_t *start, s
     const size_t K = m->n_classes;
     const arena_mark mark = arena_save(&v->mem);
     uint32_t *row = arena_new(&v->mem, uint32_t, start[n] + n + 1);
-    size_t *at = arena_new(&v->mem, size_t, n + 1);
+    uint64_t *at = arena_new(&v->mem, uint64_t, n + 1);
     double *scores = arena_new(&v->mem, double, K);
     if (!row || !at || !scores)
         return STET_ENOMEM;
@@ -189,7 +189,8 @@ stet_status view_texts(stet_view *v, const uint32_t *ids, const size_t *start, s
         words_rows(v->words, ids + start[i], len, row + at[i]);
         at[i + 1] = at[i] + (len ? len : 1);
     }
-    stet_status st = answers_texts(v->on, row, at, n, logits);
+    const stet_corpus texts = {.n_texts = n, .n_tokens = at[n], .ids = row, .start = at};
+    stet_status st = answers_texts(v->on, &texts, logits);
     for (size_t i = 0; st == STET_OK && i < n; i++) {
         add_scores(m, row + at[i], at[i + 1] - at[i], scores, logits + i * K);
         st = model_check_logits(m, logits + i * K);

@@ -7,6 +7,7 @@
 #include "base/pool.h"
 #include "harness.h"
 #include "model/answers.h"
+#include "model/mixed_reference.h"
 #include "model/small_world.h"
 #include "model/variants.h"
 #include "stet/attack.h"
@@ -119,6 +120,93 @@ TEST(wide_models_too)
     need_gpu();
     for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
         compare_variants(harness_model(wide[i].kind, wide[i].settings, 8, CLASSES, 0.2, 11), 5, 41);
+}
+
+/* ---- whole texts and mixtures ------------------------------------------------------------- */
+
+enum { TEXTS_ASKED = 45, MOST_ROWS = 9, MOST_COPIES = 19 };
+
+typedef struct drawn_texts {
+    uint64_t start[TEXTS_ASKED + 1], seed[TEXTS_ASKED];
+    uint32_t ids[TEXTS_ASKED * LONGEST], slot_at[TEXTS_ASKED * LONGEST + 1],
+        slot[TEXTS_ASKED * LONGEST * MOST_ROWS];
+} drawn_texts;
+
+/* Some of one length one after the other, and half of the words of one row. */
+static void draw_texts(const model *m, rng *r, drawn_texts *t)
+{
+    size_t words = 0;
+    memset(t, 0, sizeof *t);
+    for (size_t i = 0; i < TEXTS_ASKED; i++) {
+        const size_t n = i > 5 && i < 20 ? 7 : 1 + rng_below(r, LONGEST);
+        t->seed[i] = rng_u64(r);
+        t->start[i + 1] = t->start[i] + n;
+        for (; words < t->start[i + 1]; words++) {
+            const uint32_t rows = rng_below(r, 2) ? 1 : 2 + (uint32_t)rng_below(r, MOST_ROWS - 1);
+            t->ids[words] = (uint32_t)rng_below(r, m->n_words);
+            t->slot_at[words + 1] = t->slot_at[words] + rows;
+            for (uint32_t s = t->slot_at[words]; s < t->slot_at[words + 1]; s++)
+                t->slot[s] = (uint32_t)rng_below(r, m->n_words);
+        }
+    }
+}
+
+static void compare_texts(const model *m, answers *on, const drawn_texts *t)
+{
+    float got[TEXTS_ASKED * CLASSES], want[CLASSES];
+    const size_t none[2] = {0, 0};
+    const stet_corpus c = {.n_texts = TEXTS_ASKED,
+                           .ids = (uint32_t *)t->ids,
+                           .start = (uint64_t *)t->start}; /* only read */
+    CHECK_OK(answers_texts(on, &c, got));
+    for (size_t i = 0; i < TEXTS_ASKED; i++) {
+        CHECK_OK(variants_whole(m, t->ids + t->start[i], t->start[i + 1] - t->start[i], NULL, none, 1,
+                                want));
+        for (size_t k = 0; k < CLASSES; k++)
+            CHECK_NEAR(got[i * CLASSES + k], want[k], 2e-5);
+    }
+}
+
+static void compare_mixtures(const model *m, answers *on, const drawn_texts *t, size_t copies,
+                             double alpha)
+{
+    static float got[TEXTS_ASKED * MOST_COPIES * CLASSES], want[TEXTS_ASKED * MOST_COPIES * CLASSES];
+    const mixed_texts mixed = {TEXTS_ASKED, copies, alpha, t->start, t->slot_at, t->slot, t->seed};
+    CHECK(answers_mixtures_there(on));
+    CHECK_OK(answers_mixtures(on, &mixed, got));
+    reference_mixtures(m, &mixed, want);
+    for (size_t i = 0; i < TEXTS_ASKED * copies * CLASSES; i++)
+        CHECK_NEAR(got[i], want[i], 2e-5);
+}
+
+TEST(texts_and_mixtures_have_the_logits_of_full_evaluations)
+{
+    static const struct {
+        const char *kind, *settings[4];
+    } all[] = {{"cnn", {"filters=300", "kernels=1,3", NULL}},
+               {"cnn", {"filters=50", "kernels=2,3,4", "dense=60", NULL}},
+               {"bilstm", {"hidden=10", NULL}},
+               {"bilstm", {"hidden=64", "pool=mean", NULL}},
+               {"bilstm", {"hidden=100", "pool=max", NULL}},
+               {"bilstm", {"hidden=300", NULL}}};
+    static const struct {
+        size_t copies;
+        double alpha;
+    } draws[] = {{8, 1}, {1, 1}, {MOST_COPIES, 0.3}, {3, 2.5}, {16, 0}};
+    static drawn_texts t;
+    rng r = rng_stream(12, STREAM_TEST, 5);
+    need_gpu();
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        model *m = harness_model(all[i].kind, all[i].settings, 8, CLASSES, 0.2, 11);
+        answers *on;
+        CHECK_OK(answers_open(m, "cuda", &on));
+        draw_texts(m, &r, &t);
+        compare_texts(m, on, &t);
+        for (size_t k = 0; k < sizeof draws / sizeof *draws; k++)
+            compare_mixtures(m, on, &t, draws[k].copies, draws[k].alpha);
+        answers_close(on);
+        stet_model_free(m);
+    }
 }
 
 /* ---- words -------------------------------------------------------------------------------- */

@@ -160,6 +160,11 @@ static size_t toy_tile(const void *own)
     return 2;
 }
 
+static size_t words_of(const edit_batch *b, size_t variant)
+{
+    return b->first[b->of[variant] + 1] - b->first[b->of[variant]];
+}
+
 static stet_status toy_edits(const void *own, const edit_batch *b, float *room)
 {
     (void)own;
@@ -170,7 +175,10 @@ static stet_status toy_edits(const void *own, const edit_batch *b, float *room)
     size_t tiled = 0;
     for (size_t i = 0; i < b->n_tiles; i++) {
         const uint32_t from = b->tile[2 * i], some = b->tile[2 * i + 1];
-        CHECK(from == tiled && some >= 1 && some <= 2 && b->of[from] == b->of[from + some - 1]);
+        CHECK(from == tiled && some >= 1 && some <= 2);
+        CHECK_EQ(words_of(b, from), words_of(b, from + some - 1));
+        if (i > 0) /* nothing is cut that could go together */
+            CHECK(b->tile[2 * i - 1] == 2 || words_of(b, from) != words_of(b, from - 1));
         tiled += some;
     }
     CHECK_EQ(tiled, b->n_variants);
@@ -182,13 +190,51 @@ static stet_status toy_edits(const void *own, const edit_batch *b, float *room)
     return toy_fails ? error_set(STET_EDEVICE, "the toy broke") : STET_OK;
 }
 
+/* Copy c of a text says the sum of its seed, its rows' numbers and where they stand, times c + 1. */
+static float toy_mixed(uint64_t seed, const uint32_t *slot_at, const uint32_t *slot, size_t n, size_t c)
+{
+    double sum = (double)seed;
+    for (size_t w = 0; w < n; w++)
+        for (uint32_t s = slot_at[w]; s < slot_at[w + 1]; s++)
+            sum += (double)((w + 1) * slot[s]);
+    return (float)(sum * (double)(c + 1));
+}
+
+static stet_status toy_weights(const mixed_batch *b)
+{
+    for (size_t i = 0; i < b->n_slots * b->stride; i++)
+        b->weight[i] = 1;
+    return STET_OK;
+}
+
+static stet_status toy_mixtures(const void *own, const mixed_batch *b, float *room)
+{
+    (void)own;
+    CHECK(b->stride % MIXTURE_LANES == 0 && b->stride >= b->copies);
+    CHECK(b->weight[b->n_slots * b->stride - 1] == 1 && b->alpha == 0.25);
+    room[b->n_texts * b->copies - 1] = 1;
+    if (toy_batches++ == 0)
+        usleep(500000);
+    toy_most = b->n_texts > toy_most ? b->n_texts : toy_most;
+    for (size_t i = 0; i < b->n_texts; i++)
+        for (size_t c = 0; c < b->copies; c++)
+            for (size_t k = 0; k < b->n_classes; k++)
+                b->logits[(i * b->copies + c) * b->n_classes + k] =
+                    (float)k + toy_mixed(b->seed[i], b->slot_at + b->first[i], b->slot,
+                                         b->first[i + 1] - b->first[i], c);
+    return STET_OK;
+}
+
 static const answer_desc toy = {.kernels = DEV_CPU,
                                 .open = toy_open,
                                 .close = toy_close,
                                 .word_room = toy_room,
                                 .variant_room = toy_room,
                                 .tile = toy_tile,
-                                .edits = toy_edits};
+                                .edits = toy_edits,
+                                .mixtures = toy_mixtures,
+                                .copy_room = toy_room,
+                                .weights = toy_weights};
 
 TEST(everybody_gets_his_own_answers_from_shared_batches)
 {
@@ -223,5 +269,87 @@ TEST(everybody_gets_his_own_answers_from_shared_batches)
         CHECK_EQ((int)c.a[i].status, (int)STET_EDEVICE);
         CHECK(strstr(c.a[i].message, "the toy broke") != NULL);
     }
+    stet_model_free(m);
+}
+
+/* Some texts of each asker: as they are, or with words that are mixtures. */
+enum { ITS_TEXTS = 6, MIXED_COPIES = 5 };
+typedef struct texts_asker {
+    uint64_t start[ITS_TEXTS + 1], seed[ITS_TEXTS];
+    uint32_t ids[ITS_TEXTS * LONGEST], slot_at[ITS_TEXTS * LONGEST + 1],
+        slot[3 * ITS_TEXTS * LONGEST];
+    float logits[ITS_TEXTS * CLASSES], mixed[ITS_TEXTS * MIXED_COPIES * CLASSES];
+    stet_status status;
+} texts_asker;
+
+typedef struct texts_crowd {
+    answers *on;
+    texts_asker a[ASKERS];
+} texts_crowd;
+
+static void ask_texts(void *ctx, size_t i, int worker)
+{
+    texts_crowd *c = ctx;
+    texts_asker *a = &c->a[i];
+    (void)worker;
+    const stet_corpus texts = {.n_texts = ITS_TEXTS, .ids = a->ids, .start = a->start};
+    const mixed_texts mixed = {.n = ITS_TEXTS,
+                               .copies = MIXED_COPIES,
+                               .alpha = 0.25,
+                               .start = a->start,
+                               .slot_at = a->slot_at,
+                               .slot = a->slot,
+                               .seed = a->seed};
+    answers_begin(c->on);
+    a->status = answers_texts(c->on, &texts, a->logits);
+    if (a->status == STET_OK)
+        a->status = answers_mixtures(c->on, &mixed, a->mixed);
+    answers_end(c->on);
+}
+
+TEST(whole_texts_and_mixtures_share_batches_too)
+{
+    static texts_crowd c;
+    know_device();
+    model *m = small_model(0, CLASSES, 9);
+    model_desc desc = *m->desc;
+    desc.answers = &toy;
+    m->desc = &desc;
+    rng r = rng_stream(6, STREAM_TEST, 1);
+    for (size_t i = 0; i < ASKERS; i++) {
+        texts_asker *a = &c.a[i];
+        const uint64_t before = i % 3; /* a question need not begin with the first word */
+        a->start[0] = before;
+        for (size_t t = 0; t < ITS_TEXTS; t++) {
+            a->start[t + 1] = a->start[t] + 1 + rng_below(&r, t % 2 ? 2 : LONGEST - 1);
+            a->seed[t] = rng_below(&r, 1000);
+        }
+        for (size_t w = 0; w < a->start[ITS_TEXTS]; w++) {
+            a->ids[w] = (uint32_t)rng_below(&r, SMALL_WORDS);
+            a->slot_at[w + 1] = a->slot_at[w] + 1 + (uint32_t)rng_below(&r, 3);
+        }
+        for (uint32_t s = 0; s < a->slot_at[a->start[ITS_TEXTS]]; s++)
+            a->slot[s] = (uint32_t)rng_below(&r, SMALL_WORDS);
+    }
+    CHECK_OK(answers_open(m, "locked", &c.on));
+    CHECK(answers_mixtures_there(c.on) && !answers_mixtures_there(NULL));
+    toy_batches = 0;
+    toy_most = 0;
+    pool_run_wide(ASKERS, ASKERS, ask_texts, &c);
+    CHECK_LE(4 * ITS_TEXTS, toy_most);
+    for (size_t i = 0; i < ASKERS; i++) {
+        const texts_asker *a = &c.a[i];
+        CHECK_OK(a->status);
+        for (size_t t = 0; t < ITS_TEXTS; t++) {
+            const size_t n = (size_t)(a->start[t + 1] - a->start[t]);
+            for (size_t k = 0; k < CLASSES; k++) {
+                CHECK(a->logits[t * CLASSES + k] == toy_logit(a->ids + a->start[t], n, NULL, 0, k));
+                for (size_t v = 0; v < MIXED_COPIES; v++)
+                    CHECK(a->mixed[(t * MIXED_COPIES + v) * CLASSES + k] ==
+                          (float)k + toy_mixed(a->seed[t], a->slot_at + a->start[t], a->slot, n, v));
+            }
+        }
+    }
+    answers_close(c.on);
     stet_model_free(m);
 }

@@ -3,6 +3,8 @@
 #include "small_run.h"
 #include "stet/attack.h"
 #include "stet/certify.h"
+#include "model/mixed_reference.h"
+#include "model/variants.h"
 #include "stet/model.h"
 #include "tensor/locked_store.h"
 
@@ -48,6 +50,12 @@ static stet_model *trained(const char *kind, const char *rule, const char *const
     return m;
 }
 
+/* On our own device every upload is counted. */
+static bool counted(const char *where)
+{
+    return where && strcmp(where, "cuda") != 0;
+}
+
 typedef struct measured {
     stet_scores scores;
     stet_attack_result attack;
@@ -63,18 +71,18 @@ static measured measure(const stet_model *m, const stet_dataset *d, const stet_s
     CHECK_OK(stet_model_encode(m, d, &c));
     uploads = 0;
     CHECK_OK(stet_model_scores_on(m, where, &c, &r.scores));
-    CHECK_EQ(uploads > 0, where != NULL);
+    CHECK_EQ(uploads > 0, counted(where));
     stet_corpus_deinit(&c);
     stet_attack_args a = STET_ATTACK_DEFAULTS;
     a.model = m, a.data = d, a.sets = words, a.device = where;
     uploads = 0;
     CHECK_OK(stet_attack_run(&a, &r.attack));
-    CHECK_EQ(uploads > 0, where != NULL);
+    CHECK_EQ(uploads > 0, counted(where));
     stet_certify_args p = STET_CERTIFY_DEFAULTS;
     p.model = m, p.data = d, p.sets = words, p.device = where;
     uploads = 0;
     r.certified = stet_certify_run(&p, &r.proofs) == STET_OK;
-    CHECK_EQ(uploads > 0, r.certified && where != NULL);
+    CHECK_EQ(uploads > 0, r.certified && counted(where));
     return r;
 }
 
@@ -111,40 +119,153 @@ static void answers_belong_to_their_texts(const stet_model *m)
     stet_dataset_free(d);
 }
 
+/* ---- a compiled model on that device ------------------------------------------------------ */
+
+static size_t asked_texts, asked_mixtures;
+
+static stet_status open_reference(const model *m, store *s, void **out)
+{
+    (void)s;
+    model *network = mem_alloc(1, sizeof *network);
+    memcpy(network, m, sizeof *network);
+    network->rule = NULL;
+    *out = network;
+    return STET_OK;
+}
+
+static void close_reference(void *own, store *s)
+{
+    (void)s;
+    mem_free(own);
+}
+
+static size_t one(const void *own)
+{
+    (void)own;
+    return 1;
+}
+
+static stet_status reference_edits(const void *own, const edit_batch *b, float *room)
+{
+    (void)room;
+    const size_t none[2] = {0, 0};
+    for (size_t v = 0; v < b->n_variants; v++) {
+        const uint32_t begin = b->first[b->of[v]];
+        CHECK_EQ(b->edit_at[v], b->edit_at[v + 1]);
+        asked_texts++;
+        TRY(variants_whole(own, b->word + begin, b->first[b->of[v] + 1] - begin, NULL, none, 1,
+                           b->logits + v * b->n_classes));
+    }
+    return STET_OK;
+}
+
+static stet_status no_weights(const mixed_batch *b)
+{
+    (void)b;
+    return STET_OK;
+}
+
+static stet_status mixtures_by_hand(const void *own, const mixed_batch *b, float *room)
+{
+    (void)room;
+    uint64_t *start = mem_alloc(b->n_texts + 1, sizeof *start);
+    for (size_t i = 0; i <= b->n_texts; i++)
+        start[i] = b->first[i];
+    asked_mixtures += b->n_texts;
+    const mixed_texts t = {b->n_texts, b->copies, b->alpha, start, b->slot_at, b->slot, b->seed};
+    reference_mixtures(own, &t, b->logits);
+    mem_free(start);
+    return STET_OK;
+}
+
+static const answer_desc reference = {.kernels = DEV_CPU,
+                                      .open = open_reference,
+                                      .close = close_reference,
+                                      .word_room = one,
+                                      .variant_room = one,
+                                      .edits = reference_edits,
+                                      .mixtures = mixtures_by_hand,
+                                      .copy_room = one,
+                                      .weights = no_weights};
+
+/* ---- all rules ---------------------------------------------------------------------------- */
+
+static void compare(const stet_model *m, bool has_certificates, const char *where)
+{
+    stet_dataset *d;
+    stet_sets words;
+    write_corpus(at("test.tsv"), 40, 2);
+    CHECK_OK(stet_dataset_load(at("test.tsv"), NULL, &d));
+    CHECK_OK(stet_sets_load(at("sets.json"), &words));
+    measured here = measure(m, d, &words, NULL), there = measure(m, d, &words, where);
+    CHECK_LE(0.6, here.scores.accuracy);
+    CHECK_NEAR(there.scores.accuracy, here.scores.accuracy, 1e-12);
+    CHECK_NEAR(there.scores.loss, here.scores.loss, 1e-4);
+    CHECK_EQ(there.attack.succeeded, here.attack.succeeded);
+    CHECK_EQ(there.attack.unconfirmed, 0);
+    CHECK_NEAR(there.attack.queries_mean, here.attack.queries_mean, 1e-9);
+    CHECK_EQ(there.certified, here.certified);
+    CHECK_EQ(here.certified, has_certificates);
+    for (int v = 0; here.certified && v < STET_VERDICTS; v++)
+        CHECK_EQ(there.proofs.verdicts[v], here.proofs.verdicts[v]);
+    forget(&here);
+    forget(&there);
+    stet_sets_free(&words);
+    stet_dataset_free(d);
+}
+
+enum { RULES = 5, DNE = 3 };
+static const char *const rules[RULES] = {"ranmask", "safer", "text-crs", "dne", "encode"};
+static const char *const few[RULES][4] = {{"ranmask-rate=0.3", "ranmask-votes=21", "ranmask-draws=40"},
+                                          {"safer-votes=7", "safer-draws=40"},
+                                          {"crs-votes=7"},
+                                          {"dne-draws=15"},
+                                          {"encode-most=2"}};
+static const bool has_certificates[RULES] = {true, true, false, false, true};
+
 TEST(rules_answer_on_a_device_as_on_the_host)
 {
-    static const char *const few[][4] = {
-        {"ranmask-rate=0.3", "ranmask-votes=21", "ranmask-draws=40"},
-        {"safer-votes=7", "safer-draws=40"},
-        {"crs-votes=7"},
-        {"dne-draws=15"},
-        {"encode-most=2"}};
-    static const char *const rules[] = {"ranmask", "safer", "text-crs", "dne", "encode"};
     static const char *const models[] = {"cnn", "bert"};
     const char *where = device_there();
     for (int k = 0; k < 2; k++)
-        for (int i = 0; i < 5; i++) {
+        for (int i = 0; i < RULES; i++) {
             stet_model *m = trained(models[k], rules[i], few[i]);
-            stet_dataset *d;
-            stet_sets words;
             answers_belong_to_their_texts(m);
-            write_corpus(at("test.tsv"), 40, 2);
-            CHECK_OK(stet_dataset_load(at("test.tsv"), NULL, &d));
-            CHECK_OK(stet_sets_load(at("sets.json"), &words));
-            measured here = measure(m, d, &words, NULL), there = measure(m, d, &words, where);
-            CHECK_LE(0.6, here.scores.accuracy);
-            CHECK_NEAR(there.scores.accuracy, here.scores.accuracy, 1e-12);
-            CHECK_NEAR(there.scores.loss, here.scores.loss, 1e-4);
-            CHECK_EQ(there.attack.succeeded, here.attack.succeeded);
-            CHECK_EQ(there.attack.unconfirmed, 0);
-            CHECK_EQ(there.certified, here.certified);
-            CHECK_EQ(here.certified, i < 2 || i == 4);
-            for (int v = 0; here.certified && v < STET_VERDICTS; v++)
-                CHECK_EQ(there.proofs.verdicts[v], here.proofs.verdicts[v]);
-            forget(&here);
-            forget(&there);
-            stet_sets_free(&words);
-            stet_dataset_free(d);
+            compare(m, has_certificates[i], where);
+            stet_model_free(m);
+        }
+}
+
+/* There the rule's questions are answered for a compiled model, those of all threads together. */
+TEST(rules_ask_a_compiled_model)
+{
+    static const char *const models[] = {"cnn", "bilstm"};
+    const char *where = device_there();
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < RULES; i++) {
+            stet_model *m = trained(models[k], rules[i], few[i]);
+            model_desc desc = *m->desc;
+            desc.answers = &reference;
+            m->desc = &desc;
+            asked_texts = asked_mixtures = 0;
+            compare(m, has_certificates[i], where);
+            CHECK_EQ(asked_mixtures > 0, i == DNE);
+            CHECK_EQ(asked_texts > 0, i != DNE);
+            stet_model_free(m);
+        }
+}
+
+TEST(rules_answer_on_a_gpu_as_on_the_host)
+{
+    static const char *const models[] = {"cnn", "bilstm", "s4"};
+    store *s;
+    if (store_open("cuda", &s) != STET_OK)
+        SKIP(stet_last_error());
+    store_close(s);
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < RULES; i++) {
+            stet_model *m = trained(models[k], rules[i], few[i]);
+            compare(m, has_certificates[i], "cuda");
             stet_model_free(m);
         }
 }

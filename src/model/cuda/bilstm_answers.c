@@ -86,10 +86,18 @@ static stet_status edits(const void *p, const edit_batch *b, float *room)
     return cuda_lstm_edits(p, b, room);
 }
 
+static stet_status mixtures(const void *p, const mixed_batch *b, float *room)
+{
+    return cuda_lstm_mixtures(p, b, room);
+}
+
 const answer_desc bilstm_answers = {.kernels = DEV_CUDA,
                                     .open = open_lstm,
                                     .close = close_lstm,
                                     .word_room = word_room,
                                     .variant_room = variant_room,
                                     .tile = tile,
-                                    .edits = edits};
+                                    .edits = edits,
+                                    .mixtures = mixtures,
+                                    .copy_room = variant_room,
+                                    .weights = cuda_mixture_weights};

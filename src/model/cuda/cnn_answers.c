@@ -123,10 +123,23 @@ static stet_status ranges(const void *p, const range_batch *b)
     return cuda_cnn_ranges(p, b);
 }
 
+static stet_status mixtures(const void *p, const mixed_batch *b, float *room)
+{
+    return cuda_cnn_mixtures(p, b, room);
+}
+
+static size_t copy_room(const void *p)
+{
+    return ((const cnn_on *)p)->features;
+}
+
 const answer_desc cnn_answers = {.kernels = DEV_CUDA,
                                  .open = open_cnn,
                                  .close = close_cnn,
                                  .word_room = word_room,
                                  .variant_room = variant_room,
                                  .edits = edits,
-                                 .ranges = ranges};
+                                 .ranges = ranges,
+                                 .mixtures = mixtures,
+                                 .copy_room = copy_room,
+                                 .weights = cuda_mixture_weights};

@@ -217,44 +217,137 @@ static __device__ void dense_units(const cnn_on &m, const float *y, float *u)
     }
 }
 
-/* A block has one variant at a time; its classes one after the other. */
-static __global__ void edits_kernel(cnn_on m, edit_batch b, kept at)
+/* The logits (n_classes) of one answer, whose features y (features), then (dense) of shared memory,
+ * each thread has written from its own number on in steps of THREADS. */
+static __device__ void classify(const cnn_on &m, float *y, size_t n_classes, float *logits)
 {
-    extern __shared__ float y[]; /* (features), then (dense) */
     const size_t n = m.dense ? m.dense : m.features;
     const float *last = m.dense ? y + m.features : y;
+    if (m.dense)
+        dense_units(m, y, y + m.features);
+    for (size_t c = 0; c < n_classes; c++) { /* each thread reads what it wrote */
+        double sum = 0;
+        for (size_t f = threadIdx.x; f < n; f += THREADS)
+            sum += (double)last[f] * (double)m.fc[c * n + f];
+        sum = block_sum(sum);
+        if (threadIdx.x == 0)
+            logits[c] = (float)(sum + (double)m.fc_bias[c]);
+        __syncthreads(); /* block_sum's memory is used again */
+    }
+}
+
+/* A block has one variant at a time. */
+static __global__ void edits_kernel(cnn_on m, edit_batch b, kept at)
+{
+    extern __shared__ float y[];
     for (size_t v = blockIdx.x; v < b.n_variants; v += gridDim.x) {
         for (size_t f = threadIdx.x; f < m.features; f += THREADS)
             y[f] = feature_of(m, b, at, v, f);
-        if (m.dense)
-            dense_units(m, y, y + m.features);
-        for (size_t c = 0; c < b.n_classes; c++) { /* each thread reads what it wrote */
-            double sum = 0;
-            for (size_t f = threadIdx.x; f < n; f += THREADS)
-                sum += (double)last[f] * (double)m.fc[c * n + f];
-            sum = block_sum(sum);
-            if (threadIdx.x == 0)
-                b.logits[v * b.n_classes + c] = (float)(sum + (double)m.fc_bias[c]);
-            __syncthreads(); /* block_sum's memory is used again */
-        }
+        classify(m, y, b.n_classes, b.logits + v * b.n_classes);
     }
+}
+
+/* Bytes of shared memory for it. */
+static stet_status classify_room(const cnn_on *m, size_t *bytes)
+{
+    *bytes = (m->features + m->dense) * sizeof(float);
+    return *bytes <= 48 << 10
+               ? STET_OK
+               : error_set(
+                     STET_ENOTSUP,
+                     "a CNN of %zu filters and units in all: on the GPU there is room for 12288",
+                     m->features + m->dense);
 }
 
 extern "C" stet_status cuda_cnn_edits(const cnn_on *m, const edit_batch *b, float *room)
 {
     cuda_device *d = cuda_now();
-    const size_t each = b->n_words * m->features,
-                 bytes = (m->features + m->dense) * sizeof(float);
+    const size_t each = b->n_words * m->features;
     const kept to = {room, room + each, room + 2 * each};
-    if (bytes > 48 << 10)
-        return error_set(STET_ENOTSUP,
-                         "a CNN of %zu filters and units in all: on the GPU there is room for 12288",
-                         m->features + m->dense);
+    size_t bytes;
+    TRY(classify_room(m, &bytes));
     sums_kernel<<<blocks_for(b->n_words, 1), THREADS, 0, d->stream>>>(*m, *b, to.sum);
     scan_kernel<<<dim3((unsigned)b->n_texts, (unsigned)((m->features + THREADS - 1) / THREADS)),
                   THREADS, 0, d->stream>>>(*m, *b, to);
     edits_kernel<<<blocks_for(b->n_variants, 1), THREADS, bytes, d->stream>>>(*m, *b, to);
     return cuda_launched(d, "variants of texts");
+}
+
+/* ---- mixtures ----------------------------------------------------------------------------- */
+
+enum { MIX_THREADS = 128 };
+
+/* A block has MIXTURE_LANES copies of a text and some of the filters, a thread one of them: what it reads
+ * of a word serves all copies. */
+static __global__ void __launch_bounds__(MIX_THREADS)
+    mixtures_kernel(cnn_on m, mixed_batch b, float *feature)
+{
+    const size_t groups = b.stride / MIXTURE_LANES, f = (size_t)blockIdx.y * MIX_THREADS + threadIdx.x;
+    if (f >= m.features)
+        return;
+    const size_t kernel = f / m.filters, k = m.k[kernel];
+    const float *taps = m.word + m.first[kernel] + f % m.filters;
+    for (size_t part = blockIdx.x; part < b.n_texts * groups; part += gridDim.x) {
+        const size_t text = part / groups, copy = part % groups * MIXTURE_LANES;
+        const size_t n = text_length(b.first, text), windows = windows_of(n, k);
+        float top[MIXTURE_LANES];
+#pragma unroll
+        for (int i = 0; i < MIXTURE_LANES; i++)
+            top[i] = -FLT_MAX;
+        for (size_t t = 0; t < windows; t++) {
+            float x[MIXTURE_LANES] = {};
+            for (size_t l = 0; l < k && t + l < n; l++) {
+                const size_t word = b.first[text] + t + l;
+                const uint32_t end = b.slot_at[word + 1];
+                for (uint32_t s = b.slot_at[word]; s < end; s++) {
+                    const float p = taps[b.slot[s] * m.width + l * m.filters];
+                    const float4 *by =
+                        reinterpret_cast<const float4 *>(b.weight + s * b.stride + copy);
+#pragma unroll
+                    for (int q = 0; q < MIXTURE_LANES / 4; q++) {
+                        const float4 w = by[q];
+                        x[4 * q] = fmaf(w.x, p, x[4 * q]);
+                        x[4 * q + 1] = fmaf(w.y, p, x[4 * q + 1]);
+                        x[4 * q + 2] = fmaf(w.z, p, x[4 * q + 2]);
+                        x[4 * q + 3] = fmaf(w.w, p, x[4 * q + 3]);
+                    }
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < MIXTURE_LANES; i++)
+                top[i] = x[i] > top[i] ? x[i] : top[i];
+        }
+#pragma unroll
+        for (int i = 0; i < MIXTURE_LANES; i++)
+            if (copy + i < b.copies) {
+                const float y = top[i] + m.bias[f];
+                feature[(text * b.copies + copy + i) * m.features + f] = y > 0 ? y : 0;
+            }
+    }
+}
+
+/* A block has one copy at a time. */
+static __global__ void mixed_logits_kernel(cnn_on m, mixed_batch b, const float *feature)
+{
+    extern __shared__ float y[];
+    for (size_t v = blockIdx.x; v < b.n_texts * b.copies; v += gridDim.x) {
+        for (size_t f = threadIdx.x; f < m.features; f += THREADS)
+            y[f] = feature[v * m.features + f];
+        classify(m, y, b.n_classes, b.logits + v * b.n_classes);
+    }
+}
+
+extern "C" stet_status cuda_cnn_mixtures(const cnn_on *m, const mixed_batch *b, float *room)
+{
+    cuda_device *d = cuda_now();
+    size_t bytes;
+    TRY(classify_room(m, &bytes));
+    mixtures_kernel<<<dim3(blocks_for(b->n_texts * (b->stride / MIXTURE_LANES), 1),
+                           (unsigned)((m->features + MIX_THREADS - 1) / MIX_THREADS)),
+                      MIX_THREADS, 0, d->stream>>>(*m, *b, room);
+    mixed_logits_kernel<<<blocks_for(b->n_texts * b->copies, 1), THREADS, bytes, d->stream>>>(*m, *b,
+                                                                                              room);
+    return cuda_launched(d, "mixtures of words");
 }
 
 /* ---- ranges ------------------------------------------------------------------------------- */
