@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 extern "C" {
 #include "base/mem.h"
@@ -199,12 +200,23 @@ static void cuda_copy(store *s, void *to, const void *from, size_t bytes)
           cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, of(s)->stream));
 }
 
+/* Until the GPU has nothing to do, without holding a core: CUDA itself waits by asking again and again,
+ * while other threads have the next questions to prepare. */
+static void sleep_until_idle(cuda_device *d)
+{
+    const struct timespec little = {0, 50000};
+    while (cudaStreamQuery(d->stream) == cudaErrorNotReady)
+        nanosleep(&little, NULL);
+}
+
 static stet_status cuda_download(store *s, void *to, const void *const *from, size_t n,
                                  size_t bytes)
 {
     cuda_device *d = of(s);
     const bool small = bytes <= PINNED && n <= PINNED / bytes;
     char *at = small ? d->pinned : static_cast<char *>(to);
+    if (!small) /* of work that takes long, too */
+        sleep_until_idle(d);
     for (size_t i = 0; i < n; i++)
         check(d, "a copy from the GPU",
               cudaMemcpyAsync(at + i * bytes, from[i], bytes, cudaMemcpyDeviceToHost, d->stream));
