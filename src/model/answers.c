@@ -12,7 +12,7 @@
 
 enum { MOST_ROOM = 1 << 28, MOST_VARIANTS = 1 << 20 }; /* of a batch: numbers of the device */
 
-typedef enum topic { EDITS, RANGES, MIXTURES } topic;
+typedef enum topic { EDITS, TEXTS, RANGES, MIXTURES } topic;
 
 /* A thread that waits, on its own stack. */
 typedef struct waiter {
@@ -29,9 +29,9 @@ typedef struct question {
     const uint32_t *ids;  /* of n_texts texts, text i being ids[text_at[i] .. text_at[i + 1]) */
     const uint64_t *text_at;
     size_t n_texts;
-    const stet_edit *edits; /* of one text; NULL: each text as it is */
+    const stet_edit *edits; /* variants of one text; for whole texts there are none of these */
     const size_t *start;
-    size_t n_variants;
+    size_t n_variants; /* or texts */
     float *logits;
     mixed_texts mixed;         /* this for mixtures */
     size_t n;                  /* these for ranges: words */
@@ -268,7 +268,7 @@ static size_t cut_tiles(const question *list, size_t tile, uint32_t *out)
     uint64_t length = 0;
     for (const question *q = list; q && tile; q = q->next)
         for (size_t i = 0; i < q->n_variants; i++, variant++) {
-            const uint64_t *at = q->text_at + (q->edits ? 0 : i);
+            const uint64_t *at = q->text_at + (q->what == TEXTS ? i : 0);
             if (some == tile || at[1] - at[0] != length)
                 some = 0;
             if (some++ == 0) {
@@ -293,7 +293,7 @@ static stet_status pack_edits(answers *a, const question *list, edit_batch *b)
         b->n_texts += q->n_texts;
         b->n_words += q->text_at[q->n_texts] - q->text_at[0];
         b->n_variants += q->n_variants;
-        edits += q->edits ? q->start[q->n_variants] : 0;
+        edits += q->what == TEXTS ? 0 : q->start[q->n_variants];
     }
     if (b->n_words + edits + b->n_variants > UINT32_MAX / 4)
         return error_set(STET_EUSAGE, "%zu variants with %zu edits at once", b->n_variants, edits);
@@ -311,13 +311,14 @@ static stet_status pack_edits(answers *a, const question *list, edit_batch *b)
     uint32_t text = 0, words = 0, variants = 0, at = 0;
     for (const question *q = list; q; q = q->next) {
         const uint64_t begin = q->text_at[0], count = q->text_at[q->n_texts] - begin;
-        const size_t own = q->edits ? q->start[q->n_variants] : 0;
+        const bool whole = q->what == TEXTS;
+        const size_t own = whole ? 0 : q->start[q->n_variants];
         memcpy(word + words, q->ids + begin, count * sizeof *word);
         if (own)
             memcpy(edit + at, q->edits, own * sizeof *edit);
         for (size_t i = 0; i < q->n_variants; i++, variants++) {
-            of[variants] = text + (uint32_t)(q->edits ? 0 : i);
-            edit_at[variants] = at + (uint32_t)(q->edits ? q->start[i] : 0);
+            of[variants] = text + (uint32_t)(whole ? i : 0);
+            edit_at[variants] = at + (uint32_t)(whole ? 0 : q->start[i]);
         }
         for (size_t i = 0; i < q->n_texts; i++)
             first[text++] = words + (uint32_t)(q->text_at[i] - begin);
@@ -330,21 +331,22 @@ static stet_status pack_edits(answers *a, const question *list, edit_batch *b)
     return STET_OK;
 }
 
+/* Variants, or whole texts. */
 static stet_status answer_edits(answers *a, question *list)
 {
     edit_batch b;
     TRY(pack_edits(a, list, &b));
     const size_t K = b.n_classes;
-    float *room = store_arena_alloc(&a->values,
-                                    b.n_words * a->d->word_room(a->own) +
-                                        b.n_variants * a->d->variant_room(a->own),
-                                    sizeof *room);
+    size_t numbers = 0;
+    for (const question *q = list; q; q = q->next)
+        numbers += q->room;
+    float *room = store_arena_alloc(&a->values, numbers, sizeof *room);
     b.logits = store_arena_alloc(&a->values, b.n_variants * K, sizeof *b.logits);
     float *logits = arena_alloc(&a->mem, b.n_variants * K, sizeof *logits);
     if (!room || !b.logits || !logits)
         return STET_ENOMEM;
     store_enter(a->store);
-    const stet_status st = a->d->edits(a->own, &b, room);
+    const stet_status st = (list->what == TEXTS ? a->d->texts : a->d->edits)(a->own, &b, room);
     store_leave(a->store);
     TRY(st);
     TRY(store_download(a->store, logits, b.logits, b.n_variants * K * sizeof *logits));
@@ -459,7 +461,7 @@ static stet_status answer_mixtures(answers *a, question *list)
     const size_t count = b.n_texts * b.copies * b.n_classes;
     b.weight = store_arena_alloc(&a->values, b.n_slots * b.stride, sizeof *b.weight);
     b.logits = store_arena_alloc(&a->values, count, sizeof *b.logits);
-    float *room = store_arena_alloc(&a->values, b.n_texts * b.copies * a->d->copy_room(a->own),
+    float *room = store_arena_alloc(&a->values, b.n_texts * b.copies * a->d->text_room(a->own),
                                     sizeof *room),
           *logits = arena_alloc(&a->mem, count, sizeof *logits);
     if (!b.weight || !b.logits || !room || !logits)
@@ -510,9 +512,9 @@ static void answer(answers *a, question *list)
 {
     const arena_mark mark = arena_save(&a->mem);
     const store_mark held = store_arena_save(&a->values);
-    const stet_status st = list->what == EDITS    ? answer_edits(a, list)
-                           : list->what == RANGES ? answer_ranges(a, list)
-                                                  : answer_mixtures(a, list);
+    const stet_status st = list->what == RANGES     ? answer_ranges(a, list)
+                           : list->what == MIXTURES ? answer_mixtures(a, list)
+                                                    : answer_edits(a, list);
     arena_restore(&a->mem, mark);
     store_arena_restore(&a->values, held);
     for (question *q = list; q; q = q->next) {
@@ -580,22 +582,16 @@ static stet_status ask(answers *a, question *q, size_t n)
     return st;
 }
 
-static size_t edit_room(const answers *a, size_t words, size_t variants)
-{
-    return words * a->d->word_room(a->own) + variants * a->d->variant_room(a->own);
-}
-
 stet_status answers_edits(answers *a, const uint32_t *ids, size_t n, const stet_edit *edits,
                           const size_t *start, size_t n_variants, float *logits)
 {
-    static const stet_edit none;
     const uint64_t text_at[2] = {0, n};
     question q = {.what = EDITS,
-                  .room = edit_room(a, n, n_variants),
+                  .room = n * a->d->word_room(a->own) + n_variants * a->d->variant_room(a->own),
                   .ids = ids,
                   .text_at = text_at,
                   .n_texts = 1,
-                  .edits = edits ? edits : &none,
+                  .edits = edits,
                   .start = start,
                   .n_variants = n_variants,
                   .logits = logits};
@@ -605,11 +601,12 @@ stet_status answers_edits(answers *a, const uint32_t *ids, size_t n, const stet_
 /* Numbers of the device for text i of a question. */
 static size_t text_room(const answers *a, const question *q, size_t i)
 {
-    if (q->what == EDITS)
-        return edit_room(a, (size_t)(q->text_at[i + 1] - q->text_at[i]), 1);
     const mixed_texts *t = &q->mixed;
+    const size_t each = a->d->text_room(a->own);
+    if (q->what == TEXTS)
+        return each;
     const size_t slots = t->slot_at[t->start[i + 1]] - t->slot_at[t->start[i]];
-    return slots * lanes_of(t->copies) + t->copies * a->d->copy_room(a->own);
+    return slots * lanes_of(t->copies) + t->copies * each;
 }
 
 /* Texts first .. first + n of a question, whose answers have `each` numbers. */
@@ -618,7 +615,7 @@ static question piece_of(const question *q, size_t first, size_t n, size_t room,
     question piece = *q;
     piece.room = room;
     piece.logits += first * each;
-    if (q->what == EDITS) {
+    if (q->what == TEXTS) {
         piece.text_at += first;
         piece.n_texts = piece.n_variants = n;
     } else {
@@ -638,7 +635,7 @@ static stet_status ask_in_pieces(answers *a, const question *all, size_t n, size
     stet_status st = STET_OK;
     for (size_t i = 0, some; st == STET_OK && i < n; i += some) {
         size_t room = 0;
-        for (some = 0; i + some < n && room < MOST_PIECE; some++)
+        for (some = 0; i + some < n && some < MOST_VARIANTS / 8 && room < MOST_PIECE; some++)
             room += text_room(a, all, i + some);
         st = mem_grow(&q, &cap, made + 1, sizeof *q);
         if (st == STET_OK)
@@ -652,7 +649,7 @@ static stet_status ask_in_pieces(answers *a, const question *all, size_t n, size
 
 stet_status answers_texts(answers *a, const stet_corpus *c, float *logits)
 {
-    const question all = {.what = EDITS, .ids = c->ids, .text_at = c->start, .logits = logits};
+    const question all = {.what = TEXTS, .ids = c->ids, .text_at = c->start, .logits = logits};
     return ask_in_pieces(a, &all, c->n_texts, a->m->n_classes);
 }
 

@@ -32,12 +32,14 @@ struct answer_desc {
     size_t (*word_room)(const void *own), (*variant_room)(const void *own);
     size_t (*tile)(const void *own); /* variants that go together; NULL: no tiles */
     stet_status (*edits)(const void *own, const edit_batch *b, float *room);
+    /* Whole texts: a variant each, without edits. And the numbers that a text, or a copy of one in a
+     * mixture, needs meanwhile. */
+    stet_status (*texts)(const void *own, const edit_batch *b, float *room);
+    size_t (*text_room)(const void *own);
     /* NULL: there are none. */
     stet_status (*ranges)(const void *own, const range_batch *b);
-    /* Mixtures of words, with the weights that are there, and the numbers that a copy needs meanwhile.
-     * NULL: there are none. */
+    /* Mixtures of words, with the weights that are there. NULL: there are none. */
     stet_status (*mixtures)(const void *own, const mixed_batch *b, float *room);
-    size_t (*copy_room)(const void *own);
     stet_status (*weights)(const mixed_batch *b); /* fills b->weight */
 };
 

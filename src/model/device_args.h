@@ -180,11 +180,12 @@ SLAB_FN uint64_t mixture_stream(size_t copy, size_t word)
 }
 
 /* cuda/; between store_enter and store_leave. `room` of cuda_cnn_edits has 3 n_words features numbers,
- * that of cuda_lstm_edits n_variants 2H, that of mixtures features or 2H for each copy. */
+ * that of cuda_lstm_edits n_variants 2H, that of texts and mixtures features or 2H for each answer. */
 stet_status cuda_slab(const slab_on *s);
 stet_status cuda_reorder(const uint32_t *x, const uint32_t *from, size_t n, uint32_t *out);
 stet_status cuda_cnn_words(const cnn_words_on *w);
 stet_status cuda_cnn_edits(const cnn_on *m, const edit_batch *b, float *room);
+stet_status cuda_cnn_texts(const cnn_on *m, const edit_batch *b, float *room); /* no edits */
 stet_status cuda_cnn_ranges(const cnn_on *m, const range_batch *b);
 stet_status cuda_lstm_edits(const lstm_on *m, const edit_batch *b, float *room);
 stet_status cuda_mixture_weights(const mixed_batch *b);

@@ -165,10 +165,8 @@ static size_t words_of(const edit_batch *b, size_t variant)
     return b->first[b->of[variant] + 1] - b->first[b->of[variant]];
 }
 
-static stet_status toy_edits(const void *own, const edit_batch *b, float *room)
+static stet_status toy_answers(const edit_batch *b)
 {
-    (void)own;
-    room[b->n_words + b->n_variants - 1] = 1; /* it is there */
     if (toy_batches++ == 0)
         usleep(500000); /* the others ask meanwhile */
     toy_most = b->n_texts > toy_most ? b->n_texts : toy_most;
@@ -188,6 +186,21 @@ static stet_status toy_edits(const void *own, const edit_batch *b, float *room)
                 toy_logit(b->word + b->first[b->of[v]], b->first[b->of[v] + 1] - b->first[b->of[v]],
                           b->edit + b->edit_at[v], b->edit_at[v + 1] - b->edit_at[v], c);
     return toy_fails ? error_set(STET_EDEVICE, "the toy broke") : STET_OK;
+}
+
+static stet_status toy_edits(const void *own, const edit_batch *b, float *room)
+{
+    (void)own;
+    room[b->n_words + b->n_variants - 1] = 1; /* it is there */
+    return toy_answers(b);
+}
+
+static stet_status toy_texts(const void *own, const edit_batch *b, float *room)
+{
+    (void)own;
+    room[b->n_variants - 1] = 1;
+    CHECK(b->n_variants == b->n_texts && b->edit_at[b->n_variants] == 0);
+    return toy_answers(b);
 }
 
 /* Copy c of a text says the sum of its seed, its rows' numbers and where they stand, times c + 1. */
@@ -232,8 +245,9 @@ static const answer_desc toy = {.kernels = DEV_CPU,
                                 .variant_room = toy_room,
                                 .tile = toy_tile,
                                 .edits = toy_edits,
+                                .texts = toy_texts,
+                                .text_room = toy_room,
                                 .mixtures = toy_mixtures,
-                                .copy_room = toy_room,
                                 .weights = toy_weights};
 
 TEST(everybody_gets_his_own_answers_from_shared_batches)

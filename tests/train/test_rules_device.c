@@ -145,7 +145,7 @@ static size_t one(const void *own)
     return 1;
 }
 
-static stet_status reference_edits(const void *own, const edit_batch *b, float *room)
+static stet_status reference_texts(const void *own, const edit_batch *b, float *room)
 {
     (void)room;
     const size_t none[2] = {0, 0};
@@ -183,9 +183,9 @@ static const answer_desc reference = {.kernels = DEV_CPU,
                                       .close = close_reference,
                                       .word_room = one,
                                       .variant_room = one,
-                                      .edits = reference_edits,
+                                      .texts = reference_texts,
+                                      .text_room = one,
                                       .mixtures = mixtures_by_hand,
-                                      .copy_room = one,
                                       .weights = no_weights};
 
 /* ---- all rules ---------------------------------------------------------------------------- */

@@ -98,6 +98,7 @@ const answer_desc bilstm_answers = {.kernels = DEV_CUDA,
                                     .variant_room = variant_room,
                                     .tile = tile,
                                     .edits = edits,
+                                    .texts = edits,
+                                    .text_room = variant_room,
                                     .mixtures = mixtures,
-                                    .copy_room = variant_room,
                                     .weights = cuda_mixture_weights};

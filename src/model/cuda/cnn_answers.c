@@ -128,7 +128,12 @@ static stet_status mixtures(const void *p, const mixed_batch *b, float *room)
     return cuda_cnn_mixtures(p, b, room);
 }
 
-static size_t copy_room(const void *p)
+static stet_status texts(const void *p, const edit_batch *b, float *room)
+{
+    return cuda_cnn_texts(p, b, room);
+}
+
+static size_t text_room(const void *p)
 {
     return ((const cnn_on *)p)->features;
 }
@@ -139,7 +144,8 @@ const answer_desc cnn_answers = {.kernels = DEV_CUDA,
                                  .word_room = word_room,
                                  .variant_room = variant_room,
                                  .edits = edits,
+                                 .texts = texts,
+                                 .text_room = text_room,
                                  .ranges = ranges,
                                  .mixtures = mixtures,
-                                 .copy_room = copy_room,
                                  .weights = cuda_mixture_weights};

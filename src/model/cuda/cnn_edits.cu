@@ -273,16 +273,84 @@ extern "C" stet_status cuda_cnn_edits(const cnn_on *m, const edit_batch *b, floa
     return cuda_launched(d, "variants of texts");
 }
 
-/* ---- mixtures ----------------------------------------------------------------------------- */
+/* ---- whole texts -------------------------------------------------------------------------- */
 
-enum { MIX_THREADS = 128 };
+enum { TEXT_THREADS = 128, TOGETHER = 4 };
+
+/* A block has a text and some of the filters, a thread one of them and TOGETHER windows at a time: what it
+ * reads of different words does not wait for each other. */
+static __global__ void __launch_bounds__(TEXT_THREADS)
+    texts_kernel(cnn_on m, edit_batch b, float *feature)
+{
+    const size_t f = (size_t)blockIdx.y * TEXT_THREADS + threadIdx.x;
+    if (f >= m.features)
+        return;
+    const size_t kernel = f / m.filters, k = m.k[kernel];
+    const float *taps = m.word + m.first[kernel] + f % m.filters, bias = m.bias[f];
+    for (size_t text = blockIdx.x; text < b.n_texts; text += gridDim.x) {
+        const size_t n = text_length(b.first, text), windows = windows_of(n, k);
+        const uint32_t *ids = b.word + b.first[text];
+        float top = -FLT_MAX;
+        for (size_t t = 0; t < windows; t += TOGETHER) {
+            float x[TOGETHER] = {};
+            for (size_t l = 0; l < k; l++)
+#pragma unroll
+                for (int i = 0; i < TOGETHER; i++)
+                    if (t + i + l < n)
+                        x[i] += taps[ids[t + i + l] * m.width + l * m.filters];
+#pragma unroll
+            for (int i = 0; i < TOGETHER; i++)
+                if (t + i < windows)
+                    top = x[i] > top ? x[i] : top;
+        }
+        const float y = top + bias;
+        feature[text * m.features + f] = y > 0 ? y : 0;
+    }
+}
+
+/* A block has one answer at a time. */
+static __global__ void logits_kernel(cnn_on m, size_t answers, size_t n_classes, const float *feature,
+                                     float *logits)
+{
+    extern __shared__ float y[];
+    for (size_t v = blockIdx.x; v < answers; v += gridDim.x) {
+        for (size_t f = threadIdx.x; f < m.features; f += THREADS)
+            y[f] = feature[v * m.features + f];
+        classify(m, y, n_classes, logits + v * n_classes);
+    }
+}
+
+/* `feature` is there, or on its way. */
+static stet_status classify_all(cuda_device *d, const cnn_on *m, size_t answers, size_t n_classes,
+                                const float *feature, float *logits)
+{
+    size_t bytes;
+    TRY(classify_room(m, &bytes));
+    logits_kernel<<<blocks_for(answers, 1), THREADS, bytes, d->stream>>>(*m, answers, n_classes,
+                                                                         feature, logits);
+    return cuda_launched(d, "logits of texts");
+}
+
+static dim3 text_grid(const cnn_on *m, size_t texts)
+{
+    return dim3(blocks_for(texts, 1), (unsigned)((m->features + TEXT_THREADS - 1) / TEXT_THREADS));
+}
+
+extern "C" stet_status cuda_cnn_texts(const cnn_on *m, const edit_batch *b, float *room)
+{
+    cuda_device *d = cuda_now();
+    texts_kernel<<<text_grid(m, b->n_texts), TEXT_THREADS, 0, d->stream>>>(*m, *b, room);
+    return classify_all(d, m, b->n_texts, b->n_classes, room, b->logits);
+}
+
+/* ---- mixtures ----------------------------------------------------------------------------- */
 
 /* A block has MIXTURE_LANES copies of a text and some of the filters, a thread one of them: what it reads
  * of a word serves all copies. */
-static __global__ void __launch_bounds__(MIX_THREADS)
+static __global__ void __launch_bounds__(TEXT_THREADS)
     mixtures_kernel(cnn_on m, mixed_batch b, float *feature)
 {
-    const size_t groups = b.stride / MIXTURE_LANES, f = (size_t)blockIdx.y * MIX_THREADS + threadIdx.x;
+    const size_t groups = b.stride / MIXTURE_LANES, f = (size_t)blockIdx.y * TEXT_THREADS + threadIdx.x;
     if (f >= m.features)
         return;
     const size_t kernel = f / m.filters, k = m.k[kernel];
@@ -326,28 +394,12 @@ static __global__ void __launch_bounds__(MIX_THREADS)
     }
 }
 
-/* A block has one copy at a time. */
-static __global__ void mixed_logits_kernel(cnn_on m, mixed_batch b, const float *feature)
-{
-    extern __shared__ float y[];
-    for (size_t v = blockIdx.x; v < b.n_texts * b.copies; v += gridDim.x) {
-        for (size_t f = threadIdx.x; f < m.features; f += THREADS)
-            y[f] = feature[v * m.features + f];
-        classify(m, y, b.n_classes, b.logits + v * b.n_classes);
-    }
-}
-
 extern "C" stet_status cuda_cnn_mixtures(const cnn_on *m, const mixed_batch *b, float *room)
 {
     cuda_device *d = cuda_now();
-    size_t bytes;
-    TRY(classify_room(m, &bytes));
-    mixtures_kernel<<<dim3(blocks_for(b->n_texts * (b->stride / MIXTURE_LANES), 1),
-                           (unsigned)((m->features + MIX_THREADS - 1) / MIX_THREADS)),
-                      MIX_THREADS, 0, d->stream>>>(*m, *b, room);
-    mixed_logits_kernel<<<blocks_for(b->n_texts * b->copies, 1), THREADS, bytes, d->stream>>>(*m, *b,
-                                                                                              room);
-    return cuda_launched(d, "mixtures of words");
+    mixtures_kernel<<<text_grid(m, b->n_texts * (b->stride / MIXTURE_LANES)), TEXT_THREADS, 0,
+                      d->stream>>>(*m, *b, room);
+    return classify_all(d, m, b->n_texts * b->copies, b->n_classes, room, b->logits);
 }
 
 /* ---- ranges ------------------------------------------------------------------------------- */
