@@ -192,26 +192,41 @@ static stet_status network_logits(const model *m, const model_weights *w, store_
     return st;
 }
 
-/* Texts as the compiled model reads them: not too long, and with one row at least. */
+/* Texts of a corpus as a compiled model reads them, each cut to what it reads and of one row at least, into
+ * memory of `mem`; those of `c` itself where they are so already. */
+static stet_status texts_read(const model *m, const stet_corpus *c, arena *mem, stet_corpus *out)
+{
+    size_t n, same = 0;
+    *out = *c;
+    for (size_t i = 0; i < c->n_texts; i++) {
+        corpus_rows(m, c, i, &n);
+        same += n == c->start[i + 1] - c->start[i];
+    }
+    if (same == c->n_texts)
+        return STET_OK;
+    out->ids = arena_new(mem, uint32_t, c->n_tokens + c->n_texts);
+    out->start = arena_new(mem, uint64_t, c->n_texts + 1);
+    if (!out->ids || !out->start)
+        return STET_ENOMEM;
+    out->start[0] = 0;
+    for (size_t i = 0; i < c->n_texts; i++) {
+        const uint32_t *rows = corpus_rows(m, c, i, &n);
+        memcpy(out->ids + out->start[i], rows, n * sizeof *rows);
+        out->start[i + 1] = out->start[i] + n;
+    }
+    return STET_OK;
+}
+
 static stet_status compiled_logits(const model *m, const stet_corpus *c, float *logits)
 {
-    uint32_t *ids = mem_alloc(c->n_tokens + c->n_texts + 1, sizeof *ids);
-    uint64_t *start = mem_zalloc(c->n_texts + 1, sizeof *start);
-    stet_status st = ids && start ? STET_OK : STET_ENOMEM;
-    for (size_t i = 0; st == STET_OK && i < c->n_texts; i++) {
-        size_t n;
-        const uint32_t *rows = corpus_rows(m, c, i, &n);
-        memcpy(ids + start[i], rows, n * sizeof *ids);
-        start[i + 1] = start[i] + n;
-    }
-    const stet_corpus read = {c->n_texts, start ? (size_t)start[c->n_texts] : 0, m->n_classes, ids,
-                              start, c->label};
+    arena mem = {0};
+    stet_corpus texts;
+    stet_status st = texts_read(m, c, &mem, &texts);
     if (st == STET_OK)
-        st = answers_texts(m->place->on, &read, logits);
+        st = answers_texts(m->place->on, &texts, logits);
     for (size_t i = 0; st == STET_OK && i < c->n_texts; i++)
         st = model_check_logits(m, logits + i * m->n_classes);
-    mem_free(ids);
-    mem_free(start);
+    arena_deinit(&mem);
     return st;
 }
 

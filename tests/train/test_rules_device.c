@@ -4,6 +4,7 @@
 #include "stet/attack.h"
 #include "stet/certify.h"
 #include "model/mixed_reference.h"
+#include "model/rule.h"
 #include "model/variants.h"
 #include "stet/model.h"
 #include "tensor/locked_store.h"
@@ -32,18 +33,18 @@ static const char sets_json[] =
     "\"bad0\": [\"bad1\", \"good4\"], \"bad1\": [\"bad0\", \"good4\"], "
     "\"bad2\": [\"bad3\", \"good4\"], \"word1\": [\"word2\"]}";
 
-static stet_model *trained(const char *kind, const char *rule, const char *const *settings)
+static stet_model *trained(const char *kind, const char *by, const char *const *settings)
 {
     static char sets[256], out[256];
     snprintf(sets, sizeof sets, "%s", at("sets.json"));
-    snprintf(out, sizeof out, "%s-%s", at(kind), rule);
+    snprintf(out, sizeof out, "%s-%s", at(kind), by);
     CHECK_OK(file_write_all(sets, sets_json, strlen(sets_json)));
     stet_train_args a = small_run(kind, out);
     stet_train_result r;
     stet_model *m;
     a.patience = 0;
     a.synonyms = sets;
-    a.defense = rule;
+    a.defense = by;
     a.defense_settings = settings;
     CHECK_OK(stet_train(&a, &r));
     CHECK_OK(stet_model_load(out, &m));
@@ -188,6 +189,32 @@ static const answer_desc reference = {.kernels = DEV_CPU,
                                       .mixtures = mixtures_by_hand,
                                       .weights = no_weights};
 
+/* A rule may ask about texts without a word, and about longer ones than the model reads. */
+static void any_text_can_be_asked(const stet_model *m, const char *where)
+{
+    enum { LENGTHS = 4 };
+    uint32_t ids[600];
+    int32_t label[LENGTHS] = {0};
+    uint64_t start[LENGTHS + 1] = {0, 0, 3, 600, 600};
+    float here[2 * LENGTHS], there[2 * LENGTHS];
+    answers *on;
+    CHECK_LE(m->max_len, 596);
+    for (uint32_t i = 0; i < 600; i++)
+        ids[i] = STET_FIRST_WORD + i % 20;
+    CHECK_OK(answers_open(m, where, &on));
+    const model *asked = answers_model(on, m);
+    CHECK(asked->place && asked->place->on == on);
+    for (size_t first = 0; first < LENGTHS; first++) { /* from any text on */
+        const size_t n = LENGTHS - first;
+        const stet_corpus c = {n, (size_t)(start[LENGTHS] - start[first]), 2, ids, start + first, label};
+        CHECK_OK(model_network_logits(m, &c, here));
+        CHECK_OK(model_network_logits(asked, &c, there));
+        for (size_t i = 0; i < 2 * n; i++)
+            CHECK_NEAR(there[i], here[i], 1e-5);
+    }
+    answers_close(on);
+}
+
 /* ---- all rules ---------------------------------------------------------------------------- */
 
 static void compare(const stet_model *m, bool has_certificates, const char *where)
@@ -251,6 +278,7 @@ TEST(rules_ask_a_compiled_model)
             compare(m, has_certificates[i], where);
             CHECK_EQ(asked_mixtures > 0, i == DNE);
             CHECK_EQ(asked_texts > 0, i != DNE);
+            any_text_can_be_asked(m, where);
             stet_model_free(m);
         }
 }
