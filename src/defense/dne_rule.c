@@ -167,8 +167,15 @@ static stet_status pass_at(const model *m, const model_weights *w, store_arena *
     pass p;
     tape_init(&t, mem, values, false);
     TRY(pass_init(&p, m, &t, w, NULL, &c->x));
-    p.rows = hull_points(&t, &c->h, tape_numbers(&t, shape2(c->h.n_slots, HULL_STATE), state),
-                         pass_rows(&p, c->h.word, c->h.n_rows));
+    node *rows = pass_rows(&p, c->h.word, c->h.n_rows),
+         *slots = tape_numbers(&t, shape2(c->h.n_slots, HULL_STATE), state);
+    TRY(tape_status(&t));
+    /* Where the network begins with something linear, what that makes of the words is mixed: then a
+     * mixture has no product of its own, and nobody reads its vector. */
+    node *made = m->desc->make ? m->desc->make(m, &p, rows) : NULL;
+    p.made = made ? hull_points(&t, &c->h, slots, made) : NULL;
+    p.rows = made ? tape_constant(&t, shape2(c->h.n_points, m->dim), rows->value)
+                  : hull_points(&t, &c->h, slots, rows);
     p.seq = &c->own.seq;
     p.word = c->own.word;
     const node *out = p.rows ? model_forward(m, &p) : NULL;

@@ -87,6 +87,12 @@ typedef struct evaluation {
     arena mem;
 } evaluation;
 
+/* Is there a compiled model of these weights, from which a word's part can be taken? */
+static bool knows_words(const evaluation *e)
+{
+    return !e->w && e->m->desc->made_words && atomic_load(&e->m->is_compiled) && e->m->compiled;
+}
+
 /* Logits (texts, K) of a batch. */
 static stet_status eval_pass(evaluation *e, const batch *x, real *y)
 {
@@ -95,6 +101,8 @@ static stet_status eval_pass(evaluation *e, const batch *x, real *y)
     pass p;
     tape_init(&t, &e->mem, e->values, false);
     stet_status st = pass_init(&p, e->m, &t, e->w, NULL, x);
+    if (st == STET_OK && knows_words(e))
+        p.made = e->m->desc->made_words(e->m, &p, x->word, x->seq.n_rows);
     if (st == STET_OK)
         st = tape_download(&t, model_forward(e->m, &p), y);
     if (e->values)

@@ -20,6 +20,7 @@ JOINED_OPS(JOINED_DECLARE)
 
 /* op_conv_made: each kernel size has its columns, padded. */
 size_t conv_made_cols(struct shape filters);
+struct shape conv_made_shape(size_t rows, node *const *filters, size_t n);
 stet_status conv_made_infer(const node *n, struct shape *out);
 stet_status bilstm_made_infer(const node *n, struct shape *out);
 extern const op_desc conv_made_op, bilstm_made_op;

@@ -367,3 +367,42 @@ TEST(whole_texts_and_mixtures_share_batches_too)
     answers_close(c.on);
     stet_model_free(m);
 }
+
+/* More texts than make one question. */
+TEST(many_texts_are_asked_in_pieces)
+{
+    enum { MANY = 150000 };
+    know_device();
+    model *m = small_model(0, CLASSES, 9);
+    model_desc desc = *m->desc;
+    desc.answers = &toy;
+    m->desc = &desc;
+    answers *on;
+    uint64_t *start = mem_alloc(MANY + 1, sizeof *start), *seed = mem_alloc(MANY, sizeof *seed);
+    uint32_t *ids = mem_alloc(MANY, sizeof *ids), *slot_at = mem_alloc(MANY + 1, sizeof *slot_at);
+    float *logits = mem_alloc(MANY * CLASSES, sizeof *logits);
+    for (uint32_t i = 0; i <= MANY; i++)
+        start[i] = slot_at[i] = i;
+    for (uint32_t i = 0; i < MANY; i++)
+        ids[i] = i % SMALL_WORDS, seed[i] = i / 3;
+    const stet_corpus texts = {.n_texts = MANY, .ids = ids, .start = start};
+    const mixed_texts mixed = {MANY, 1, 0.25, start, slot_at, ids, seed};
+    CHECK_OK(answers_open(m, "locked", &on));
+    toy_batches = 1;
+    CHECK_OK(answers_texts(on, &texts, logits));
+    for (size_t i = 0; i < MANY; i++)
+        for (size_t k = 0; k < CLASSES; k++)
+            CHECK(logits[i * CLASSES + k] == toy_logit(ids + i, 1, NULL, 0, k));
+    CHECK_OK(answers_mixtures(on, &mixed, logits));
+    for (size_t i = 0; i < MANY; i++)
+        for (size_t k = 0; k < CLASSES; k++)
+            CHECK(logits[i * CLASSES + k] ==
+                  (float)k + toy_mixed(seed[i], slot_at + i, ids, 1, 0));
+    answers_close(on);
+    mem_free(start);
+    mem_free(seed);
+    mem_free(ids);
+    mem_free(slot_at);
+    mem_free(logits);
+    stet_model_free(m);
+}

@@ -151,11 +151,11 @@ static stet_status reference_texts(const void *own, const edit_batch *b, float *
     (void)room;
     const size_t none[2] = {0, 0};
     for (size_t v = 0; v < b->n_variants; v++) {
-        const uint32_t begin = b->first[b->of[v]];
+        const uint32_t begin = b->first[b->of[v]], n = b->first[b->of[v] + 1] - begin;
+        CHECK(n > 0 && n <= ((const model *)own)->max_len);
         CHECK_EQ(b->edit_at[v], b->edit_at[v + 1]);
         asked_texts++;
-        TRY(variants_whole(own, b->word + begin, b->first[b->of[v] + 1] - begin, NULL, none, 1,
-                           b->logits + v * b->n_classes));
+        TRY(variants_whole(own, b->word + begin, n, NULL, none, 1, b->logits + v * b->n_classes));
     }
     return STET_OK;
 }
@@ -209,6 +209,10 @@ static void any_text_can_be_asked(const stet_model *m, const char *where)
         const stet_corpus c = {n, (size_t)(start[LENGTHS] - start[first]), 2, ids, start + first, label};
         CHECK_OK(model_network_logits(m, &c, here));
         CHECK_OK(model_network_logits(asked, &c, there));
+        for (size_t i = 0; i < 2 * n; i++)
+            CHECK_NEAR(there[i], here[i], 1e-5);
+        CHECK_OK(rule_logits_all(m, &c, here)); /* the same draws */
+        CHECK_OK(rule_logits_all(asked, &c, there));
         for (size_t i = 0; i < 2 * n; i++)
             CHECK_NEAR(there[i], here[i], 1e-5);
     }

@@ -88,11 +88,17 @@ size_t conv_made_cols(shape filters)
     return panel_padded(filters.dim[0] * filters.dim[2]);
 }
 
+shape conv_made_shape(size_t rows, node *const *filters, size_t n)
+{
+    shape s = shape2(rows, PANEL); /* room behind the last row */
+    for (size_t i = 0; i < n; i++)
+        s.dim[1] += conv_made_cols(filters[i]->shape);
+    return s;
+}
+
 stet_status conv_made_infer(const node *n, shape *out)
 {
-    *out = shape2(shape_rows(n->in[0]->shape), PANEL); /* room behind the last row */
-    for (int i = 1; i < n->n_in; i++)
-        out->dim[1] += conv_made_cols(n->in[i]->shape);
+    *out = conv_made_shape(shape_rows(n->in[0]->shape), n->in + 1, (size_t)n->n_in - 1);
     return STET_OK;
 }
 
