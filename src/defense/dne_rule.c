@@ -250,11 +250,11 @@ static stet_status mixed_make(const dne_cfg *cfg, const model *m, const word_set
     }
     uint64_t *start = arena_new(mem, uint64_t, c->n_texts + 1),
              *seed = arena_new(mem, uint64_t, c->n_texts + 1);
-    uint32_t *slot_at = arena_new(mem, uint32_t, words + 1), *slot = arena_new(mem, uint32_t, slots + 1);
+    uint32_t *slot_at = arena_new(mem, uint32_t, words + 1),
+             *slot = arena_new(mem, uint32_t, slots + 1);
     if (!start || !seed || !slot_at || !slot)
         return STET_ENOMEM;
-    *out = (mixed_texts){
-        c->n_texts, (size_t)cfg->draws, cfg->alpha, start, slot_at, slot, seed};
+    *out = (mixed_texts){c->n_texts, (size_t)cfg->draws, cfg->alpha, start, slot_at, slot, seed};
     size_t word = 0;
     slot_at[0] = 0;
     start[0] = 0;
@@ -282,7 +282,7 @@ static stet_status answer_there(const rule *r, const model *m, const stet_corpus
     const size_t M = (size_t)cfg->draws, K = m->n_classes;
     mixed_texts t;
     TRY(mixed_make(cfg, m, &((const kept_sets *)r->state)->words, c, mem, &t));
-    float *z = arena_new(mem, float, c->n_texts * M * K);
+    float *z = arena_new(mem, float, c->n_texts *M *K);
     double *share = arena_new(mem, double, (M + 1) * K);
     real *row = arena_new(mem, real, K);
     if (!z || !share || !row)

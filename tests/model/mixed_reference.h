@@ -8,8 +8,8 @@
 #include "test.h"
 
 /* weight[0..n) of a word of n rows */
-static inline void reference_weights(uint64_t seed, size_t copy, size_t word, size_t n, double alpha,
-                                     double *weight)
+static inline void reference_weights(uint64_t seed, size_t copy, size_t word, size_t n,
+                                     double alpha, double *weight)
 {
     rng r = rng_stream(seed, STREAM_DEFENSE, mixture_stream(copy, word));
     double sum = 0;

@@ -206,7 +206,8 @@ static void any_text_can_be_asked(const stet_model *m, const char *where)
     CHECK(asked->place && asked->place->on == on);
     for (size_t first = 0; first < LENGTHS; first++) { /* from any text on */
         const size_t n = LENGTHS - first;
-        const stet_corpus c = {n, (size_t)(start[LENGTHS] - start[first]), 2, ids, start + first, label};
+        const stet_corpus c = {n,    (size_t)(start[LENGTHS] - start[first]), 2, ids, start + first,
+                               label};
         CHECK_OK(model_network_logits(m, &c, here));
         CHECK_OK(model_network_logits(asked, &c, there));
         for (size_t i = 0; i < 2 * n; i++)
@@ -247,11 +248,12 @@ static void compare(const stet_model *m, bool has_certificates, const char *wher
 
 enum { RULES = 5, DNE = 3 };
 static const char *const rules[RULES] = {"ranmask", "safer", "text-crs", "dne", "encode"};
-static const char *const few[RULES][4] = {{"ranmask-rate=0.3", "ranmask-votes=21", "ranmask-draws=40"},
-                                          {"safer-votes=7", "safer-draws=40"},
-                                          {"crs-votes=7"},
-                                          {"dne-draws=15"},
-                                          {"encode-most=2"}};
+static const char *const few[RULES][4] = {
+    {"ranmask-rate=0.3", "ranmask-votes=21", "ranmask-draws=40"},
+    {"safer-votes=7", "safer-draws=40"},
+    {"crs-votes=7"},
+    {"dne-draws=15"},
+    {"encode-most=2"}};
 static const bool has_certificates[RULES] = {true, true, false, false, true};
 
 TEST(rules_answer_on_a_device_as_on_the_host)

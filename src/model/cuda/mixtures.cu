@@ -20,17 +20,16 @@ static __global__ void weights_kernel(mixed_batch b)
                 out[from * b.stride] = 1;
                 continue;
             }
-            const uint64_t key =
-                rng_key_of(b.seed[text], STREAM_DEFENSE, mixture_stream(copy, t));
+            const uint64_t key = rng_key_of(b.seed[text], STREAM_DEFENSE, mixture_stream(copy, t));
             stream s = {key, 0}, again = s;
             double sum = 0;
             for (uint32_t k = from; k < end; k++)
                 sum += s.gamma(b.alpha);
             const bool none = !(sum > 0); /* alpha is 0, or nearly: one of them */
             const uint32_t one = none ? from + (uint32_t)(s.uniform() * (end - from)) : end;
-            for (uint32_t k = from; k < end; k++) /* drawn again: floats could be too small to keep */
-                out[k * b.stride] =
-                    none ? (float)(k == one) : (float)(again.gamma(b.alpha) / sum);
+            for (uint32_t k = from; k < end;
+                 k++) /* drawn again: floats could be too small to keep */
+                out[k * b.stride] = none ? (float)(k == one) : (float)(again.gamma(b.alpha) / sum);
         }
     }
 }
