@@ -27,8 +27,8 @@ static __global__ void weights_kernel(mixed_batch b)
                 sum += s.gamma(b.alpha);
             const bool none = !(sum > 0); /* alpha is 0, or nearly: one of them */
             const uint32_t one = none ? from + (uint32_t)(s.uniform() * (end - from)) : end;
-            for (uint32_t k = from; k < end;
-                 k++) /* drawn again: floats could be too small to keep */
+            /* Drawn again, not kept: float has no numbers as small as a draw may be. */
+            for (uint32_t k = from; k < end; k++)
                 out[k * b.stride] = none ? (float)(k == one) : (float)(again.gamma(b.alpha) / sum);
         }
     }
