@@ -144,17 +144,19 @@ static void draw_mixtures(const dne_cfg *cfg, const dne_copies *c, real *state)
 {
     const seq_index *q = &c->own.seq;
     double eta[MOST_SLOTS];
-    for (size_t k = 0; k < c->n * c->draws; k++) {
-        const uint64_t seed = seed_of(c->ids[k / c->draws], c->len[k / c->draws]);
-        const size_t begin = q->start[c->place[k]], end = q->start[c->place[k] + 1];
-        for (size_t t = begin; t < end; t++) {
-            const size_t first = c->h.start[q->row[t]], n = c->h.start[q->row[t] + 1] - first;
-            if (n == 1)
-                continue; /* the word itself */
-            rng r = rng_stream(seed, STREAM_DEFENSE, mixture_stream(k % c->draws, t - begin));
-            dirichlet(cfg, &r, n, n, eta);
-            for (size_t j = 0; j < n; j++)
-                state[(first + j) * HULL_STATE + HULL_W] = (real)log(eta[j] + 1e-30);
+    for (size_t i = 0; i < c->n; i++) {
+        const uint64_t seed = seed_of(c->ids[i], c->len[i]);
+        for (size_t copy = 0; copy < c->draws; copy++) {
+            const uint32_t *begin = q->start + c->place[i * c->draws + copy];
+            for (uint32_t t = begin[0]; t < begin[1]; t++) {
+                const size_t first = c->h.start[q->row[t]], n = c->h.start[q->row[t] + 1] - first;
+                if (n == 1)
+                    continue; /* the word itself */
+                rng r = rng_stream(seed, STREAM_DEFENSE, mixture_stream(copy, t - begin[0]));
+                dirichlet(cfg, &r, n, n, eta);
+                for (size_t j = 0; j < n; j++)
+                    state[(first + j) * HULL_STATE + HULL_W] = (real)log(eta[j] + 1e-30);
+            }
         }
     }
 }

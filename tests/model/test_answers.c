@@ -250,14 +250,22 @@ static const answer_desc toy = {.kernels = DEV_CPU,
                                 .mixtures = toy_mixtures,
                                 .weights = toy_weights};
 
+/* A model for which that answers. */
+static model *toy_model(void)
+{
+    static model_desc desc;
+    know_device();
+    model *m = small_model(0, CLASSES, 9);
+    desc = *m->desc;
+    desc.answers = &toy;
+    m->desc = &desc;
+    return m;
+}
+
 TEST(everybody_gets_his_own_answers_from_shared_batches)
 {
     static crowd c;
-    know_device();
-    model *m = small_model(0, CLASSES, 9);
-    model_desc desc = *m->desc;
-    desc.answers = &toy;
-    m->desc = &desc;
+    model *m = toy_model();
     toy_batches = 0;
     toy_most = 0;
     most_computing = 0;
@@ -324,11 +332,7 @@ static void ask_texts(void *ctx, size_t i, int worker)
 TEST(whole_texts_and_mixtures_share_batches_too)
 {
     static texts_crowd c;
-    know_device();
-    model *m = small_model(0, CLASSES, 9);
-    model_desc desc = *m->desc;
-    desc.answers = &toy;
-    m->desc = &desc;
+    model *m = toy_model();
     rng r = rng_stream(6, STREAM_TEST, 1);
     for (size_t i = 0; i < ASKERS; i++) {
         texts_asker *a = &c.a[i];
@@ -372,11 +376,7 @@ TEST(whole_texts_and_mixtures_share_batches_too)
 TEST(many_texts_are_asked_in_pieces)
 {
     enum { MANY = 150000 };
-    know_device();
-    model *m = small_model(0, CLASSES, 9);
-    model_desc desc = *m->desc;
-    desc.answers = &toy;
-    m->desc = &desc;
+    model *m = toy_model();
     answers *on;
     uint64_t *start = mem_alloc(MANY + 1, sizeof *start), *seed = mem_alloc(MANY, sizeof *seed);
     uint32_t *ids = mem_alloc(MANY, sizeof *ids), *slot_at = mem_alloc(MANY + 1, sizeof *slot_at);

@@ -86,7 +86,7 @@ struct edited_texts {
     reader r;
     size_t from, some, n;
 
-    /* Words that must be shared; every thread of a block enters. */
+    /* Before the first step; every thread of the block calls it. */
     __device__ void open(const place &at, float *room)
     {
         from = b.tile[2 * blockIdx.x];
@@ -100,10 +100,11 @@ struct edited_texts {
     {
         return n;
     }
-    __device__ size_t length(const place &) const /* of this thread's texts */
+    __device__ size_t length() const /* of this thread's texts */
     {
         return n;
     }
+    /* Gets what step t will read, also by every thread. */
     __device__ void ahead(size_t t)
     {
         if (threadIdx.x < tile)
@@ -118,7 +119,7 @@ struct edited_texts {
             const float *x = table + now[i] * at.G + at.u;
 #pragma unroll
             for (int g = 0; g < 4; g++)
-                acc[i][g] = x[g * at.H] + acc[i][g];
+                acc[i][g] += x[g * at.H];
         }
     }
     /* The row of lane i in the answers; false: it has none. */
@@ -163,7 +164,7 @@ struct mixed_words {
     {
         return longest;
     }
-    __device__ size_t length(const place &) const
+    __device__ size_t length() const
     {
         return n;
     }
@@ -264,7 +265,7 @@ static __global__ void __launch_bounds__(MOST_THREADS)
         bias[g] = works ? biases[g * m.H + at.u] : 0;
     __syncthreads();
 
-    const size_t steps = in.steps(), n = in.length(at);
+    const size_t steps = in.steps(), n = in.length();
     for (size_t t = 0; t < steps; t++) {
         const bool reads = works && t < n;
         float acc[LANES][4];
