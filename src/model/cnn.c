@@ -137,30 +137,6 @@ static node *make(const model *m, const pass *p, node *rows)
     return op_conv_made(p->t, rows, w, n);
 }
 
-/* As op_conv_made has them: every kernel size padded, and room behind the last row. */
-static node *made_words(const model *m, const pass *p, const uint32_t *word, size_t n)
-{
-    const cnn_compiled *c = m->compiled;
-    const size_t sizes = c->n_kernels;
-    node *w[CNN_MAX_KERNELS], *b[CNN_MAX_KERNELS];
-    weights(m, p, w, b);
-    const shape s = conv_made_shape(n, w, sizes);
-    real *made = tape_memory(p->t, n * shape_cols(s) + 1, sizeof *made);
-    const stet_status st = made ? cnn_need(m, word, 1, n) : STET_ENOMEM;
-    if (st != STET_OK) {
-        tape_fail(p->t, st);
-        return NULL;
-    }
-    for (size_t i = 0; i < n; i++) {
-        real *to = made + i * shape_cols(s);
-        memset(to, 0, shape_cols(s) * sizeof *to);
-        for (size_t k = 0; k < sizes; to += conv_made_cols(w[k++]->shape))
-            memcpy(to, c->word + word[i] * c->width + c->first[k],
-                   c->k[k] * c->filters * sizeof *to);
-    }
-    return tape_constant(p->t, s, made);
-}
-
 static const char *const robust[] = {
     RECIPE_ROBUST, "--defense",     "certified,gbm",  "--gbm-of", "logits",         "--beta",
     "1e-4",        "--filters",     "256",            "--kappa",  "0.8",            "--ramp",
@@ -223,7 +199,6 @@ const model_desc model_cnn = {
     .init = init,
     .features = cnn_features,
     .make = make,
-    .made_words = made_words,
     .n_features = cnn_n_features,
     .score_hidden = cnn_score_hidden,
     CNN_VIEWS,

@@ -52,6 +52,10 @@ stet_view *cnn_view_new(void);
 stet_status cnn_view_open(stet_view *v);
 stet_status cnn_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
                            float *logits);
+/* Of a compiled model, what the layers behind the maximum make of features (n, cnn_pooled()). */
+stet_status cnn_logits(const model *m, const real *y, size_t n, float *logits);
+/* Whole texts (cnn_texts.c). */
+stet_status cnn_texts(const model *m, const stet_corpus *c, float *logits);
 
 #ifdef STET_HAVE_CUDA
 #define CNN_ANSWERS &cnn_answers
@@ -61,6 +65,6 @@ stet_status cnn_view_edits(stet_view *v, const stet_edit *edits, const size_t *s
 #define CNN_VIEWS                                                                                  \
     .compile = cnn_compile, .compile_words = cnn_compile_words,                                    \
     .compiled_free = cnn_compiled_free, .view_new = cnn_view_new, .view_open = cnn_view_open,      \
-    .view_edits = cnn_view_edits, .answers = CNN_ANSWERS
+    .view_edits = cnn_view_edits, .texts = cnn_texts, .answers = CNN_ANSWERS
 
 #endif

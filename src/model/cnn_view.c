@@ -268,17 +268,45 @@ typedef struct edits_job {
     atomic_bool failed; /* out of memory */
 } edits_job;
 
-/* Variants first .. end of a model with a layer before the last, together: its weights are read once. */
+/* The layers behind the maximum, for some texts at once: the weights of the one before the last are
+ * read once. */
+stet_status cnn_logits(const model *m, const real *y, size_t n, float *logits)
+{
+    const cnn_compiled *c = m->compiled;
+    const size_t in = c->n_kernels * c->filters, units = c->dense ? panel_padded(c->dense) : in,
+                 last = c->dense ? c->dense : in, K = m->n_classes;
+    const real *fc = model_value(m, (int)m->n_params - 2),
+               *bias = model_value(m, (int)m->n_params - 1);
+    real *h = c->dense ? mem_aligned(n * units, sizeof *h) : NULL;
+    if (c->dense && !h)
+        return STET_ENOMEM;
+    for (size_t j = 0; j < units && h; j += PANEL)
+        panel_kernel()(n, in, (panel_left){y, in, 1},
+                       (panel_right){c->dense_panels + j * in, PANEL}, (panel_start){.zero = true},
+                       h + j, units);
+    for (size_t i = 0; i < n; i++) {
+        const real *x = y + i * in;
+        if (h) {
+            const real *b = model_value(m, cnn_dense(m) + 1);
+            real *const own = h + i * units;
+            for (size_t j = 0; j < c->dense; j++)
+                own[j] = own[j] + b[j] > 0 ? own[j] + b[j] : 0;
+            x = own;
+        }
+        for (size_t k = 0; k < K; k++)
+            logits[i * K + k] = (float)(bias[k] + vec_dot(x, fc + k * last, last));
+    }
+    mem_free_aligned(h);
+    return STET_OK;
+}
+
+/* Variants first .. end of a model with a layer before the last, together. */
 static stet_status dense_logits(const edits_job *job, size_t first, size_t end)
 {
     const view *v = job->v;
     const cnn_compiled *c = v->c;
-    const model *m = v->base.m;
-    const size_t F = c->filters, in = c->n_kernels * F, units = panel_padded(c->dense),
-                 n = end - first, K = m->n_classes;
-    const real *b = model_value(m, cnn_dense(m) + 1), *fc = model_value(m, (int)m->n_params - 2),
-               *bias = model_value(m, (int)m->n_params - 1);
-    real *y = mem_aligned(n * (in + units), sizeof *y), *h = y + n * in;
+    const size_t F = c->filters, in = c->n_kernels * F, n = end - first;
+    real *y = mem_aligned(n * in, sizeof *y);
     if (!y)
         return STET_ENOMEM;
     for (size_t i = 0; i < n; i++) {
@@ -288,19 +316,9 @@ static stet_status dense_logits(const edits_job *job, size_t first, size_t end)
                 pool_features(v, k, job->edits + at[0], at[1] - at[0], f,
                               F - f < LANES ? F - f : LANES, y + i * in + k * F + f);
     }
-    for (size_t j = 0; j < units; j += PANEL)
-        panel_kernel()(n, in, (panel_left){y, in, 1}, (panel_right){c->dense_panels + j * in, PANEL},
-                       (panel_start){.zero = true}, h + j, units);
-    for (size_t i = 0; i < n; i++) {
-        real *x = h + i * units;
-        for (size_t j = 0; j < c->dense; j++)
-            x[j] = x[j] + b[j] > 0 ? x[j] + b[j] : 0;
-        for (size_t k = 0; k < K; k++)
-            job->logits[(first + i) * K + k] =
-                (float)(bias[k] + vec_dot(x, fc + k * c->dense, c->dense));
-    }
+    const stet_status st = cnn_logits(v->base.m, y, n, job->logits + first * v->base.m->n_classes);
     mem_free_aligned(y);
-    return STET_OK;
+    return st;
 }
 
 static void edits_piece(void *ctx, size_t piece, int worker)

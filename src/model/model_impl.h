@@ -193,8 +193,6 @@ struct model_desc {
     /* What it makes of rows (n, D) first, where that is linear: (n, C), a constant on p's tape, so
      * that mixtures of rows need not pass through it each. NULL, or NULL from it: nothing. */
     node *(*make)(const model *m, const pass *p, node *rows);
-    /* The same of n words, from what `compile` keeps; for passes on the host. NULL: as above. */
-    node *(*made_words)(const model *m, const pass *p, const uint32_t *word, size_t n);
     size_t (*n_features)(const model *m); /* 0: no network, word scores and a bias alone */
     size_t (*span)(const model *m); /* words after which it starts anew (spans.h); NULL: never */
     size_t (*score_hidden)(const model *m); /* units of word_scores.h's small network; NULL: none */
@@ -208,6 +206,9 @@ struct model_desc {
     stet_status (*view_open)(stet_view *v); /* fills v->logits */
     stet_status (*view_edits)(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
                               float *logits);
+    /* Logits (n_texts, K) of whole texts, without word scores, by what `compile` made; NULL: forward
+     * passes are no slower. */
+    stet_status (*texts)(const model *m, const stet_corpus *c, float *logits);
     const answer_desc *answers; /* the same on a device; NULL: whole texts there too */
 };
 

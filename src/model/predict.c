@@ -8,6 +8,7 @@
 #include "base/pool.h"
 #include "model/answers.h"
 #include "model/rule.h"
+#include "model/word_scores.h"
 
 /* Texts at once, or rows where a device is asked about the variants of a text or what a rule makes of
  * them: enough to keep it busy, in some hundred megabytes. */
@@ -87,12 +88,6 @@ typedef struct evaluation {
     arena mem;
 } evaluation;
 
-/* Is there a compiled model of these weights, from which a word's part can be taken? */
-static bool knows_words(const evaluation *e)
-{
-    return !e->w && e->m->desc->made_words && atomic_load(&e->m->is_compiled) && e->m->compiled;
-}
-
 /* Logits (texts, K) of a batch. */
 static stet_status eval_pass(evaluation *e, const batch *x, real *y)
 {
@@ -101,8 +96,6 @@ static stet_status eval_pass(evaluation *e, const batch *x, real *y)
     pass p;
     tape_init(&t, &e->mem, e->values, false);
     stet_status st = pass_init(&p, e->m, &t, e->w, NULL, x);
-    if (st == STET_OK && knows_words(e))
-        p.made = e->m->desc->made_words(e->m, &p, x->word, x->seq.n_rows);
     if (st == STET_OK)
         st = tape_download(&t, model_forward(e->m, &p), y);
     if (e->values)
@@ -225,12 +218,13 @@ static stet_status texts_read(const model *m, const stet_corpus *c, arena *mem, 
     return STET_OK;
 }
 
+/* On a device, or here. */
 static stet_status compiled_logits(const model *m, const stet_corpus *c, float *logits)
 {
     arena mem = {0};
     stet_corpus texts;
-    stet_status st = texts_read(m, c, &mem, &texts);
-    if (st == STET_OK)
+    stet_status st = m->place ? texts_read(m, c, &mem, &texts) : m->desc->texts(m, c, logits);
+    if (st == STET_OK && m->place)
         st = answers_texts(m->place->on, &texts, logits);
     for (size_t i = 0; st == STET_OK && i < c->n_texts; i++)
         st = model_check_logits(m, logits + i * m->n_classes);
@@ -238,10 +232,18 @@ static stet_status compiled_logits(const model *m, const stet_corpus *c, float *
     return st;
 }
 
+/* Is there a compiled model of these weights that answers for whole texts? */
+static bool knows_texts(const model *m)
+{
+    return m->place ? m->place->on != NULL
+                    : m->desc->texts && atomic_load(&m->is_compiled) && m->compiled &&
+                          !has_word_scores(m);
+}
+
 stet_status model_network_logits(const model *m, const stet_corpus *c, float *logits)
 {
     const model_place *at = m->place;
-    if (at && at->on)
+    if (knows_texts(m))
         return compiled_logits(m, c, logits);
     return network_logits(m, at ? at->w : NULL, at ? at->values : NULL, c, logits, false);
 }

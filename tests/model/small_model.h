@@ -11,6 +11,7 @@ enum { SMALL_WORDS = 40, SMALL_DIM = 12, SMALL_MAX_LEN = 32 };
 
 static const char *const small_cnn[] = {"filters=9", "kernels=2,3,5", NULL};
 static const char *const small_cnn_dense[] = {"filters=9", "kernels=2,3,5", "dense=11", NULL};
+static const char *const small_cnn_wide[] = {"filters=17", "kernels=1,4,7", NULL};
 static const char *const small_bilstm[] = {"hidden=7", NULL};
 static const char *const small_bilstm_max[] = {"hidden=7", "pool=max", NULL};
 static const char *const small_bilstm_mean[] = {"hidden=7", "pool=mean", NULL};
@@ -65,6 +66,7 @@ static const struct {
                    {"s4", small_s4_bare_deep, false},
                    {"cnn", small_cnn_dense, false},
                    {"cnn", small_cnn_dense, true},
+                   {"cnn", small_cnn_wide, false},
                    {"s4cnn", small_s4cnn, true},
                    {"cnn", small_cnn_net, true},
                    {"bilstm", small_bilstm_net, true},

@@ -117,3 +117,103 @@ TARGET static void NAME(pool_two)(const pooled_text *x, size_t k, size_t n, cons
             NAME(pool_two_block)(NAME(POOLED) / 2, k, x, x->p + f, &to);
     }
 }
+
+/* ---- maxima alone ------------------------------------------------------------------------- */
+
+enum { NAME(TOPS) = TOP_FILTERS * sizeof(real) / VECTOR_BYTES }; /* vectors of a block */
+
+/* Any k: window by window. */
+TARGET static void NAME(top_windows)(const uint32_t *row, size_t len, size_t k, const real *p,
+                                     real *top)
+{
+    const size_t taps = len < k ? len : k;
+    for (int v = 0; v < NAME(TOPS); v++) {
+        const real *const x = p + (size_t)(v * LANES);
+        vec best = (vec){0} - (real)INFINITY;
+        for (size_t t = 0; t + taps <= len; t++) {
+            vec s = *(const vec *)(x + row[t] * k * TOP_FILTERS);
+            for (size_t l = 1; l < taps; l++)
+                s += *(const vec *)(x + (row[t + l] * k + l) * TOP_FILTERS);
+            best = LARGER(s, best);
+        }
+        *(vec *)(top + v * LANES) = best;
+    }
+}
+
+/* The windows that are open, k - 1 of them, move on by the taps of a word; x is the next one's. */
+TARGET static ALWAYS_INLINE void NAME(move_on)(const size_t k, const real *x, vec *open)
+{
+    UNROLL
+    for (size_t l = 1; l + 1 < k; l++)
+        open[l - 1] = open[l] + *(const vec *)(x + (k - 1 - l) * TOP_FILTERS);
+    open[k - 2] = *(const vec *)x;
+}
+
+/* 1 < k <= len, k a constant: every word is met once, and the sums have the same terms in the same
+ * order. */
+TARGET static ALWAYS_INLINE void NAME(top_slide)(const uint32_t *row, size_t len, const size_t k,
+                                                 const real *p, real *top)
+{
+    vec best[NAME(TOPS)], open[NAME(TOPS)][TOP_SLIDES];
+    UNROLL
+    for (int v = 0; v < NAME(TOPS); v++) {
+        best[v] = (vec){0} - (real)INFINITY;
+        UNROLL
+        for (size_t l = 0; l < TOP_SLIDES; l++)
+            open[v][l] = (vec){0};
+    }
+    size_t t = 0;
+    for (; t + 1 < k; t++) {
+        UNROLL
+        for (int v = 0; v < NAME(TOPS); v++)
+            NAME(move_on)(k, p + row[t] * k * TOP_FILTERS + (size_t)(v * LANES), open[v]);
+    }
+    for (; t < len; t++) {
+        UNROLL
+        for (int v = 0; v < NAME(TOPS); v++) {
+            const real *const x = p + row[t] * k * TOP_FILTERS + (size_t)(v * LANES);
+            const vec s = open[v][0] + *(const vec *)(x + (k - 1) * TOP_FILTERS);
+            best[v] = LARGER(s, best[v]);
+            NAME(move_on)(k, x, open[v]);
+        }
+    }
+    UNROLL
+    for (int v = 0; v < NAME(TOPS); v++)
+        *(vec *)(top + v * LANES) = best[v];
+}
+
+TARGET static void NAME(top)(const uint32_t *row, size_t len, size_t k, const real *p, real *top)
+{
+    if (len < k || k < 2 || k > TOP_SLIDES + 1)
+        NAME(top_windows)(row, len, k, p, top);
+    else if (k == 2)
+        NAME(top_slide)(row, len, 2, p, top);
+    else if (k == 3)
+        NAME(top_slide)(row, len, 3, p, top);
+    else if (k == 4)
+        NAME(top_slide)(row, len, 4, p, top);
+    else
+        NAME(top_slide)(row, len, 5, p, top);
+}
+
+TARGET static void NAME(top_joined)(const uint32_t *row, const top_span *span, size_t n,
+                                    const uint32_t *entry, size_t k, const real *p,
+                                    const real *table, real *top)
+{
+    vec best[NAME(TOPS)];
+    for (int v = 0; v < NAME(TOPS); v++)
+        best[v] = (vec){0} - (real)INFINITY;
+    for (size_t s = 0; s < n; s++) {
+        const uint32_t e = entry[s];
+        const real *x = table + e * (size_t)TOP_FILTERS;
+        if (e == NO_ENTRY) {
+            NAME(top)(row + span[s].first, span[s].words, k, p, top);
+            x = top;
+        }
+        UNROLL
+        for (int v = 0; v < NAME(TOPS); v++)
+            best[v] = LARGER(*(const vec *)(x + v * LANES), best[v]);
+    }
+    for (int v = 0; v < NAME(TOPS); v++)
+        *(vec *)(top + v * LANES) = best[v];
+}

@@ -17,6 +17,16 @@ pool_kernel *conv_pool_kernel(void)
     return FOR_MACHINE(pool);
 }
 
+top_kernel *conv_top_kernel(void)
+{
+    return FOR_MACHINE(top);
+}
+
+joined_kernel *conv_joined_kernel(void)
+{
+    return FOR_MACHINE(top_joined);
+}
+
 pool_two_kernel *conv_pool_two_kernel(void)
 {
     return FOR_MACHINE(pool_two);

@@ -36,7 +36,23 @@ typedef struct pooled_text {
 typedef void pool_kernel(const pooled_text *x, size_t k, size_t n, real *best, uint32_t *at);
 pool_kernel *conv_pool_kernel(void); /* the best for this machine */
 
-/* The same with the best of all other windows; -infinity where there is no other. */
+/* The responses alone, of TOP_FILTERS filters whose projections lie together: that of row r on tap l is
+ * at p + (r k + l) TOP_FILTERS. len > 0. The sums have the bits of those above. */
+enum { TOP_FILTERS = 16, TOP_SLIDES = 4 }; /* windows that are open at a word, in registers */
+typedef void top_kernel(const uint32_t *row, size_t len, size_t k, const real *p, real *top);
+top_kernel *conv_top_kernel(void);
+/* The same of a text that was cut into n spans, whose windows are all of the text's: entry[s] of
+ * `table` (entries, TOP_FILTERS) holds what the kernel above makes of span s, or is NO_ENTRY. */
+typedef struct top_span {
+    uint32_t first, words;
+} top_span;
+#define NO_ENTRY UINT32_MAX
+typedef void joined_kernel(const uint32_t *row, const top_span *span, size_t n,
+                           const uint32_t *entry, size_t k, const real *p, const real *table,
+                           real *top);
+joined_kernel *conv_joined_kernel(void);
+
+/* The same as a pool_kernel with the best of all other windows; -infinity where there is no other. */
 typedef struct pool_two {
     real *best;
     uint32_t *at;
