@@ -1,5 +1,6 @@
 /* defense/dne_rule.c - how a model trained by dne.c answers: by the mean over several random mixtures of
- * each word and its substitutes. Where a device answers for compiled models, it also draws and mixes. */
+ * each word and its substitutes. A compiled model mixes what it keeps of words; where a device answers
+ * for it, that also draws. */
 #include <math.h>
 #include <string.h>
 
@@ -230,7 +231,7 @@ static stet_status answer(const rule *r, const model *m, const stet_corpus *text
     return STET_OK;
 }
 
-/* ---- the same where a device draws and mixes (model/answers.h) ------------------------------- */
+/* ---- the same of a compiled model, here or on a device (model/answers.h) --------------------- */
 
 static size_t substitutes(const dne_cfg *cfg, const word_sets *s, uint32_t w)
 {
@@ -277,8 +278,40 @@ static stet_status mixed_make(const dne_cfg *cfg, const model *m, const word_set
     return STET_OK;
 }
 
-static stet_status answer_there(const rule *r, const model *m, const stet_corpus *c, arena *mem,
-                                float *logits)
+/* weight (copies, slots) of the mixtures, as a device draws them. */
+static void draw_weights(const dne_cfg *cfg, const mixed_texts *t, real *weight)
+{
+    const size_t slots = t->slot_at[t->start[t->n]];
+    double eta[MOST_SLOTS];
+    for (size_t i = 0; i < t->n; i++)
+        for (size_t copy = 0; copy < t->copies; copy++)
+            for (size_t w = t->start[i]; w < t->start[i + 1]; w++) {
+                const size_t n = t->slot_at[w + 1] - t->slot_at[w];
+                real *const to = weight + copy * slots + t->slot_at[w];
+                rng r =
+                    rng_stream(t->seed[i], STREAM_DEFENSE, mixture_stream(copy, w - t->start[i]));
+                eta[0] = 1;
+                if (n > 1)
+                    dirichlet(cfg, &r, n, n, eta);
+                for (size_t k = 0; k < n; k++)
+                    to[k] = (real)eta[k];
+            }
+}
+
+static stet_status ask_mixtures(const dne_cfg *cfg, const model *m, const mixed_texts *t,
+                                arena *mem, float *z)
+{
+    if (m->place)
+        return answers_mixtures(m->place->on, t, z);
+    real *weight = arena_new(mem, real, t->copies * t->slot_at[t->start[t->n]]);
+    if (!weight)
+        return STET_ENOMEM;
+    draw_weights(cfg, t, weight);
+    return m->desc->mixtures(m, t, weight, z);
+}
+
+static stet_status answer_compiled(const rule *r, const model *m, const stet_corpus *c, arena *mem,
+                                   float *logits)
 {
     const dne_cfg *cfg = r->cfg;
     const size_t M = (size_t)cfg->draws, K = m->n_classes;
@@ -289,7 +322,7 @@ static stet_status answer_there(const rule *r, const model *m, const stet_corpus
     real *row = arena_new(mem, real, K);
     if (!z || !share || !row)
         return STET_ENOMEM;
-    TRY(answers_mixtures(m->place->on, &t, z));
+    TRY(ask_mixtures(cfg, m, &t, mem, z));
     for (size_t i = 0; i < c->n_texts; i++) {
         for (size_t k = 0; k < M; k++) {
             for (size_t j = 0; j < K; j++)
@@ -303,17 +336,22 @@ static stet_status answer_there(const rule *r, const model *m, const stet_corpus
 
 static stet_status predict_all(const rule *r, const model *m, const stet_corpus *c, float *logits)
 {
-    enum { ROWS_AT_ONCE = 1 << 15 }; /* or those of a text */
+    enum { ROWS_AT_ONCE = 1 << 15, COMPILED_AT_ONCE = 1 << 17 }; /* or those of a text */
     const size_t M = (size_t)((const dne_cfg *)r->cfg)->draws;
-    const bool there = m->place && answers_mixtures_there(m->place->on);
+    const bool there = m->place && answers_mixtures_there(m->place->on),
+               compiled = there || (m->desc->mixtures && model_compiled_here(m));
+    const size_t most = compiled ? COMPILED_AT_ONCE : ROWS_AT_ONCE;
     arena mem = {0};
     batcher b = {0};
-    stet_status st = there ? answer_there(r, m, c, &mem, logits) : batcher_init(&b, m);
-    for (size_t i = 0, n; !there && st == STET_OK && i < c->n_texts; i += n) {
-        for (n = 1; i + n < c->n_texts && M * (c->start[i + n] - c->start[i]) < ROWS_AT_ONCE; n++)
-            ;
+    stet_status st = compiled ? STET_OK : batcher_init(&b, m);
+    for (size_t i = 0, n; st == STET_OK && i < c->n_texts; i += n) {
+        n = there ? c->n_texts : 1;
+        while (i + n < c->n_texts && M * (c->start[i + n] - c->start[i]) < most)
+            n++;
         const stet_corpus piece = corpus_piece(c, i, n);
-        st = answer(r, m, &piece, &b, &mem, logits + i * m->n_classes);
+        float *const to = logits + i * m->n_classes;
+        st =
+            compiled ? answer_compiled(r, m, &piece, &mem, to) : answer(r, m, &piece, &b, &mem, to);
         arena_restore(&mem, (arena_mark){0});
     }
     batcher_deinit(&b);

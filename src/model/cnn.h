@@ -56,6 +56,8 @@ stet_status cnn_view_edits(stet_view *v, const stet_edit *edits, const size_t *s
 stet_status cnn_logits(const model *m, const real *y, size_t n, float *logits);
 /* Whole texts (cnn_texts.c). */
 stet_status cnn_texts(const model *m, const stet_corpus *c, float *logits);
+stet_status cnn_mixtures(const model *m, const struct mixed_texts *t, const real *weight,
+                         float *logits);
 
 #ifdef STET_HAVE_CUDA
 #define CNN_ANSWERS &cnn_answers
@@ -65,6 +67,7 @@ stet_status cnn_texts(const model *m, const stet_corpus *c, float *logits);
 #define CNN_VIEWS                                                                                  \
     .compile = cnn_compile, .compile_words = cnn_compile_words,                                    \
     .compiled_free = cnn_compiled_free, .view_new = cnn_view_new, .view_open = cnn_view_open,      \
-    .view_edits = cnn_view_edits, .texts = cnn_texts, .answers = CNN_ANSWERS
+    .view_edits = cnn_view_edits, .texts = cnn_texts, .mixtures = cnn_mixtures,    \
+    .answers = CNN_ANSWERS
 
 #endif

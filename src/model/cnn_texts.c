@@ -1,4 +1,5 @@
-/* model/cnn_texts.c - whole texts of a compiled CNN, many at once: copies of a text that a rule has drawn.
+/* model/cnn_texts.c - whole texts of a compiled CNN, many at once: copies of a text that a rule has drawn,
+ * or texts whose words are mixtures.
  *
  * They share most of their words, so the projections of all words of the texts are laid together, some
  * filters at a time: what a text reads of them is then in the nearest caches.
@@ -13,9 +14,12 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/simd.h"
+#include "model/answers.h"
 #include "model/cnn.h"
 #include "model/rule.h"
 #include "tensor/host/conv_taps.h"
+
+_Static_assert((int)CNN_MAX_TAPS <= (int)CONV_MOST_TAPS, "kernels that mixtures have no room for");
 
 /* ---- texts of one length -------------------------------------------------------------------- */
 
@@ -186,10 +190,12 @@ typedef struct texts_job {
     const cnn_compiled *c;
     size_t n, n_words;
     const uint32_t *word;  /* (n_words) that occur, each once */
-    const uint32_t *row;   /* the texts, as numbers of these */
-    const uint64_t *start; /* (n + 1) */
+    const uint32_t *row;   /* the texts, or the slots of mixtures, as numbers of these */
+    const uint64_t *start; /* (n + 1) of the texts */
     group *groups;         /* texts of one length that follow each other */
     size_t n_groups;
+    const mixed_texts *mixed; /* or, in place of both, texts of mixtures: n are all copies */
+    const real *weight;
     real *pooled; /* (n, kernels F): features */
     float *logits;
     atomic_bool failed; /* out of memory */
@@ -200,35 +206,69 @@ static size_t length(const texts_job *j, size_t i)
     return (size_t)(j->start[i + 1] - j->start[i]);
 }
 
-/* Words by the order in which they come. */
-static stet_status number_words(texts_job *j, const stet_corpus *c, arena *mem)
+/* Words get numbers by the order in which they come. */
+typedef struct numbering {
+    uint32_t *number; /* (vocabulary) + 1; 0: not met */
+    uint32_t *word;
+} numbering;
+
+static stet_status numbering_begin(texts_job *j, size_t rows, arena *mem, numbering *out)
+{
+    const size_t words = j->m->n_words;
+    out->number = arena_znew(mem, uint32_t, words);
+    j->word = out->word = arena_new(mem, uint32_t, rows < words ? rows : words);
+    return out->number && out->word ? STET_OK : STET_ENOMEM;
+}
+
+static void number_rows(texts_job *j, const numbering *x, const uint32_t *ids, size_t n,
+                        uint32_t *row)
+{
+    for (size_t t = 0; t < n; t++) {
+        uint32_t *const at = &x->number[ids[t]];
+        if (!*at) {
+            x->word[j->n_words++] = ids[t];
+            *at = (uint32_t)j->n_words;
+        }
+        row[t] = *at - 1;
+    }
+}
+
+static stet_status number_texts(texts_job *j, const stet_corpus *c, arena *mem)
 {
     size_t rows = 0;
     for (size_t i = 0, n; i < c->n_texts; i++) {
         corpus_rows(j->m, c, i, &n);
         rows += n;
     }
-    uint32_t *number = arena_znew(mem, uint32_t, j->m->n_words), /* + 1; 0: not met */
-        *word = arena_new(mem, uint32_t, rows < j->m->n_words ? rows : j->m->n_words),
-             *row = arena_new(mem, uint32_t, rows);
+    uint32_t *row = arena_new(mem, uint32_t, rows);
     uint64_t *start = arena_new(mem, uint64_t, c->n_texts + 1);
-    if (!number || !word || !row || !start)
+    numbering x;
+    if (!row || !start)
         return STET_ENOMEM;
+    TRY(numbering_begin(j, rows, mem, &x));
     start[0] = 0;
     for (size_t i = 0, n; i < c->n_texts; i++) {
         const uint32_t *ids = corpus_rows(j->m, c, i, &n);
-        for (size_t t = 0; t < n; t++) {
-            uint32_t *const at = &number[ids[t]];
-            if (!*at) {
-                word[j->n_words++] = ids[t];
-                *at = (uint32_t)j->n_words;
-            }
-            row[start[i] + t] = *at - 1;
-        }
+        number_rows(j, &x, ids, n, row + start[i]);
         start[i + 1] = start[i] + n;
     }
     j->n = c->n_texts;
-    j->word = word, j->row = row, j->start = start;
+    j->row = row, j->start = start;
+    return STET_OK;
+}
+
+static stet_status number_slots(texts_job *j, arena *mem)
+{
+    const mixed_texts *t = j->mixed;
+    const size_t slots = t->slot_at[t->start[t->n]];
+    uint32_t *row = arena_new(mem, uint32_t, slots);
+    numbering x;
+    if (!row)
+        return STET_ENOMEM;
+    TRY(numbering_begin(j, slots, mem, &x));
+    number_rows(j, &x, t->slot, slots, row);
+    j->n = t->n * t->copies;
+    j->row = row;
     return STET_OK;
 }
 
@@ -266,6 +306,7 @@ typedef struct block {
     real *table;            /* (entries, TOP_FILTERS) */
     top_kernel *top;
     joined_kernel *joined;
+    mixed_kernel *mixed;
 } block;
 
 /* Every combination of the words of every span. */
@@ -290,29 +331,48 @@ static stet_status fill_table(const choices *c, const cut *by, const block *b)
     return STET_OK;
 }
 
+/* Bias and ReLU after the maximum. */
+static void put_features(const texts_job *j, const block *b, size_t text, const real *top)
+{
+    const real *const bias = model_value(j->m, (int)(2 * b->kernel + 1)) + b->f;
+    real *const y = j->pooled + (text * j->c->n_kernels + b->kernel) * j->c->filters + b->f;
+    for (size_t x = 0; x < b->n; x++)
+        y[x] = top[x] + bias[x] > 0 ? top[x] + bias[x] : 0;
+}
+
 static stet_status block_texts(const texts_job *j, const group *g, const block *b)
 {
     const cut *by = &g->by[b->kernel];
-    const size_t F = j->c->filters;
-    const real *const bias = model_value(j->m, (int)(2 * b->kernel + 1)) + b->f;
     real top[TOP_FILTERS];
     if (by->n_spans)
         TRY(fill_table(&g->words, by, b));
     for (size_t i = 0; i < g->n; i++) {
         const uint32_t *row = j->row + j->start[g->first + i];
-        real *const y = j->pooled + ((g->first + i) * j->c->n_kernels + b->kernel) * F + b->f;
         if (by->n_spans)
             b->joined(row, by->span, by->n_spans, by->entry + i * by->n_spans, b->k, b->p, b->table,
                       top);
         else
             b->top(row, length(j, g->first), b->k, b->p, top);
-        for (size_t x = 0; x < b->n; x++)
-            y[x] = top[x] + bias[x] > 0 ? top[x] + bias[x] : 0;
+        put_features(j, b, g->first + i, top);
     }
     return STET_OK;
 }
 
-/* A block of filters, all texts: their maxima, then bias and ReLU. */
+static void block_mixtures(const texts_job *j, const block *b)
+{
+    const mixed_texts *t = j->mixed;
+    const size_t slots = t->slot_at[t->start[t->n]];
+    real top[TOP_FILTERS];
+    for (size_t i = 0; i < t->n; i++)
+        for (size_t copy = 0; copy < t->copies; copy++) {
+            const mixed_words x = {(size_t)(t->start[i + 1] - t->start[i]),
+                                   t->slot_at + t->start[i], j->row, j->weight + copy * slots};
+            b->mixed(&x, b->k, b->p, top);
+            put_features(j, b, i * t->copies + copy, top);
+        }
+}
+
+/* A block of filters, all texts. */
 static void block_piece(void *ctx, size_t piece, int worker)
 {
     (void)worker;
@@ -321,7 +381,8 @@ static void block_piece(void *ctx, size_t piece, int worker)
     block b = {.kernel = piece / blocks_of(c),
                .f = piece % blocks_of(c) * TOP_FILTERS,
                .top = conv_top_kernel(),
-               .joined = conv_joined_kernel()};
+               .joined = conv_joined_kernel(),
+               .mixed = conv_mixed_kernel()};
     size_t entries = 0;
     b.k = c->k[b.kernel];
     b.n = c->filters - b.f < TOP_FILTERS ? c->filters - b.f : TOP_FILTERS;
@@ -343,6 +404,8 @@ static void block_piece(void *ctx, size_t piece, int worker)
             memcpy(b.p + (w * b.k + l) * TOP_FILTERS,
                    c->word + j->word[w] * c->width + c->first[b.kernel] + l * c->filters + b.f,
                    b.n * sizeof *b.p);
+    if (j->mixed)
+        block_mixtures(j, &b);
     for (size_t g = 0; g < j->n_groups; g++)
         if (block_texts(j, &j->groups[g], &b) != STET_OK)
             atomic_store(&j->failed, true);
@@ -363,10 +426,12 @@ static void last_piece(void *ctx, size_t piece, int worker)
 
 static stet_status answer(texts_job *j, const stet_corpus *c, arena *mem)
 {
-    TRY(number_words(j, c, mem));
+    j->c = j->m->compiled;
+    TRY(j->mixed ? number_slots(j, mem) : number_texts(j, c, mem));
     TRY(cnn_need(j->m, j->word, 1, j->n_words));
-    TRY(group_texts(j, mem));
-    j->pooled = arena_new(mem, real, c->n_texts * cnn_pooled(j->m));
+    if (!j->mixed)
+        TRY(group_texts(j, mem));
+    j->pooled = arena_new(mem, real, j->n * cnn_pooled(j->m));
     if (!j->pooled)
         return STET_ENOMEM;
     pool_run(j->c->n_kernels * blocks_of(j->c), block_piece, j);
@@ -375,13 +440,24 @@ static stet_status answer(texts_job *j, const stet_corpus *c, arena *mem)
     return atomic_load(&j->failed) ? STET_ENOMEM : STET_OK;
 }
 
-stet_status cnn_texts(const model *m, const stet_corpus *c, float *logits)
+static stet_status answer_or_say(texts_job *j, const stet_corpus *c)
 {
     arena mem = {0};
-    texts_job j = {.m = m, .c = m->compiled, .logits = logits};
-    stet_status st = answer(&j, c, &mem);
+    stet_status st = answer(j, c, &mem);
     if (st == STET_ENOMEM)
-        st = error_set(st, "out of memory for %zu texts", c->n_texts);
+        st = error_set(st, "out of memory for %zu texts", j->n);
     arena_deinit(&mem);
     return st;
+}
+
+stet_status cnn_texts(const model *m, const stet_corpus *c, float *logits)
+{
+    texts_job j = {.m = m, .logits = logits};
+    return answer_or_say(&j, c);
+}
+
+stet_status cnn_mixtures(const model *m, const mixed_texts *t, const real *weight, float *logits)
+{
+    texts_job j = {.m = m, .mixed = t, .weight = weight, .logits = logits};
+    return answer_or_say(&j, NULL);
 }

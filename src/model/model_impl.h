@@ -40,6 +40,7 @@ typedef struct param {
 
 typedef struct model_desc model_desc;
 typedef struct answer_desc answer_desc; /* answers.h */
+struct mixed_texts;                     /* answers.h */
 typedef struct stet_model model;
 struct stet_model {
     const model_desc *desc;
@@ -206,9 +207,12 @@ struct model_desc {
     stet_status (*view_open)(stet_view *v); /* fills v->logits */
     stet_status (*view_edits)(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
                               float *logits);
-    /* Logits (n_texts, K) of whole texts, without word scores, by what `compile` made; NULL: forward
+    /* Logits (n_texts, K) of whole texts by what `compile` made (model_compiled_here); NULL: forward
      * passes are no slower. */
     stet_status (*texts)(const model *m, const stet_corpus *c, float *logits);
+    /* Logits (n, copies, K) of texts of mixtures, weight (copies, slots); NULL: as above. */
+    stet_status (*mixtures)(const model *m, const struct mixed_texts *t, const real *weight,
+                            float *logits);
     const answer_desc *answers; /* the same on a device; NULL: whole texts there too */
 };
 

@@ -232,18 +232,15 @@ static stet_status compiled_logits(const model *m, const stet_corpus *c, float *
     return st;
 }
 
-/* Is there a compiled model of these weights that answers for whole texts? */
-static bool knows_texts(const model *m)
+bool model_compiled_here(const model *m)
 {
-    return m->place ? m->place->on != NULL
-                    : m->desc->texts && atomic_load(&m->is_compiled) && m->compiled &&
-                          !has_word_scores(m);
+    return !m->place && atomic_load(&m->is_compiled) && m->compiled && !has_word_scores(m);
 }
 
 stet_status model_network_logits(const model *m, const stet_corpus *c, float *logits)
 {
     const model_place *at = m->place;
-    if (knows_texts(m))
+    if ((at && at->on) || (m->desc->texts && model_compiled_here(m)))
         return compiled_logits(m, c, logits);
     return network_logits(m, at ? at->w : NULL, at ? at->values : NULL, c, logits, false);
 }

@@ -71,5 +71,8 @@ const uint32_t *corpus_rows(const model *m, const stet_corpus *c, size_t i, size
 
 /* Logits (n_texts, K) of the network alone, whatever the model's rule; from any thread. */
 stet_status model_network_logits(const model *m, const stet_corpus *c, float *logits);
+/* Is there a compiled model of these weights on the host whose network is all that answers: can its
+ * model_desc.texts and mixtures be asked? */
+bool model_compiled_here(const model *m);
 
 #endif

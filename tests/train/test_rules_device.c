@@ -269,6 +269,34 @@ TEST(rules_answer_on_a_device_as_on_the_host)
         }
 }
 
+/* On the host too: the same draws, with what it keeps of words. */
+TEST(rules_answer_alike_once_a_model_is_compiled)
+{
+    enum { TEXTS = 300, LEN = 23 };
+    static uint32_t ids[TEXTS * LEN];
+    static uint64_t start[TEXTS + 1];
+    static int32_t label[TEXTS];
+    static float before[2 * TEXTS], after[2 * TEXTS];
+    rng r = rng_stream(1, STREAM_TEST, 77);
+    for (size_t i = 0; i < TEXTS; i++) {
+        start[i + 1] = (i + 1) * LEN;
+        for (uint32_t t = 0; t < LEN; t++) /* variants of one text */
+            ids[i * LEN + t] = STET_FIRST_WORD + (rng_below(&r, 9) ? t : (uint32_t)rng_below(&r, 20));
+    }
+    const stet_corpus c = {TEXTS, TEXTS * LEN, 2, ids, start, label};
+    for (int i = 0; i < RULES; i++) {
+        stet_model *m = trained("cnn", rules[i], few[i]);
+        CHECK(!model_compiled_here(m));
+        CHECK_OK(rule_logits_all(m, &c, before));
+        CHECK_OK(stet_model_compile(m));
+        CHECK(model_compiled_here(m));
+        CHECK_OK(rule_logits_all(m, &c, after));
+        for (size_t k = 0; k < 2 * TEXTS; k++)
+            CHECK_NEAR(after[k], before[k], 1e-5);
+        stet_model_free(m);
+    }
+}
+
 /* There the rule's questions are answered for a compiled model, those of all threads together. */
 TEST(rules_ask_a_compiled_model)
 {

@@ -217,3 +217,48 @@ TARGET static void NAME(top_joined)(const uint32_t *row, const top_span *span, s
     for (int v = 0; v < NAME(TOPS); v++)
         *(vec *)(top + v * LANES) = best[v];
 }
+
+/* A text whose words are mixtures. The taps of a word are mixed, then windows move on as above; a text
+ * shorter than k ends in zeros. k is a constant in the usual cases. */
+TARGET static ALWAYS_INLINE void NAME(mixed_slide)(const mixed_words *x, const size_t k,
+                                                   const int v, vec *taps, vec *open, const real *p,
+                                                   real *top)
+{
+    vec best = (vec){0} - (real)INFINITY;
+    UNROLL
+    for (size_t l = 0; l < k; l++)
+        open[l] = (vec){0};
+    for (size_t t = 0; t < x->len || t < k; t++) {
+        UNROLL
+        for (size_t l = 0; l < k; l++)
+            taps[l] = (vec){0};
+        for (uint32_t s = t < x->len ? x->at[t] : 0; t < x->len && s < x->at[t + 1]; s++) {
+            const real *const from = p + x->row[s] * k * TOP_FILTERS + (size_t)(v * LANES);
+            const real w = x->weight[s];
+            UNROLL
+            for (size_t l = 0; l < k; l++)
+                taps[l] += w * *(const vec *)(from + l * TOP_FILTERS);
+        }
+        if (t + 1 >= k)
+            best = LARGER(open[0] + taps[k - 1], best);
+        UNROLL
+        for (size_t l = 1; l < k; l++)
+            open[l - 1] = (l + 1 < k ? open[l] : (vec){0}) + taps[k - 1 - l];
+    }
+    *(vec *)(top + v * LANES) = best;
+}
+
+TARGET static void NAME(top_mixed)(const mixed_words *x, size_t k, const real *p, real *top)
+{
+    vec taps[CONV_MOST_TAPS], open[CONV_MOST_TAPS];
+    for (int v = 0; v < NAME(TOPS); v++) {
+        if (k == 3)
+            NAME(mixed_slide)(x, 3, v, taps, open, p, top);
+        else if (k == 4)
+            NAME(mixed_slide)(x, 4, v, taps, open, p, top);
+        else if (k == 5)
+            NAME(mixed_slide)(x, 5, v, taps, open, p, top);
+        else
+            NAME(mixed_slide)(x, k, v, taps, open, p, top);
+    }
+}

@@ -27,6 +27,11 @@ joined_kernel *conv_joined_kernel(void)
     return FOR_MACHINE(top_joined);
 }
 
+mixed_kernel *conv_mixed_kernel(void)
+{
+    return FOR_MACHINE(top_mixed);
+}
+
 pool_two_kernel *conv_pool_two_kernel(void)
 {
     return FOR_MACHINE(pool_two);

@@ -51,6 +51,16 @@ typedef void joined_kernel(const uint32_t *row, const top_span *span, size_t n,
                            const uint32_t *entry, size_t k, const real *p, const real *table,
                            real *top);
 joined_kernel *conv_joined_kernel(void);
+/* The same of a text whose word t is a mixture of rows row[s] with weight[s], s from at[t] to at[t + 1].
+ * k <= CONV_MOST_TAPS. */
+enum { CONV_MOST_TAPS = 64 };
+typedef struct mixed_words {
+    size_t len;
+    const uint32_t *at, *row;
+    const real *weight;
+} mixed_words;
+typedef void mixed_kernel(const mixed_words *x, size_t k, const real *p, real *top);
+mixed_kernel *conv_mixed_kernel(void);
 
 /* The same as a pool_kernel with the best of all other windows; -infinity where there is no other. */
 typedef struct pool_two {
