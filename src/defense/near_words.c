@@ -40,6 +40,7 @@ void near_words_end(void *state)
     if (s) {
         kept_sets_deinit(&s->lists);
         set_words_deinit(&s->words);
+        mem_free(s->chance);
     }
     mem_free(s);
 }
@@ -48,7 +49,6 @@ void near_words_end(void *state)
 
 typedef struct swaps {
     const near_words *s;
-    const void *cfg;
     const uint32_t *word; /* (n) of the text, by their numbers */
 } swaps;
 
@@ -67,7 +67,7 @@ static size_t swap_words(const void *ctx, rng *r, const vote_text *t, uint32_t *
     for (size_t i = 0; i < t->n; i++) {
         const uint32_t *list = all->word + all->start[c->word[i]];
         const size_t n = all->start[c->word[i] + 1] - all->start[c->word[i]];
-        const size_t k = n ? c->s->kind->draw(c->cfg, r, n) : 0;
+        const size_t k = n ? c->s->kind->draw(c->s, r, n) : 0;
         if (!k)
             made += put_rows(t->rows + t->at[i], t->at[i + 1] - t->at[i], copy + made);
         else if (!w->own)
@@ -90,7 +90,7 @@ stet_status near_words_copies(const rule *r, const model *m, const vote_text *t,
         return STET_ENOMEM;
     for (size_t i = 0; i < t->n; i++)
         word[i] = set_word_of(&s->words, m, t->rows + t->at[i], t->at[i + 1] - t->at[i]);
-    *of = (swaps){s, r->cfg, word};
+    *of = (swaps){s, word};
     *out = (vote_of){t, t->at[t->n] + t->n * s->words.longest, swap_words, of};
     return STET_OK;
 }

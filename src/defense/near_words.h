@@ -8,18 +8,21 @@
 #include "defense/set_words.h"
 #include "defense/votes.h"
 
+typedef struct near_words near_words;
 typedef struct near_kind {
     const char *defense, *file; /* its name, and the file of its lists in a model's folder */
     /* One of the n words of a list: k is the k-th of them, 0 the word of the text itself. */
-    size_t (*draw)(const void *cfg, rng *r, size_t n);
+    size_t (*draw)(const near_words *s, rng *r, size_t n);
 } near_kind;
 
 /* The state of such a rule; its settings begin with a vote_cfg. */
-typedef struct near_words {
+struct near_words {
     const near_kind *kind;
     kept_sets lists; /* by the numbers of `words` */
     set_words words;
-} near_words;
+    size_t n_chances; /* what `draw` keeps, if it does */
+    double *chance;
+};
 
 /* A rule with no lists yet. On failure too, *state is for near_words_end. */
 stet_status near_words_begin(const near_kind *kind, const model *m, void **state, near_words **out);

@@ -197,9 +197,9 @@ static stet_status neighbourhoods(const safer_cfg *c, const stet_vocab *v, const
 /* ---- the rule ----------------------------------------------------------------------------- */
 
 /* Any word of the neighbourhood, the word itself among them. */
-static size_t draw_any(const void *cfg, rng *r, size_t n)
+static size_t draw_any(const near_words *s, rng *r, size_t n)
 {
-    (void)cfg;
+    (void)s;
     const size_t k = rng_below(r, n + 1);
     return k == n ? 0 : k + 1;
 }

@@ -4,6 +4,7 @@
  * neighbouring words agree, so no certificate over substitution sets is made of it. docs/defences.md. */
 #include <math.h>
 
+#include "base/mem.h"
 #include "defense/near_words.h"
 #include "defense/textcrs.h"
 
@@ -23,35 +24,53 @@ static const stet_opt opts[] = {
     STET_OPT_END,
 };
 
-size_t crs_rank(rng *r, double scale, size_t n)
+void crs_chances(double scale, size_t n, double *upto)
 {
-    /* the staircase from 0 on, cut off behind n: by its distribution function */
-    const double fall = 5 / scale, all = -expm1(-fall * (double)n);
-    const double k = -log1p(-rng_double(r) * all) / fall;
-    return k < (double)n ? (size_t)k : n - 1;
+    for (size_t k = 0; k < n; k++)
+        upto[k] = -expm1(-5 / scale * (double)(k + 1));
 }
 
-static size_t draw_near(const void *cfg, rng *r, size_t n)
+size_t crs_rank(rng *r, const double *upto, size_t n)
 {
-    const crs_cfg *c = cfg;
-    return crs_rank(r, c->scale, n < (size_t)c->most ? n + 1 : (size_t)c->most);
+    const double x = rng_double(r) * upto[n - 1];
+    size_t k = 0;
+    for (size_t half; n > 1; n -= half) { /* the first that is above x is one of k .. k + n */
+        half = n / 2;
+        k += upto[k + half - 1] <= x ? half : 0;
+    }
+    return k;
+}
+
+static size_t draw_near(const near_words *s, rng *r, size_t n)
+{
+    return crs_rank(r, s->chance, n < s->n_chances ? n + 1 : s->n_chances);
 }
 
 static const near_kind kind = {"text-crs", "textcrs.subst", draw_near};
 
+static stet_status know_chances(const crs_cfg *c, near_words *s)
+{
+    s->n_chances = (size_t)c->most;
+    s->chance = mem_alloc(s->n_chances, sizeof *s->chance);
+    if (!s->chance)
+        return STET_ENOMEM;
+    crs_chances(c->scale, s->n_chances, s->chance);
+    return STET_OK;
+}
+
 static stet_status make(const void *cfg, const model *m, const stet_subst *subst, void **state)
 {
-    (void)cfg;
     near_words *s;
     TRY(near_words_begin(&kind, m, state, &s));
+    TRY(know_chances(cfg, s));
     TRY(kept_sets_copy(subst, &s->lists));
     return near_words_bind(s, m);
 }
 
 static stet_status load(const void *cfg, const model *m, const char *dir, void **state)
 {
-    (void)cfg;
-    return near_words_load(&kind, m, dir, state);
+    TRY(near_words_load(&kind, m, dir, state));
+    return know_chances(cfg, *state);
 }
 
 static const rule_desc crs_rule_desc = {

@@ -25,10 +25,10 @@ _Static_assert((int)CNN_MAX_TAPS <= (int)CONV_MOST_TAPS, "kernels that mixtures 
 
 enum {
     FEW = 128,       /* fewer texts share too little */
-    RARE = 256,      /* a word is rare if fewer than one text in so many has it at the position */
+    RARE = 64,       /* a word is rare if fewer than one text in so many has it at the position */
     SAMPLE = 8,      /* one text in so many is looked at to know that */
-    WORTH = 8,       /* a window has an entry for every combination if each serves so many texts */
-    WORTH_SPAN = 32, /* and a span of several windows if each serves so many */
+    WORTH = 2,       /* a window has an entry for every combination if each serves so many texts */
+    WORTH_SPAN = 16, /* and a span of several windows if each serves so many */
     COLUMNS = 16,    /* positions that are copied together */
     TILE = 64        /* texts that are numbered together */
 };
@@ -61,18 +61,22 @@ static void choose(choices *c, size_t t, const uint32_t *column, uint32_t *count
 {
     uint32_t *const word = c->word + c->at[t];
     uint16_t *const to = c->digit + t * c->n;
-    size_t n = 0, kept = 0;
+    size_t n = 0, kept = 0, texts = 0; /* that have a word that is kept */
     for (size_t i = 0; i < c->n; i += SAMPLE)
         if (count[column[i]]++ == 0)
             word[n++] = column[i];
     for (size_t k = 0; k < n; k++) {
         const uint32_t w = word[k];
         if (count[w] * RARE * SAMPLE >= c->n) {
-            digit[w] = (uint16_t)kept;
+            texts += count[w];
             word[kept++] = w;
         }
         count[w] = 0;
     }
+    if (texts * SAMPLE * 2 < c->n) /* most have a rare one */
+        kept = 0;
+    for (size_t k = 0; k < kept; k++)
+        digit[word[k]] = (uint16_t)k;
     for (size_t i = 0; i < c->n; i++)
         to[i] = digit[column[i]];
     for (size_t k = 0; k < kept; k++)
