@@ -219,29 +219,25 @@ TARGET static void NAME(top_joined)(const uint32_t *row, const top_span *span, s
 }
 
 /* A text whose words are mixtures. The taps of a word are mixed, then windows move on as above; a text
- * shorter than k ends in zeros. k is a constant in the usual cases. */
+ * shorter than k ends in zeros. k is a constant in the usual cases, where loops are unrolled unasked. */
 TARGET static ALWAYS_INLINE void NAME(mixed_slide)(const mixed_words *x, const size_t k,
                                                    const int v, vec *taps, vec *open, const real *p,
                                                    real *top)
 {
     vec best = (vec){0} - (real)INFINITY;
-    UNROLL
     for (size_t l = 0; l < k; l++)
         open[l] = (vec){0};
     for (size_t t = 0; t < x->len || t < k; t++) {
-        UNROLL
         for (size_t l = 0; l < k; l++)
             taps[l] = (vec){0};
         for (uint32_t s = t < x->len ? x->at[t] : 0; t < x->len && s < x->at[t + 1]; s++) {
             const real *const from = p + x->row[s] * k * TOP_FILTERS + (size_t)(v * LANES);
             const real w = x->weight[s];
-            UNROLL
             for (size_t l = 0; l < k; l++)
                 taps[l] += w * *(const vec *)(from + l * TOP_FILTERS);
         }
         if (t + 1 >= k)
             best = LARGER(open[0] + taps[k - 1], best);
-        UNROLL
         for (size_t l = 1; l < k; l++)
             open[l - 1] = (l + 1 < k ? open[l] : (vec){0}) + taps[k - 1 - l];
     }
