@@ -27,7 +27,7 @@ enum {
     FEW = 128,       /* fewer texts share too little */
     RARE = 64,       /* a word is rare if fewer than one text in so many has it at the position */
     SAMPLE = 8,      /* one text in so many is looked at to know that */
-    WORTH = 2,       /* a window has an entry for every combination if each serves so many texts */
+    WORTH = 4,       /* a window has an entry for every combination if each serves so many texts */
     WORTH_SPAN = 16, /* and a span of several windows if each serves so many */
     COLUMNS = 16,    /* positions that are copied together */
     TILE = 64        /* texts that are numbered together */
@@ -128,8 +128,7 @@ static void cut_text(const choices *c, size_t k, cut *out)
         end = t + 1;
         if (all * WORTH > c->n)
             all = 0;
-        if (!all && n &&
-            out->at[n - 1] == entries) { /* with those before, which are computed too */
+        if (!all && n && out->at[n - 1] == entries) { /* those before have no entries either */
             out->span[n - 1].words++;
             continue;
         }
@@ -256,7 +255,6 @@ static stet_status number_texts(texts_job *j, const stet_corpus *c, arena *mem)
         number_rows(j, &x, ids, n, row + start[i]);
         start[i + 1] = start[i] + n;
     }
-    j->n = c->n_texts;
     j->row = row, j->start = start;
     return STET_OK;
 }
@@ -271,7 +269,6 @@ static stet_status number_slots(texts_job *j, arena *mem)
         return STET_ENOMEM;
     TRY(numbering_begin(j, slots, mem, &x));
     number_rows(j, &x, t->slot, slots, row);
-    j->n = t->n * t->copies;
     j->row = row;
     return STET_OK;
 }
@@ -456,12 +453,12 @@ static stet_status answer_or_say(texts_job *j, const stet_corpus *c)
 
 stet_status cnn_texts(const model *m, const stet_corpus *c, float *logits)
 {
-    texts_job j = {.m = m, .logits = logits};
+    texts_job j = {.m = m, .n = c->n_texts, .logits = logits};
     return answer_or_say(&j, c);
 }
 
 stet_status cnn_mixtures(const model *m, const mixed_texts *t, const real *weight, float *logits)
 {
-    texts_job j = {.m = m, .mixed = t, .weight = weight, .logits = logits};
+    texts_job j = {.m = m, .n = t->n * t->copies, .mixed = t, .weight = weight, .logits = logits};
     return answer_or_say(&j, NULL);
 }

@@ -126,6 +126,8 @@ TEST(long_texts)
     CHECK_OK(stet_model_compile(m));
     CHECK_OK(model_network_logits(m, &t.c, x));
     CHECK(memcmp(x, x + K, K * sizeof *x) == 0);
+    begin(&t);
+    CHECK_OK(model_network_logits(m, &t.c, x)); /* none at all */
     stet_model_free(m);
 }
 
