@@ -106,6 +106,7 @@ const model_desc model_bilstm = {
     .view_new = bilstm_view_new,
     .view_open = bilstm_view_open,
     .view_edits = bilstm_view_edits,
+    .mixtures = bilstm_mixtures,
 #ifdef STET_HAVE_CUDA
     .answers = &bilstm_answers,
 #endif

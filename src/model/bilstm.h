@@ -40,5 +40,17 @@ stet_view *bilstm_view_new(void);
 stet_status bilstm_view_open(stet_view *v);
 stet_status bilstm_view_edits(stet_view *v, const stet_edit *edits, const size_t *start, size_t n,
                               float *logits);
+struct mixed_texts;
+/* model_desc.mixtures (bilstm_mixtures.c). */
+stet_status bilstm_mixtures(const model *m, const struct mixed_texts *t, const real *weight,
+                            float *logits);
+
+/* What both do with states (bilstm_view.c): of no states, n entries; one more state; and the logits of a
+ * text of n words from what is left of both directions. */
+void bilstm_pool_none(bilstm_pool pool, size_t n, real *all);
+void bilstm_pool_add(bilstm_pool pool, size_t n, const real *h, real *all);
+void bilstm_head(const model *m, size_t n, const real *forward, const real *backward, float *out);
+/* Does the recurrence of direction d start anew with the i-th word that it reads, of n? */
+bool bilstm_starts(size_t span, size_t n, int d, size_t i);
 
 #endif

@@ -112,11 +112,15 @@ static size_t place(const view *v, int d, size_t i)
     return d ? v->base.n - 1 - i : i;
 }
 
-/* Does the recurrence of direction d start with its i-th word? */
+bool bilstm_starts(size_t span, size_t n, int d, size_t i)
+{
+    const size_t p = d ? n - 1 - i : i;
+    return d ? p + 1 == span_end(span, n, p) : p == span_start(span, p);
+}
+
 static bool starts(const view *v, int d, size_t i)
 {
-    const size_t p = place(v, d, i), span = v->c->span;
-    return d ? p + 1 == span_end(span, v->base.n, p) : p == span_start(span, p);
+    return bilstm_starts(v->c->span, v->base.n, d, i);
 }
 
 /* The step after the last of that piece, in direction d, which has the i-th word. */
@@ -126,9 +130,14 @@ static size_t piece_end(const view *v, int d, size_t i)
     return d ? n - span_start(span, p) : span_end(span, n, p);
 }
 
-/* One more state: into what there is of others. */
+void bilstm_pool_none(bilstm_pool pool, size_t n, real *all)
+{
+    for (size_t i = 0; i < n; i++)
+        all[i] = pool == POOL_MAX ? (real)-INFINITY : 0;
+}
+
 SIMD_CLONES
-static void take_in(bilstm_pool pool, size_t n, const real *RESTRICT h, real *RESTRICT all)
+void bilstm_pool_add(bilstm_pool pool, size_t n, const real *RESTRICT h, real *RESTRICT all)
 {
     if (pool == POOL_MEAN)
         for (size_t i = 0; i < n; i++)
@@ -143,14 +152,14 @@ static void pool_clean(view *v, int d)
     const compiled *c = v->c;
     const size_t P = c->P, n = v->base.n;
     real *before = v->before[d], *after = v->after[d];
-    for (size_t i = 0; i < P; i++)
-        before[i] = after[n * P + i] = c->pool == POOL_MAX ? (real)-INFINITY : 0;
+    bilstm_pool_none(c->pool, P, before);
+    bilstm_pool_none(c->pool, P, after + n * P);
     for (size_t i = 0; i < n; i++) {
         const size_t back = n - 1 - i;
         memcpy(before + (i + 1) * P, before + i * P, P * sizeof *before);
-        take_in(c->pool, P, v->h[d] + (i + 1) * P, before + (i + 1) * P);
+        bilstm_pool_add(c->pool, P, v->h[d] + (i + 1) * P, before + (i + 1) * P);
         memcpy(after + back * P, after + (back + 1) * P, P * sizeof *after);
-        take_in(c->pool, P, v->h[d] + (back + 1) * P, after + back * P);
+        bilstm_pool_add(c->pool, P, v->h[d] + (back + 1) * P, after + back * P);
     }
 }
 
@@ -176,14 +185,13 @@ static void read_clean(void *ctx, size_t d, int worker)
         pool_clean(v, (int)d);
 }
 
-/* Logits from the last states of both directions, or what was made of all of them. */
-static void head(const view *v, const real *forward, const real *backward, float *out)
+void bilstm_head(const model *m, size_t n, const real *forward, const real *backward, float *out)
 {
-    const model *m = v->base.m;
-    const size_t H = v->c->H;
+    const compiled *c = m->compiled;
+    const size_t H = c->H;
     const real *fc = model_value(m, (int)m->n_params - 2),
                *bias = model_value(m, (int)m->n_params - 1);
-    const real share = v->c->pool == POOL_MEAN ? 1 / (real)v->base.n : 1;
+    const real share = c->pool == POOL_MEAN ? 1 / (real)n : 1;
     for (size_t k = 0; k < m->n_classes; k++)
         out[k] = (float)((vec_dot(fc + k * 2 * H, forward, H) +
                           vec_dot(fc + k * 2 * H + H, backward, H)) *
@@ -215,7 +223,7 @@ stet_status bilstm_view_open(stet_view *p)
             return STET_ENOMEM;
     }
     pool_run(2, read_clean, v);
-    head(v, clean_end(v, 0), clean_end(v, 1), v->base.logits);
+    bilstm_head(p->m, n, clean_end(v, 0), clean_end(v, 1), v->base.logits);
     return STET_OK;
 }
 
@@ -306,9 +314,9 @@ static void skip(const edits_job *j, int d, size_t from, size_t i, size_t step, 
     if (v->c->pool == POOL_LAST)
         return;
     if (next == v->base.n)
-        take_in(v->c->pool, P, v->after[d] + step * P, last);
+        bilstm_pool_add(v->c->pool, P, v->after[d] + step * P, last);
     for (; next < v->base.n && step < next; step++)
-        take_in(v->c->pool, P, v->h[d] + (step + 1) * P, last);
+        bilstm_pool_add(v->c->pool, P, v->h[d] + (step + 1) * P, last);
 }
 
 /* After a step, rows leave that have read their last edit of the piece and are the clean text again,
@@ -367,7 +375,7 @@ static void run_direction(const edits_job *j, int d, size_t from, size_t to, scr
         lstm_step_forward(&v->c->cell[d], active, false, w->x, w->h, w->s, w->z, w->gates, w->h_row,
                           w->s_row);
         for (size_t r = 0; pool != POOL_LAST && r < active; r++)
-            take_in(pool, P, w->h + r * P, w->last[d] + (w->variant[r] - from) * P);
+            bilstm_pool_add(pool, P, w->h + r * P, w->last[d] + (w->variant[r] - from) * P);
         active = leave(j, d, from, step, active, w);
     }
     for (size_t r = 0; pool == POOL_LAST && r < active; r++)
@@ -383,7 +391,8 @@ static void edits_piece(void *ctx, size_t piece, int worker)
     run_direction(j, 0, from, to, w);
     run_direction(j, 1, from, to, w);
     for (size_t i = from; i < to; i++)
-        head(j->v, w->last[0] + (i - from) * P, w->last[1] + (i - from) * P, j->logits + i * K);
+        bilstm_head(j->v->base.m, j->v->base.n, w->last[0] + (i - from) * P,
+                    w->last[1] + (i - from) * P, j->logits + i * K);
 }
 
 static bool scratch_init(arena *a, const compiled *c, scratch *w)

@@ -35,6 +35,10 @@ static ALWAYS_INLINE real v_exp(real x)
 {
     return exp(x);
 }
+static ALWAYS_INLINE real v_exp_mid(real x)
+{
+    return exp(x > 28 ? 28 : x < -28 ? -28 : x);
+}
 static ALWAYS_INLINE real v_log(real x)
 {
     return log(x);
@@ -112,6 +116,16 @@ static ALWAYS_INLINE float v_exp(float x)
     const float m = v_exp_reduced(x, &n);
     const uint32_t half = (uint32_t)((int32_t)n >> 1);
     return (1.0f + m) * v_pow2(half) * v_pow2(n - half);
+}
+
+/* exp(x) between exp(-28) and exp(28), where it ends: for quotients in which 1 + exp(x) counts. */
+static ALWAYS_INLINE float v_exp_mid(float x)
+{
+    x = 28.0f < x ? 28.0f : x;
+    x = -28.0f > x ? -28.0f : x;
+    uint32_t n;
+    const float m = v_exp_reduced(x, &n), scale = v_pow2(n);
+    return scale * m + scale;
 }
 
 /* log(x) = k ln 2 + log(1 + f), sqrt(1/2) <= 1 + f < sqrt(2), and log(1 + f) = f - f^2/2 + f^3

@@ -1,7 +1,6 @@
 /* Whole texts of a compiled CNN: the answers of the forward pass, and the same bits in any company,
  * whether windows are shared or not. */
 #include "model/cnn.h"
-#include "model/mixed_reference.h"
 #include "model/rule.h"
 #include "model/small_model.h"
 
@@ -129,44 +128,4 @@ TEST(long_texts)
     begin(&t);
     CHECK_OK(model_network_logits(m, &t.c, x)); /* none at all */
     stet_model_free(m);
-}
-
-/* Mixtures of up to five words, in texts of all lengths. */
-TEST(mixtures_are_those_of_vectors)
-{
-    enum { TEXTS = 12, COPIES = 3, WORDS = TEXTS * SMALL_MAX_LEN, SLOTS = 5 * WORDS };
-    static uint64_t start[TEXTS + 1], seed[TEXTS];
-    static uint32_t slot_at[WORDS + 1], slot[SLOTS];
-    static real weight[COPIES * SLOTS];
-    static float here[TEXTS * COPIES * K], there[TEXTS * COPIES * K];
-    rng r = rng_stream(6, STREAM_TEST, 4);
-    mixed_texts x = {TEXTS, COPIES, 1, start, slot_at, slot, seed};
-    for (size_t i = 0, w = 0; i < TEXTS; i++) {
-        seed[i] = 100 + i;
-        for (size_t n = i < 8 ? i + 1 : SMALL_MAX_LEN - i; n > 0; n--, w++) {
-            slot_at[w + 1] = slot_at[w] + 1 + (uint32_t)(rng_below(&r, 2) * rng_below(&r, 5));
-            for (uint32_t s = slot_at[w]; s < slot_at[w + 1]; s++)
-                slot[s] = any_word(&r);
-        }
-        start[i + 1] = w;
-    }
-    const size_t slots = slot_at[start[TEXTS]];
-    for (size_t i = 0; i < TEXTS; i++)
-        for (size_t copy = 0; copy < COPIES; copy++)
-            for (size_t w = start[i]; w < start[i + 1]; w++) {
-                double eta[5];
-                const size_t n = slot_at[w + 1] - slot_at[w];
-                reference_weights(seed[i], copy, w - start[i], n, 1, eta);
-                for (size_t s = 0; s < n; s++)
-                    weight[copy * slots + slot_at[w] + s] = (real)eta[s];
-            }
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        model *m = small_model(kinds[k], K, 5);
-        CHECK_OK(stet_model_compile(m));
-        reference_mixtures(m, &x, there);
-        CHECK_OK(cnn_mixtures(m, &x, weight, here));
-        for (size_t i = 0; i < TEXTS * COPIES * K; i++)
-            CHECK_NEAR(here[i], there[i], 1e-4);
-        stet_model_free(m);
-    }
 }

@@ -39,17 +39,49 @@ SIMD_CLONES static void activate(size_t H, const real *RESTRICT z, const real *c
     }
 }
 
+/* z (n, G): what goes into the gates. */
+static void gate_inputs(const lstm_cell *cell, size_t n, bool first, const real *const *x,
+                        const real *h, real *z)
+{
+    panel_fn *const multiply = panel_kernel();
+    for (size_t j = 0; j < cell->G; j += PANEL)
+        multiply(n, first ? 0 : cell->H, (panel_left){h, cell->P, 1},
+                 (panel_right){cell->u + j * cell->H, PANEL},
+                 (panel_start){x, cell->bias, j, false}, z + j, cell->G);
+}
+
 void lstm_step_forward(const lstm_cell *cell, size_t n, bool first, const real *const *x,
                        const real *h, const real *c, real *z, real *gates, real *const *h_next,
                        real *const *c_next)
 {
     const size_t H = cell->H, G = cell->G, P = cell->P;
-    panel_fn *const multiply = panel_kernel();
-    for (size_t j = 0; j < G; j += PANEL)
-        multiply(n, first ? 0 : H, (panel_left){h, P, 1}, (panel_right){cell->u + j * H, PANEL},
-                 (panel_start){x, cell->bias, j, false}, z + j, G);
+    gate_inputs(cell, n, first, x, h, z);
     for (size_t r = 0; r < n; r++)
         activate(H, z + r * G, c + r * P, gates + r * G, h_next[r], c_next[r]);
+}
+
+/* With a = exp(-z_i), b = exp(-z_f), e = exp(-2 z_g), o = exp(-z_o) the new c is
+ * c / (1 + b) + (1 - e) / ((1 + a) (1 + e)), here over one denominator, and the new h is
+ * (1 - u) / ((1 + o) (1 + u)) with u = exp(-2 c): two divisions in place of five. No denominator
+ * overflows, because v_exp_mid ends at exp(28). */
+SIMD_CLONES static void read_on(size_t H, const real *RESTRICT z, real *RESTRICT h,
+                                real *RESTRICT c)
+{
+    for (size_t j = 0; j < H; j++) {
+        const real e = v_exp_mid(-2 * z[2 * H + j]);
+        const real ig = (1 + v_exp_mid(-z[j])) * (1 + e), f = 1 + v_exp_mid(-z[H + j]);
+        c[j] = (c[j] * ig + (1 - e) * f) / (ig * f);
+        const real u = v_exp_mid(-2 * c[j]);
+        h[j] = (1 - u) / ((1 + v_exp_mid(-z[3 * H + j])) * (1 + u));
+    }
+}
+
+void lstm_step_read(const lstm_cell *cell, size_t n, const real *const *x, real *h, real *c,
+                    real *z)
+{
+    gate_inputs(cell, n, false, x, h, z);
+    for (size_t r = 0; r < n; r++)
+        read_on(cell->H, z + r * cell->G, h + r * cell->P, c + r * cell->P);
 }
 
 /* backward ----------------------------------------------------------------------------------- */
