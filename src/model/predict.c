@@ -262,8 +262,11 @@ stet_status model_eval(const model *m, const model_weights *w, store_arena *valu
 {
     if (!m->rule)
         return network_logits(m, w, values, c, logits, true);
-    if (!w || w->store->desc->host || !m->rule->desc->on_device)
+    if (!w || w->store->desc->host || !m->rule->desc->on_device) {
+        if (m->desc->texts || m->desc->mixtures) /* many texts for each of ours */
+            TRY(model_ready(m));
         return logits_by_rule(m, c, logits);
+    }
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     const model_place place = {w, values, &lock, NULL};
     const model there = model_at(m, &place);
@@ -278,15 +281,8 @@ model model_at(const model *m, const model_place *place)
     return there;
 }
 
-/* A rule asks the network about many texts for each of ours: compiled, it answers them faster. */
-static stet_status ready_for_rule(const model *m)
-{
-    return m->rule && (m->desc->texts || m->desc->mixtures) ? model_ready(m) : STET_OK;
-}
-
 stet_status stet_model_logits(const stet_model *m, const stet_corpus *c, float *logits)
 {
-    TRY(ready_for_rule(m));
     return model_eval(m, NULL, NULL, c, logits);
 }
 
@@ -311,7 +307,6 @@ stet_status model_scores(const model *m, const model_weights *w, store_arena *va
 stet_status stet_model_scores(const stet_model *m, const stet_corpus *c, stet_scores *out)
 {
     *out = (stet_scores){0};
-    TRY(ready_for_rule(m));
     return model_scores(m, NULL, NULL, c, out);
 }
 
@@ -324,8 +319,6 @@ static stet_status eval_on(const model *m, const char *where, const stet_corpus 
     store_arena values = {.store = s};
     model_weights w;
     stet_status st = weights_init(&w, m, s);
-    if (st == STET_OK && s->desc->host)
-        st = ready_for_rule(m);
     if (st == STET_OK)
         st = logits ? model_eval(m, &w, &values, c, logits)
                     : model_scores(m, &w, &values, c, scores);

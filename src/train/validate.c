@@ -11,6 +11,8 @@ static stet_status validate(run_state *r, stet_scores *out)
     if (r->p.m->rule) /* which asks the model itself */
         TRY(weights_fetch(&r->w, r->p.m));
     const stet_status st = model_scores(r->p.m, &r->w, &r->values, c, out);
+    if (r->p.m->rule)
+        model_forget(r->p.m); /* what was compiled for that: the weights go on changing */
     return st == STET_EFORMAT ? error_prefix(st, "training diverged, a smaller --lr helps") : st;
 }
 
