@@ -168,18 +168,17 @@ static void read_clean(void *ctx, size_t d, int worker)
     (void)worker;
     view *v = ctx;
     const compiled *c = v->c;
-    real *z = v->h[d] + (v->base.n + 1) * c->P; /* scratch rows behind the states */
-    memset(v->h[d], 0, c->P * sizeof *v->h[d]);
-    memset(v->s[d], 0, c->P * sizeof *v->s[d]);
+    const size_t P = c->P;
+    real *z = v->h[d] + (v->base.n + 1) * P; /* scratch behind the states */
+    memset(v->h[d], 0, P * sizeof *v->h[d]);
+    memset(v->s[d], 0, P * sizeof *v->s[d]);
     for (size_t i = 0; i < v->base.n; i++) {
         const real *x = c->word[d] + v->base.ids[place(v, (int)d, i)] * c->G;
-        const bool fresh = starts(v, (int)d, i);
-        const size_t from = fresh ? 0 : i * c->P; /* the first state is zero */
-        const real *h = v->h[d] + from, *s = v->s[d] + from;
-        real *h_next = v->h[d] + (i + 1) * c->P, *s_next = v->s[d] + (i + 1) * c->P;
-        memset(h_next, 0, c->P * sizeof *h_next);
-        memset(s_next, 0, c->P * sizeof *s_next);
-        lstm_step_forward(&c->cell[d], 1, fresh, &x, h, s, z, z + c->G, &h_next, &s_next);
+        const size_t from = starts(v, (int)d, i) ? 0 : i * P; /* the first state is zero */
+        real *h = v->h[d] + (i + 1) * P, *s = v->s[d] + (i + 1) * P;
+        memcpy(h, v->h[d] + from, P * sizeof *h);
+        memcpy(s, v->s[d] + from, P * sizeof *s);
+        lstm_step_read(&c->cell[d], 1, &x, h, s, z);
     }
     if (c->pool != POOL_LAST)
         pool_clean(v, (int)d);
@@ -211,7 +210,7 @@ stet_status bilstm_view_open(stet_view *p)
     const compiled *c = v->c = p->m->compiled;
     const size_t n = p->n;
     for (int d = 0; d < 2; d++) {
-        v->h[d] = arena_new(&v->base.mem, real, (n + 1) * c->P + 2 * c->G);
+        v->h[d] = arena_new(&v->base.mem, real, (n + 1) * c->P + c->G);
         v->s[d] = arena_new(&v->base.mem, real, (n + 1) * c->P);
         if (!v->h[d] || !v->s[d])
             return STET_ENOMEM;
@@ -231,11 +230,10 @@ stet_status bilstm_view_open(stet_view *p)
 
 /* What one pool piece works in. */
 typedef struct scratch {
-    real *h, *s;     /* (PIECE, P): states of the active rows */
-    real *z, *gates; /* (PIECE, G) */
-    real *last[2];   /* (PIECE, P): what the classifier sees of the variants */
+    real *h, *s;   /* (PIECE, P): states of the active rows */
+    real *z;       /* (PIECE, G) */
+    real *last[2]; /* (PIECE, P): what the classifier sees of the variants */
     const real *x[PIECE];
-    real *h_row[PIECE], *s_row[PIECE];
     size_t variant[PIECE]; /* which variant each active row is */
     size_t due[PIECE];     /* the step at which each variant enters next; or the end */
 } scratch;
@@ -367,13 +365,9 @@ static void run_direction(const edits_job *j, int d, size_t from, size_t to, scr
          step = active ? step + 1 : first_due(w, to - from, v->base.n)) {
         active = enter(j, d, from, to, step, active, w);
         const size_t pos = place(v, d, step);
-        for (size_t r = 0; r < active; r++) {
+        for (size_t r = 0; r < active; r++)
             w->x[r] = v->c->word[d] + word_at(j, w->variant[r], pos) * v->c->G;
-            w->h_row[r] = w->h + r * P;
-            w->s_row[r] = w->s + r * P;
-        }
-        lstm_step_forward(&v->c->cell[d], active, false, w->x, w->h, w->s, w->z, w->gates, w->h_row,
-                          w->s_row);
+        lstm_step_read(&v->c->cell[d], active, w->x, w->h, w->s, w->z);
         for (size_t r = 0; pool != POOL_LAST && r < active; r++)
             bilstm_pool_add(pool, P, w->h + r * P, w->last[d] + (w->variant[r] - from) * P);
         active = leave(j, d, from, step, active, w);
@@ -400,10 +394,9 @@ static bool scratch_init(arena *a, const compiled *c, scratch *w)
     w->h = arena_znew(a, real, PIECE * c->P);
     w->s = arena_znew(a, real, PIECE * c->P);
     w->z = arena_new(a, real, PIECE * c->G);
-    w->gates = arena_new(a, real, PIECE * c->G);
     w->last[0] = arena_new(a, real, PIECE * c->P);
     w->last[1] = arena_new(a, real, PIECE * c->P);
-    return w->h && w->s && w->z && w->gates && w->last[0] && w->last[1];
+    return w->h && w->s && w->z && w->last[0] && w->last[1];
 }
 
 stet_status bilstm_view_edits(stet_view *p, const stet_edit *edits, const size_t *start, size_t n,
