@@ -2,6 +2,7 @@
  * float the errors of some hundred steps do not add up, because the gates forget: values are
  * claimed to 2e-6 of the largest, gradients to 1e-5. */
 #include "seq_problem.h"
+#include "tensor/host/lstm_step.h"
 
 enum { ROWS, W_IH, W_HH, B_IH, B_HH, REVERSE = 4 };
 static const char *const names[] = {"rows",         "w_ih",         "w_hh",
@@ -176,4 +177,38 @@ TEST(memory_may_run_out_anywhere)
     problem p = lstm_problem(mixed, 30, 12, 20);
     check_out_of_memory(&p);
     problem_free(&p);
+}
+
+/* A step that only reads ends in the states of one that records, from gates that are open, shut and
+ * between; NaN stays NaN. */
+TEST(reading_is_the_same_as_recording)
+{
+    enum { H = 19, N = 7, G = 128, P = 64, STEPS = 40 };
+    static real w_hh[4 * H * H], bias[G], u[G * H], u_back[4 * H * P], x[N * G];
+    static real h[N * P], c[N * P], z[N * G], gates[N * G], h_read[N * P], c_read[N * P];
+    const real *word[N];
+    real *h_row[N], *c_row[N];
+    rng r = rng_stream(8, STREAM_TEST, 0);
+    CHECK_EQ(lstm_padded(4 * H), G);
+    CHECK_EQ(lstm_padded(H), P);
+    for (size_t i = 0; i < 4 * H * H; i++)
+        w_hh[i] = (real)(0.3 * rng_normal(&r));
+    lstm_pack(H, w_hh, u, u_back);
+    const lstm_cell cell = {H, G, P, bias, u, u_back};
+    for (size_t i = 0; i < N; i++)
+        word[i] = x + i * G, h_row[i] = h + i * P, c_row[i] = c + i * P;
+    for (int step = 0; step < STEPS; step++) {
+        for (size_t i = 0; i < N * G; i++) /* at times far beyond where the exponentials end */
+            x[i] = (real)(rng_normal(&r) * (step % 4 == 3 ? 60 : 2));
+        lstm_step_forward(&cell, N, false, word, h, c, z, gates, h_row, c_row);
+        lstm_step_read(&cell, N, word, h_read, c_read, z);
+        for (size_t i = 0; i < N; i++)
+            for (size_t j = 0; j < H; j++) {
+                CHECK_NEAR(h_read[i * P + j], h[i * P + j], 2e-6);
+                CHECK_NEAR(c_read[i * P + j], c[i * P + j], 2e-6 * (1 + fabs((double)c[i * P + j])));
+            }
+    }
+    x[3] = (real)NAN;
+    lstm_step_read(&cell, N, word, h_read, c_read, z);
+    CHECK(isnan(c_read[3]) && isnan(h_read[3]) && !isnan(c_read[4]) && !isnan(h_read[P + 3]));
 }
