@@ -363,13 +363,19 @@ static void block_mixtures(const texts_job *j, const block *b)
 {
     const mixed_texts *t = j->mixed;
     const size_t slots = t->slot_at[t->start[t->n]];
-    real top[TOP_FILTERS];
+    real top[MIXED_COPIES * TOP_FILTERS];
     for (size_t i = 0; i < t->n; i++)
-        for (size_t copy = 0; copy < t->copies; copy++) {
+        for (size_t copy = 0, n; copy < t->copies; copy += n) {
+            n = t->copies - copy < MIXED_COPIES ? t->copies - copy : MIXED_COPIES;
             const mixed_words x = {(size_t)(t->start[i + 1] - t->start[i]),
-                                   t->slot_at + t->start[i], j->row, j->weight + copy * slots};
+                                   n,
+                                   slots,
+                                   t->slot_at + t->start[i],
+                                   j->row,
+                                   j->weight + copy * slots};
             b->mixed(&x, b->k, b->p, top);
-            put_features(j, b, i * t->copies + copy, top);
+            for (size_t c = 0; c < n; c++)
+                put_features(j, b, i * t->copies + copy + c, top + c * TOP_FILTERS);
         }
 }
 

@@ -218,43 +218,62 @@ TARGET static void NAME(top_joined)(const uint32_t *row, const top_span *span, s
         *(vec *)(top + v * LANES) = best[v];
 }
 
-/* A text whose words are mixtures. The taps of a word are mixed, then windows move on as above; a text
- * shorter than k ends in zeros. k is a constant in the usual cases, where loops are unrolled unasked. */
+/* Copy `first` of a text whose words are mixtures, and the next one where C is 2. The taps of a word are
+ * mixed, then windows move on as above; a text shorter than k ends in zeros. C is a constant, and k in
+ * the usual cases, where loops are unrolled unasked. */
 TARGET static ALWAYS_INLINE void NAME(mixed_slide)(const mixed_words *x, const size_t k,
-                                                   const int v, vec *taps, vec *open, const real *p,
-                                                   real *top)
+                                                   const size_t C, size_t first, const int v,
+                                                   const real *p, real *top)
 {
-    vec best = (vec){0} - (real)INFINITY;
-    for (size_t l = 0; l < k; l++)
-        open[l] = (vec){0};
-    for (size_t t = 0; t < x->len || t < k; t++) {
+    vec taps[MIXED_COPIES][CONV_MOST_TAPS], open[MIXED_COPIES][CONV_MOST_TAPS], best[MIXED_COPIES];
+    const real *const weight = x->weight + first * x->slots;
+    for (size_t c = 0; c < C; c++) {
+        best[c] = (vec){0} - (real)INFINITY;
         for (size_t l = 0; l < k; l++)
-            taps[l] = (vec){0};
+            open[c][l] = (vec){0};
+    }
+    for (size_t t = 0; t < x->len || t < k; t++) {
+        for (size_t c = 0; c < C; c++)
+            for (size_t l = 0; l < k; l++)
+                taps[c][l] = (vec){0};
         for (uint32_t s = t < x->len ? x->at[t] : 0; t < x->len && s < x->at[t + 1]; s++) {
             const real *const from = p + x->row[s] * k * TOP_FILTERS + (size_t)(v * LANES);
-            const real w = x->weight[s];
             for (size_t l = 0; l < k; l++)
-                taps[l] += w * *(const vec *)(from + l * TOP_FILTERS);
+                for (size_t c = 0; c < C; c++)
+                    taps[c][l] +=
+                        weight[c * x->slots + s] * *(const vec *)(from + l * TOP_FILTERS);
         }
-        if (t + 1 >= k)
-            best = LARGER(open[0] + taps[k - 1], best);
-        for (size_t l = 1; l < k; l++)
-            open[l - 1] = (l + 1 < k ? open[l] : (vec){0}) + taps[k - 1 - l];
+        for (size_t c = 0; c < C; c++) {
+            if (t + 1 >= k)
+                best[c] = LARGER(open[c][0] + taps[c][k - 1], best[c]);
+            for (size_t l = 1; l < k; l++)
+                open[c][l - 1] = (l + 1 < k ? open[c][l] : (vec){0}) + taps[c][k - 1 - l];
+        }
     }
-    *(vec *)(top + v * LANES) = best;
+    for (size_t c = 0; c < C; c++)
+        *(vec *)(top + (first + c) * TOP_FILTERS + (size_t)(v * LANES)) = best[c];
 }
 
+/* As many copies together as there are registers for. */
 TARGET static void NAME(top_mixed)(const mixed_words *x, size_t k, const real *p, real *top)
 {
-    vec taps[CONV_MOST_TAPS], open[CONV_MOST_TAPS];
-    for (int v = 0; v < NAME(TOPS); v++) {
-        if (k == 3)
-            NAME(mixed_slide)(x, 3, v, taps, open, p, top);
-        else if (k == 4)
-            NAME(mixed_slide)(x, 4, v, taps, open, p, top);
-        else if (k == 5)
-            NAME(mixed_slide)(x, 5, v, taps, open, p, top);
-        else
-            NAME(mixed_slide)(x, k, v, taps, open, p, top);
-    }
+#define SLIDE(k)                                                                                   \
+    if (x->copies - c < NAME(TOGETHER))                                                            \
+        NAME(mixed_slide)(x, k, 1, c, v, p, top);                                                  \
+    else                                                                                           \
+        NAME(mixed_slide)(x, k, NAME(TOGETHER), c, v, p, top)
+    enum { NAME(TOGETHER) = REGISTERS / 16 };
+    for (size_t c = 0; c < x->copies; c += NAME(TOGETHER))
+        for (int v = 0; v < NAME(TOPS); v++) {
+            if (k == 3) {
+                SLIDE(3);
+            } else if (k == 4) {
+                SLIDE(4);
+            } else if (k == 5) {
+                SLIDE(5);
+            } else {
+                SLIDE(k);
+            }
+        }
+#undef SLIDE
 }
