@@ -369,4 +369,5 @@ const rule_desc dne_rule = {
     .end = rule_end,
     .predict_all = predict_all,
     .on_device = true,
+    .mixes = true,
 };

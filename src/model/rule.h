@@ -38,6 +38,7 @@ typedef struct rule_desc {
     stet_status (*predict)(const rule *r, const model *m, const uint32_t *ids, size_t n,
                            float *logits);
     bool on_device; /* it asks nothing but the network, wherever that is (model.place) */
+    bool mixes; /* it asks about mixtures of words, not about texts (model_desc.mixtures) */
     /* Its own certificate: verdict, margin, budget, method, confidence. `label` is the answer
      * already. A verdict that rests on draws is STET_LIKELY with its confidence, never
      * STET_CERTIFIED. NULL: models with this rule have no certificates. `ids` and choices are rows
