@@ -45,8 +45,8 @@ struct mixed_texts;
 stet_status bilstm_mixtures(const model *m, const struct mixed_texts *t, const real *weight,
                             float *logits);
 
-/* What both do with states (bilstm_view.c): of no states, n entries; one more state; and the logits of a
- * text of n words from what is left of both directions. */
+/* What views and mixtures do with states (bilstm_view.c): n entries pooled over no state; one more
+ * state; the logits of a text of n words from what is pooled of both directions. */
 void bilstm_pool_none(bilstm_pool pool, size_t n, real *all);
 void bilstm_pool_add(bilstm_pool pool, size_t n, const real *h, real *all);
 void bilstm_head(const model *m, size_t n, const real *forward, const real *backward, float *out);

@@ -1,5 +1,6 @@
-/* model/bilstm_mixtures.c - texts of a compiled BiLSTM whose words are mixtures: what is kept of words, their
- * input projections, is mixed, and the copies of many texts walk together.
+/* model/bilstm_mixtures.c - texts of a compiled BiLSTM whose words are mixtures. The compiled model
+ * keeps the input projections of all words: these are mixed, and the copies of many texts walk
+ * together.
  *
  * Texts go by falling length, so those still running at a step are the first rows. A word that is no
  * mixture is read where it lies. */
@@ -12,7 +13,7 @@
 #include "model/bilstm.h"
 #include "tensor/host/panel.h"
 
-enum { ROWS = 48 }; /* copies of a piece: with the weights of a direction they fit the second cache */
+enum { ROWS = 48 }; /* copies of a piece, which fit the second cache with a direction's weights */
 
 typedef struct mixed_job {
     const model *m;
@@ -25,9 +26,9 @@ typedef struct mixed_job {
     size_t room_size;
 } mixed_job;
 
-/* A piece: rows first .. first + n of all copies in that order, and what it works in. */
+/* A piece: n of all copies in that order, and what it works in. */
 typedef struct mixed_rows {
-    size_t first, n;
+    size_t n;
     size_t text[ROWS], copy[ROWS], len[ROWS];
     real *h, *s;   /* (ROWS, P) */
     real *z, *mix; /* (ROWS, G) */
@@ -50,7 +51,7 @@ static mixed_rows rows_of(const mixed_job *j, size_t piece, int worker)
     const mixed_texts *t = j->t;
     const size_t first = piece * ROWS, left = t->n * t->copies - first;
     real *room = j->room + (size_t)worker * j->room_size;
-    mixed_rows x = {.first = first, .n = left < ROWS ? left : ROWS};
+    mixed_rows x = {.n = left < ROWS ? left : ROWS};
     for (size_t r = 0; r < x.n; r++) {
         x.text[r] = j->order[(first + r) / t->copies];
         x.copy[r] = (first + r) % t->copies;
@@ -66,8 +67,8 @@ static mixed_rows rows_of(const mixed_job *j, size_t piece, int worker)
     return x;
 }
 
-/* Direction d of the word at `pos` of some copies of one text, rows r .. r + n: a row of the table that they
- * share, or what is made for each. */
+/* What rows r .. r + n, copies of one text, read in direction d at `pos`: a row of the table that they
+ * share, or a mixture of its own for each. */
 static void read_word(const mixed_job *j, int d, const mixed_rows *x, size_t r, size_t n,
                       size_t pos, const real **word)
 {

@@ -257,8 +257,8 @@ static stet_status logits_by_rule(const model *m, const stet_corpus *c, float *l
     return STET_OK;
 }
 
-/* A rule asks the network about many texts for each of ours: compiled, it answers them faster. Mixtures
- * are rounded in another way there, and a training is to end in the same bytes on any device. */
+/* A rule asks the network about many texts for each of ours, and a compiled one answers them faster.
+ * It rounds mixtures differently, though, and training is to end in the same bytes on any device. */
 static stet_status ready_for_rule(const model *m, bool training)
 {
     const bool faster = m->rule->desc->mixes ? m->desc->mixtures && !training : !!m->desc->texts;

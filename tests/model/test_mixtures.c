@@ -1,5 +1,5 @@
-/* Texts of a compiled model whose words are mixtures: the answers of the forward pass on mixed vectors, and the
- * same bits in any company. */
+/* Texts of a compiled model whose words are mixtures: the answers of the forward pass on mixed
+ * vectors, and the same bits in any company. */
 #include "model/mixed_reference.h"
 #include "model/small_model.h"
 

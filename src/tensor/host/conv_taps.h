@@ -51,8 +51,9 @@ typedef void joined_kernel(const uint32_t *row, const top_span *span, size_t n,
                            const uint32_t *entry, size_t k, const real *p, const real *table,
                            real *top);
 joined_kernel *conv_joined_kernel(void);
-/* The same of one or two copies of a text whose word t is a mixture of rows row[s], s from at[t] to at[t + 1],
- * in copy c with weight[c * slots + s]. top (copies, TOP_FILTERS); k <= CONV_MOST_TAPS. */
+/* The same of up to MIXED_COPIES copies of a text whose word t is a mixture of rows row[s], s from
+ * at[t] to at[t + 1], in copy c with weight[c * slots + s]. top (copies, TOP_FILTERS);
+ * k <= CONV_MOST_TAPS. */
 enum { CONV_MOST_TAPS = 64, MIXED_COPIES = 2 };
 typedef struct mixed_words {
     size_t len, copies, slots;

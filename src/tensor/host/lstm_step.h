@@ -27,8 +27,9 @@ void lstm_step_forward(const lstm_cell *cell, size_t n, bool first, const real *
                        const real *h, const real *c, real *z, real *gates, real *const *h_next,
                        real *const *c_next);
 
-/* The same in place, for who only reads: states h, c (n, P), no gates. Half as much for the activations,
- * which are right to some 1e-7 of 1, where those above are to two units in their last place. */
+/* The same in place, without gates, for callers that only read: states h, c (n, P). Its activations
+ * take two thirds of the time; they are right to some 1e-7, those above to two units in the last
+ * place. */
 void lstm_step_read(const lstm_cell *cell, size_t n, const real *const *x, real *h, real *c,
                     real *z);
 
