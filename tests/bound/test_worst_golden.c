@@ -8,7 +8,7 @@
 
 enum { MOST = 4, MAX_SET = 8, MAX_DIM = 4 };
 
-/* One text, each position a word of its own with its own set: E[position][word][coordinate], the clean
+/* Texts, each position a word of its own with its own set: E[position][word][coordinate], the clean
  * word first. */
 typedef struct text {
     arena mem;
@@ -16,15 +16,19 @@ typedef struct text {
     batch_sets sets;
 } text;
 
-static void text_make(text *x, const json_t *E, size_t dim)
+/* `lengths` (n_texts) fall. */
+static void texts_make(text *x, const json_t *E, size_t dim, const uint32_t *lengths,
+                       size_t n_texts)
 {
-    static uint32_t start[MOST * MAX_SET + 1], word[MOST * MAX_SET], slot[MOST * MAX_SET], row[MOST],
-        id[MOST], text_start[2];
+    static uint32_t start[MOST * MAX_SET + 1], word[MOST * MAX_SET], slot[MOST * MAX_SET],
+        row[MOST], id[MOST], text_start[MOST + 1];
     const uint32_t N = (uint32_t)json_array_size(E);
     *x = (text){.mem = {0}};
     size_t n = N;
     CHECK(N <= MOST);
-    text_start[1] = N;
+    for (size_t i = 0; i < n_texts; i++)
+        text_start[i + 1] = text_start[i] + lengths[i];
+    CHECK_EQ(text_start[n_texts], N);
     memset(start, 0, sizeof start);
     for (uint32_t p = 0; p < N; p++) {
         row[p] = id[p] = p;
@@ -44,11 +48,16 @@ static void text_make(text *x, const json_t *E, size_t dim)
         for (size_t s = 1; s < json_array_size(words); s++)
             next += numbers(json_array_get(words, s), next);
     }
-    *b = (batch){.seq = {1, N, N, N, text_start, row}, .word = id};
+    *b = (batch){.seq = {n_texts, N, N, lengths[0], text_start, row}, .word = id};
     tape_init(&x->t, &x->mem, NULL, false);
     const pass p = {.t = &x->t, .table = tape_constant(&x->t, shape2(n, dim), rows)};
     CHECK_OK(batch_sets_make(&sets, &p, b, slot, &x->sets));
     CHECK_EQ(x->sets.n_rows, n);
+}
+
+static void text_make(text *x, const json_t *E, size_t dim)
+{
+    texts_make(x, E, dim, &(uint32_t){(uint32_t)json_array_size(E)}, 1);
 }
 
 static node *constant(text *x, shape s, const json_t *v)
@@ -188,6 +197,14 @@ static node *values(text *x, shape s, const real *v)
     return tape_constant(&x->t, s, own);
 }
 
+static void texts_of(text *x, const char *sets, size_t dim, const uint32_t *lengths, size_t n_texts)
+{
+    json_t *E = json_loads(sets, 0, NULL);
+    CHECK(E);
+    texts_make(x, E, dim, lengths, n_texts);
+    json_decref(E);
+}
+
 static void text_of(text *x, const char *sets, size_t dim)
 {
     json_t *E = json_loads(sets, 0, NULL);
@@ -250,36 +267,98 @@ TEST(pooled_boxes_and_worst_losses_by_hand)
     arena_deinit(&x.mem);
 }
 
-/* y = -2 x + b, x in [1, 3]: the upper end is at 1. */
+/* Each position a text: its ends are those of its own words. Then the mean over both. */
+TEST(the_mean_over_positions_by_hand)
+{
+    text x;
+    texts_of(&x, "[[[0,-1],[2,-1],[0,1],[2,1]], [[1,1],[1,3]]]", 2, (uint32_t[]){1, 1}, 2);
+    node *w = values(&x, shape3(2, 2, 1), (real[]){1, -2, 0.5, 1}),
+         *b = values(&x, shape1(2), (real[]){0, -1});
+    static const uint32_t both[] = {0, 2}, row[] = {0, 1};
+    const seq_index seq = {1, 2, 2, 2, both, row};
+    node *each = op_conv_ranges(&x.t, &x.sets, w, b, 1, false);
+    const node *mean = op_seq_mean(&x.t, op_slice(&x.t, each, 2, 4), &seq);
+    CHECK_OK(tape_status(&x.t));
+    const double want[] = {0, 0, 4, 1, 0, 0.5, 0, 2.5}, of_both[] = {0, 0.25, 2, 1.75};
+    for (size_t i = 0; i < 4; i++) {
+        CHECK_NEAR(each->value[2 + i], want[i], by_hand);
+        CHECK_NEAR(each->value[8 + i], want[4 + i], by_hand);
+        CHECK_NEAR(mean->value[i], of_both[i], by_hand);
+    }
+    arena_deinit(&x.mem);
+}
+
+/* Logits between two ends, through a last layer that changes nothing. */
+static double worst_loss(const real lo[2], const real hi[2], int32_t label)
+{
+    text x = {.mem = {0}};
+    tape_init(&x.t, &x.mem, NULL, false);
+    node *same = values(&x, shape2(2, 2), (real[]){1, 0, 0, 1}),
+         *none = values(&x, shape1(2), (real[]){0, 0});
+    node *worst = worst_logits(&x.t, values(&x, shape2(1, 2), lo), values(&x, shape2(1, 2), hi),
+                               same, none, &label);
+    const node *loss = op_cross_entropy(&x.t, worst, &label);
+    CHECK_OK(tape_status(&x.t));
+    const double y = (double)loss->value[0];
+    arena_deinit(&x.mem);
+    return y;
+}
+
+TEST(losses_of_worst_logits_by_hand)
+{
+    const real lo[] = {1, 0}, hi[] = {2, 0.5}, for_0[] = {1, 0.5}, for_1[] = {2, 0};
+    /* a label's own lower end against the other's upper end */
+    CHECK_NEAR(worst_loss(lo, hi, 0), 0.474077, by_hand);
+    CHECK_NEAR(worst_loss(lo, hi, 1), 2.126928, by_hand);
+    /* the corners themselves; what is worst for one label is best for the other */
+    CHECK_NEAR(worst_loss(for_0, for_0, 0), 0.474077, by_hand);
+    CHECK_NEAR(worst_loss(for_0, for_0, 1), 0.974077, by_hand);
+    CHECK_NEAR(worst_loss(for_1, for_1, 0), 0.126928, by_hand);
+    CHECK_NEAR(worst_loss(for_1, for_1, 1), 2.126928, by_hand);
+}
+
+/* y = -2 x + b, x in [1, 3]: the upper end is at 1, and so is its gradient; the word at 3 has none.
+ */
 TEST(the_gradient_of_an_end_is_its_own_words)
 {
     text x;
     text_of(&x, "[[[1],[3]]]", 1);
     tape_init(&x.t, &x.mem, NULL, true);
-    static real w = -2, b = 10, dw, db;
+    static real w = -2, b = 10, dw, db, word[] = {1, 3}, dword[2];
+    x.sets.rows = tape_input(&x.t, shape2(2, 1), word, dword);
     node *y = op_conv_ranges(&x.t, &x.sets, tape_input(&x.t, shape3(1, 1, 1), &w, &dw),
                              tape_input(&x.t, shape1(1), &b, &db), 1, false);
     CHECK_OK(tape_backward(&x.t, op_sum(&x.t, op_slice(&x.t, y, 2, 1))));
     CHECK_NEAR(y->value[2], 8, by_hand);
     CHECK_NEAR(dw, 1, by_hand);
     CHECK_NEAR(db, 1, by_hand);
+    CHECK_NEAR(dword[0], -2, by_hand);
+    CHECK_NEAR(dword[1], 0, by_hand);
     arena_deinit(&x.mem);
+}
+
+/* One unit that reads numbers forwards; (B, 4): its lower end, that of a unit backwards that does
+ * nothing, the upper ends. */
+static const node *lstm_ends(text *x)
+{
+    static const real none[4];
+    node *w[8];
+    /* i (1, 0.5, 0), f (0.5, -0.5, 1), g (2, -1, 0), o (-1, 1, 0): word, state, bias */
+    w[0] = values(x, shape2(4, 1), (real[]){1, 0.5, 2, -1});
+    w[1] = values(x, shape2(4, 1), (real[]){0.5, -0.5, -1, 1});
+    w[2] = values(x, shape1(4), (real[]){0, 1, 0, 0});
+    w[3] = w[6] = w[7] = values(x, shape1(4), none);
+    w[4] = w[5] = values(x, shape2(4, 1), none);
+    const node *ends = op_bilstm_ranges(&x->t, &x->sets, w, 1);
+    CHECK_OK(tape_status(&x->t));
+    return ends;
 }
 
 static void check_lstm(const char *sets, double lo, double hi)
 {
     text x;
     text_of(&x, sets, 1);
-    static const real none[4];
-    node *w[8];
-    /* i (1, 0.5, 0), f (0.5, -0.5, 1), g (2, -1, 0), o (-1, 1, 0): word, state, bias */
-    w[0] = values(&x, shape2(4, 1), (real[]){1, 0.5, 2, -1});
-    w[1] = values(&x, shape2(4, 1), (real[]){0.5, -0.5, -1, 1});
-    w[2] = values(&x, shape1(4), (real[]){0, 1, 0, 0});
-    w[3] = w[6] = w[7] = values(&x, shape1(4), none);
-    w[4] = w[5] = values(&x, shape2(4, 1), none);
-    const node *ends = op_bilstm_ranges(&x.t, &x.sets, w, 1);
-    CHECK_OK(tape_status(&x.t));
+    const node *ends = lstm_ends(&x);
     CHECK_NEAR(ends->value[0], lo, by_hand);
     CHECK_NEAR(ends->value[2], hi, by_hand);
     arena_deinit(&x.mem);
@@ -291,6 +370,16 @@ TEST(boxes_of_one_lstm_unit_by_hand)
     check_lstm("[[[-0.5],[1]], [[0]]]", -0.327516, 0.359738);
     /* points that the boxes hold */
     check_lstm("[[[1]]]", 0.163350, 0.163350);
+    check_lstm("[[[-0.5]]]", -0.174203, -0.174203);
     check_lstm("[[[1]], [[0]]]", 0.214380, 0.214380);
     check_lstm("[[[-0.5]], [[0]]]", -0.060165, -0.060165);
+    /* in one batch the shorter text stays where its last word left it */
+    text x;
+    texts_of(&x, "[[[-0.5],[1]], [[0]], [[-0.5],[1]]]", 1, (uint32_t[]){2, 1}, 2);
+    const node *ends = lstm_ends(&x);
+    CHECK_NEAR(ends->value[0], -0.327516, by_hand);
+    CHECK_NEAR(ends->value[2], 0.359738, by_hand);
+    CHECK_NEAR(ends->value[4], -0.314701, by_hand);
+    CHECK_NEAR(ends->value[6], 0.378070, by_hand);
+    arena_deinit(&x.mem);
 }
