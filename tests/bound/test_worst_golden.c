@@ -1,8 +1,10 @@
 /* The bounds of certified training against the golden vectors of the specification. */
 #include "base/mem.h"
+#include "bound/bound_ops.h"
 #include "bound/conv_joint.h"
 #include "bound/lstm_ranges.h"
 #include "bound/s4_gate_norm.h"
+#include "bound/s4_ranges.h"
 #include "bound/worst_case.h"
 #include "golden.h"
 
@@ -185,6 +187,357 @@ TEST(ranges_of_a_layer_norm_are_the_golden_ones)
     }
     arena_deinit(&mem);
     json_decref(o);
+}
+
+/* ---- the networks of the golden file ------------------------------------------------------- */
+
+/* Small networks that begin with a linear map of every word, which no kind of model here has in front of
+ * a convolution or an LSTM. They are put together from the ops of training: ranges of the map over each
+ * word's set; then, where the next op wants words, the corners of these boxes, whose ranges are the
+ * box's. */
+enum { IBP_WORDS = 12, IBP_TOKENS = 8, IBP_CORNERS = 4, IBP_ROWS = 1 + IBP_CORNERS, IBP_TEXTS = 2 };
+
+typedef struct ibp_net {
+    const json_t *net, *want;
+    double eps, kappa;
+    arena mem;
+    tape t;
+    seq_index seq; /* of both texts */
+    uint32_t text_start[IBP_TEXTS + 1];
+    int32_t label[IBP_TEXTS];
+    size_t n_params;
+    struct {
+        const char *name;
+        const size_t *order; /* number i of the file is number order[i] here; NULL: i */
+        real *grad;
+    } param[10];
+    node *side[RANGE_SIDES]; /* (T, 2): what the map makes of words */
+} ibp_net;
+
+static const json_t *key_of(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+    if (!v)
+        test_fail(__FILE__, __LINE__, "the golden file has no '%s'", key);
+    return v;
+}
+
+static real *ibp_numbers(ibp_net *x, size_t n)
+{
+    real *own = arena_znew(&x->mem, real, n);
+    CHECK(own);
+    return own;
+}
+
+/* A weight of the file with a gradient. */
+static node *ibp_param(ibp_net *x, const char *name, shape s, const size_t *order)
+{
+    const size_t n = shape_count(s);
+    real *file = ibp_numbers(x, n), *value = ibp_numbers(x, n), *grad = ibp_numbers(x, n);
+    CHECK_EQ(numbers(key_of(x->net, name), file), n);
+    for (size_t i = 0; i < n; i++)
+        value[order ? order[i] : i] = file[i];
+    x->param[x->n_params].name = name;
+    x->param[x->n_params].order = order;
+    x->param[x->n_params++].grad = grad;
+    return tape_input(&x->t, s, value, grad);
+}
+
+static node *ibp_constant(ibp_net *x, shape s, const real *value)
+{
+    real *own = ibp_numbers(x, shape_count(s));
+    if (value)
+        memcpy(own, value, shape_count(s) * sizeof *own);
+    return tape_constant(&x->t, s, own);
+}
+
+/* Sets over rows of a table; rows without a set may be anything. */
+static void ibp_sets(ibp_net *x, const word_sets *s, node *table, const seq_index *seq,
+                     const uint32_t *id, batch_sets *out)
+{
+    static uint32_t slot[IBP_TOKENS * IBP_ROWS + IBP_WORDS];
+    batch *b = arena_znew(&x->mem, batch, 1);
+    CHECK(b);
+    *b = (batch){.seq = *seq, .word = id};
+    const pass p = {.t = &x->t, .table = table};
+    CHECK_OK(batch_sets_make(s, &p, b, slot, out));
+}
+
+/* The words of both texts, their sets, and the map of each. */
+static void ibp_begin(ibp_net *x, const json_t *file, const char *kind, const char *eps)
+{
+    static uint32_t start[IBP_WORDS + 1], word[32], id[IBP_WORDS], row[IBP_TOKENS];
+    const json_t *c = key_of(key_of(file, "ibp"), kind), *texts = key_of(c, "words");
+    const json_t *set[IBP_WORDS] = {NULL};
+    *x = (ibp_net){.net = key_of(c, "net"), .want = key_of(c, eps)};
+    x->eps = atof(eps + strlen("eps_"));
+    x->kappa = json_number_value(key_of(x->want, "kappa"));
+    CHECK_EQ(json_array_size(texts), IBP_TEXTS);
+    uint32_t T = 0, n = 0;
+    for (size_t b = 0; b < IBP_TEXTS; b++) {
+        const json_t *places = json_array_get(texts, b);
+        x->label[b] = (int32_t)json_integer_value(json_array_get(key_of(c, "y"), b));
+        for (size_t i = 0; i < json_array_size(places); i++) {
+            const json_t *words = json_array_get(places, i);
+            row[T] = (uint32_t)json_integer_value(json_array_get(words, 0));
+            set[row[T++]] = words;
+        }
+        x->text_start[b + 1] = T;
+    }
+    CHECK(T <= IBP_TOKENS && x->text_start[1] >= T - x->text_start[1]);
+    for (uint32_t w = 0; w < IBP_WORDS; w++) {
+        id[w] = w;
+        start[w] = n;
+        for (size_t s = 1; s < json_array_size(set[w]); s++)
+            word[n++] = (uint32_t)json_integer_value(json_array_get(set[w], s));
+    }
+    start[IBP_WORDS] = n;
+    x->seq = (seq_index){IBP_TEXTS, T, IBP_WORDS, x->text_start[1], x->text_start, row};
+    tape_init(&x->t, &x->mem, NULL, true);
+    real *E = ibp_numbers(x, IBP_WORDS * 3);
+    CHECK_EQ(numbers(key_of(key_of(file, "net"), "E"), E), IBP_WORDS * 3);
+    batch_sets *sets = arena_znew(&x->mem, batch_sets, 1);
+    CHECK(sets);
+    node *table = tape_constant(&x->t, shape2(IBP_WORDS, 3), E);
+    ibp_sets(x, &(word_sets){IBP_WORDS, start, word}, table, &x->seq, id, sets);
+    node *map[] = {ibp_param(x, "R", shape2(2, 3), NULL), ibp_param(x, "rb", shape1(2), NULL),
+                   sets->rows};
+    const set_ranges_args a = {sets, x->eps};
+    node *box = tape_push(&x->t, &s4_encoder_ranges_op, map, 3, &a, sizeof a),
+         *centre = op_slice(&x->t, box, 0, 2), *radius = op_slice(&x->t, box, 2, 2);
+    x->side[RANGE_VALUE] = op_linear(&x->t, op_gather(&x->t, table, row, T), map[0], map[1]);
+    x->side[RANGE_LOWER] = op_sub(&x->t, centre, radius);
+    x->side[RANGE_UPPER] = op_add(&x->t, centre, radius);
+    CHECK_OK(tape_status(&x->t));
+}
+
+/* Lower and upper ends (T, 2) under a key of every text; only the first case has them. */
+static void ibp_check_ends(const ibp_net *x, const char *key, const node *lo, const node *hi,
+                           bool relu)
+{
+    const json_t *texts = key_of(x->want, "texts");
+    for (size_t b = 0; x->eps == 1 && b < IBP_TEXTS; b++)
+        for (int upper = 0; upper < 2; upper++) {
+            const json_t *box = key_of(json_array_get(texts, b), key);
+            const node *end = upper ? hi : lo;
+            real want[2 * IBP_TOKENS];
+            const size_t n = numbers(key_of(box, upper ? "hi" : "lo"), want);
+            CHECK_EQ(n, 2 * (x->text_start[b + 1] - x->text_start[b]));
+            for (size_t i = 0; i < n; i++) {
+                const double w = relu ? fmax(0, (double)want[i]) : (double)want[i];
+                CHECK_NEAR(end->value[2 * x->text_start[b] + i], w,
+                           value_tolerance * (1 + fabs(w)));
+            }
+        }
+}
+
+/* From features of every position to the loss, logits that an interval has, and gradients. */
+static void ibp_end(ibp_net *x, node *const of_token[RANGE_SIDES])
+{
+    tape *t = &x->t;
+    const json_t *texts = key_of(x->want, "texts"), *grad = key_of(x->want, "grad");
+    node *mean[RANGE_SIDES];
+    for (int s = 0; s < RANGE_SIDES; s++)
+        mean[s] = op_seq_mean(t, of_token[s], &x->seq);
+    /* one logit: that of class 1, where class 0 has none */
+    node *last = ibp_param(x, "w", shape2(1, 2), NULL),
+         *w = op_matmul(t, ibp_constant(x, shape2(2, 1), (real[]){0, 1}), false, last, false),
+         *b = op_row_sum(t, op_matmul(t, ibp_constant(x, shape2(2, 1), (real[]){0, 1}), false,
+                                      ibp_param(x, "c", shape2(1, 1), NULL), false));
+    static const int32_t one[] = {1, 1}, zero[] = {0, 0};
+    node *val = mean[RANGE_VALUE], *lo = mean[RANGE_LOWER], *hi = mean[RANGE_UPPER],
+         *clean = op_cross_entropy(t, worst_logits(t, val, val, w, b, x->label), x->label),
+         *worst = op_cross_entropy(t, worst_logits(t, lo, hi, w, b, x->label), x->label),
+         *loss = op_mix(t, worst, x->kappa, clean, 1 - x->kappa);
+    const node *logit = worst_logits(t, val, val, w, b, zero),
+               *top = worst_logits(t, lo, hi, w, b, zero),
+               *low = worst_logits(t, lo, hi, w, b, one);
+    double of_clean = 0, of_worst = 0;
+    CHECK_OK(tape_backward(t, loss));
+    for (size_t i = 0; i < IBP_TEXTS; i++) {
+        const json_t *of_text = json_array_get(texts, i);
+        of_clean += json_number_value(key_of(of_text, "loss_clean")) / IBP_TEXTS;
+        of_worst += json_number_value(key_of(of_text, "loss_cert")) / IBP_TEXTS;
+        CHECK_NEAR(logit->value[2 * i + 1], json_number_value(key_of(of_text, "logit")),
+                   2 * value_tolerance);
+        CHECK_NEAR(-low->value[2 * i], json_number_value(key_of(of_text, "logit_lo")),
+                   2 * value_tolerance);
+        CHECK_NEAR(top->value[2 * i + 1], json_number_value(key_of(of_text, "logit_hi")),
+                   2 * value_tolerance);
+    }
+    CHECK_NEAR(clean->value[0], of_clean, value_tolerance);
+    CHECK_NEAR(worst->value[0], of_worst, value_tolerance);
+    CHECK_NEAR(loss->value[0], json_number_value(key_of(x->want, "loss")), value_tolerance);
+    CHECK_EQ(x->n_params, json_object_size(grad));
+    for (size_t i = 0; i < x->n_params; i++) {
+        real want[16];
+        const size_t n = numbers(key_of(grad, x->param[i].name), want);
+        for (size_t k = 0; k < n; k++) {
+            const size_t at = x->param[i].order ? x->param[i].order[k] : k;
+            const double got = (double)x->param[i].grad[at], g = (double)want[k];
+            if (!(fabs(got - g) <= gradient_tolerance * (1 + fabs(g))))
+                test_fail(__FILE__, __LINE__, "%s[%zu]: %.17g, golden %.17g", x->param[i].name, k,
+                          got, g);
+        }
+    }
+    arena_deinit(&x->mem);
+}
+
+/* A table whose row IBP_ROWS p is position p as it is, followed by the corners of its box; a row of zeros
+ * at the end. Sets: every position's corners. */
+static node *ibp_corners(ibp_net *x, word_sets *sets)
+{
+    static uint32_t start[IBP_TOKENS * IBP_ROWS + 2], word[IBP_TOKENS * IBP_CORNERS],
+        from[IBP_TOKENS * IBP_ROWS + 1];
+    const size_t T = x->seq.n_tokens, n = T * IBP_ROWS + 1;
+    real *keep = ibp_numbers(x, n * 6);
+    uint32_t n_words = 0;
+    for (uint32_t r = 0; r < n; r++) {
+        const uint32_t p = r / IBP_ROWS, corner = r % IBP_ROWS;
+        from[r] = p < T ? p : 0;
+        start[r] = n_words;
+        for (uint32_t d = 0; p < T && d < 2;
+             d++) /* value, lower ends, upper ends: two columns each */
+            keep[r * 6 + (corner ? 2 + 2 * ((corner - 1) >> d & 1) : 0) + d] = 1;
+        for (uint32_t k = 1; p < T && corner == 0 && k < IBP_ROWS; k++)
+            word[n_words++] = r + k;
+    }
+    start[n] = n_words;
+    *sets = (word_sets){n, start, word};
+    static const real add[] = {1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1};
+    node *all = op_gather(&x->t, op_concat(&x->t, x->side, RANGE_SIDES), from, n);
+    return op_matmul(&x->t, op_mul(&x->t, all, ibp_constant(x, shape2(n, 6), keep)), false,
+                     ibp_constant(x, shape2(6, 2), add), false);
+}
+
+static void ibp_relu(ibp_net *x)
+{
+    ibp_check_ends(x, "first", x->side[RANGE_LOWER], x->side[RANGE_UPPER], false);
+    for (int s = 0; s < RANGE_SIDES; s++)
+        x->side[s] = op_relu(&x->t, x->side[s]);
+}
+
+/* Its convolution has a result at every position, the ops here one for the whole text: every window is a
+ * text of its own, with a word of zeros where it leaves the text. */
+static void ibp_cnn(const json_t *file, const char *eps)
+{
+    enum { K = 3 };
+    static uint32_t start[IBP_TOKENS + 1], row[IBP_TOKENS * K], id[IBP_TOKENS * IBP_ROWS + 1];
+    ibp_net x;
+    word_sets sets;
+    batch_sets of_windows;
+    ibp_begin(&x, file, "cnn", eps);
+    ibp_relu(&x);
+    node *table = ibp_corners(&x, &sets);
+    const size_t T = x.seq.n_tokens;
+    for (uint32_t r = 0; r < sets.n_words; r++)
+        id[r] = r;
+    for (uint32_t b = 0; b < IBP_TEXTS; b++)
+        for (uint32_t p = x.text_start[b]; p < x.text_start[b + 1]; p++) {
+            start[p + 1] = K * (p + 1);
+            for (uint32_t l = 0; l < K; l++) {
+                const bool in = p + l >= x.text_start[b] + 1 && p + l < x.text_start[b + 1] + 1;
+                row[K * p + l] = (uint32_t)(in ? IBP_ROWS * (p + l - 1) : IBP_ROWS * T);
+            }
+        }
+    const seq_index windows = {T, K * T, sets.n_words, K, start, row};
+    ibp_sets(&x, &sets, table, &windows, id, &of_windows);
+    size_t order[2 * 2 * K]; /* the file's taps come before its channels */
+    for (size_t f = 0; f < 2; f++)
+        for (size_t l = 0; l < K; l++)
+            for (size_t d = 0; d < 2; d++)
+                order[(f * K + l) * 2 + d] = (f * 2 + d) * K + l;
+    node *w = ibp_param(&x, "K", shape3(2, 2, K), order), *b = ibp_param(&x, "kb", shape1(2), NULL),
+         *y = op_conv_ranges(&x.t, &of_windows, w, b, 1, false), *side[RANGE_SIDES];
+    for (size_t s = 0; s < RANGE_SIDES; s++)
+        side[s] = op_slice(&x.t, y, 2 * s, 2);
+    CHECK_OK(tape_status(&x.t));
+    ibp_check_ends(&x, "conv", side[RANGE_LOWER], side[RANGE_UPPER], true);
+    ibp_end(&x, side);
+}
+
+/* Gates are i f o g there, i f g o here. */
+static void ibp_lstm(const json_t *file, const char *eps)
+{
+    static uint32_t row[IBP_TOKENS], id[IBP_TOKENS * IBP_ROWS + 1];
+    static const size_t units[] = {0, 1, 2, 3, 6, 7, 4, 5};
+    ibp_net x;
+    word_sets sets;
+    batch_sets s;
+    ibp_begin(&x, file, "lstm", eps);
+    ibp_relu(&x);
+    node *table = ibp_corners(&x, &sets);
+    for (uint32_t r = 0; r < sets.n_words; r++)
+        id[r] = r;
+    for (uint32_t p = 0; p < x.seq.n_tokens; p++)
+        row[p] = IBP_ROWS * p;
+    const seq_index seq = {IBP_TEXTS,     x.seq.n_tokens, sets.n_words,
+                           x.seq.max_len, x.text_start,   row};
+    ibp_sets(&x, &sets, table, &seq, id, &s);
+    size_t order[16];
+    for (size_t i = 0; i < 16; i++)
+        order[i] = 2 * units[i / 2] + i % 2;
+    node *w[8] = {ibp_param(&x, "X", shape2(8, 2), order), ibp_param(&x, "U", shape2(8, 2), order),
+                  ibp_param(&x, "z", shape1(8), units), ibp_constant(&x, shape1(8), NULL)};
+    for (int i = 4; i < 8; i++) /* backwards: nothing */
+        w[i] = ibp_constant(&x, i < 6 ? shape2(8, 2) : shape1(8), NULL);
+    node *ends = op_bilstm_states_ranges(&x.t, &s, w, 1),
+         *side[] = {op_slice(&x.t, op_bilstm_states(&x.t, table, w, &seq, NULL), 0, 2),
+                    op_slice(&x.t, ends, 0, 2), op_slice(&x.t, ends, 4, 2)};
+    CHECK_OK(tape_status(&x.t));
+    const json_t *texts = key_of(x.want, "texts");
+    for (size_t b = 0; x.eps == 1 && b < IBP_TEXTS; b++)
+        for (size_t p = 0; p < x.text_start[b + 1] - x.text_start[b]; p++) {
+            const json_t *h = json_array_get(key_of(json_array_get(texts, b), "h"), p);
+            const size_t at = 2 * (x.text_start[b] + p);
+            check_numbers("lower ends", key_of(h, "lo"), side[RANGE_LOWER]->value + at,
+                          value_tolerance);
+            check_numbers("upper ends", key_of(h, "hi"), side[RANGE_UPPER]->value + at,
+                          value_tolerance);
+        }
+    ibp_end(&x, side);
+}
+
+/* The kernel is that of two real states, B C exp(-A t). */
+static void ibp_s4(const json_t *file, const char *eps)
+{
+    enum { L = 4 };
+    static const real lag[L] = {0, -1, -2, -3}, every[L] = {1, 1, 1, 1};
+    ibp_net x;
+    ibp_begin(&x, file, "s4", eps);
+    ibp_check_ends(&x, "first", x.side[RANGE_LOWER], x.side[RANGE_UPPER], false);
+    tape *t = &x.t;
+    CHECK_EQ(x.seq.max_len, L);
+    node *a = ibp_param(&x, "A", shape2(2, 1), NULL), *b = ibp_param(&x, "Bc", shape2(2, 1), NULL),
+         *c = ibp_param(&x, "Cc", shape2(2, 1), NULL), *d = ibp_param(&x, "Dd", shape1(2), NULL),
+         *decay = op_exp(t, op_matmul(t, a, false, ibp_constant(&x, shape2(1, L), lag), false)),
+         *k = op_mul(
+             t, decay,
+             op_matmul(t, op_mul(t, b, c), false, ibp_constant(&x, shape2(1, L), every), false));
+    node *k_d[] = {k, d}, *size = tape_push(t, &s4_magnitude_op, k_d, 2, NULL, 0);
+    node *lo = x.side[RANGE_LOWER], *hi = x.side[RANGE_UPPER],
+         *centre = op_s4_conv(t, op_mix(t, lo, 0.5, hi, 0.5), k, d, &x.seq),
+         *radius = op_s4_conv(t, op_mix(t, hi, 0.5, lo, -0.5), size,
+                              ibp_constant(&x, shape1(2), NULL), &x.seq),
+         *box = op_gelu_box(t, centre, radius), *middle = op_slice(t, box, 0, 2),
+         *half = op_slice(t, box, 2, 2);
+    node *side[] = {op_gelu(t, op_s4_conv(t, x.side[RANGE_VALUE], k, d, &x.seq)),
+                    op_sub(t, middle, half), op_add(t, middle, half)};
+    CHECK_OK(tape_status(t));
+    ibp_check_ends(&x, "y", op_sub(t, centre, radius), op_add(t, centre, radius), false);
+    ibp_check_ends(&x, "gelu", side[RANGE_LOWER], side[RANGE_UPPER], false);
+    ibp_end(&x, side);
+}
+
+TEST(interval_training_is_that_of_the_golden_file)
+{
+    static void (*const kinds[])(const json_t *, const char *) = {ibp_cnn, ibp_lstm, ibp_s4};
+    json_t *file = golden("../defenses.json");
+    for (int k = 0; k < 3; k++) {
+        kinds[k](file, "eps_1");
+        kinds[k](file, "eps_0.6");
+    }
+    json_decref(file);
 }
 
 /* ---- intervals by hand -------------------------------------------------------------------- */
