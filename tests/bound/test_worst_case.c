@@ -298,6 +298,115 @@ TEST(ranges_grow_from_a_point_with_eps)
     }
 }
 
+/* One more substitute for every word, where there is another. */
+static void widen(world *w, uint64_t seed)
+{
+    const world old = *w;
+    rng r = rng_stream(seed, STREAM_TEST, 6);
+    size_t n = 0;
+    for (uint32_t i = 0; i < N_WORDS; i++) {
+        const uint32_t from = old.start[i], count = old.start[i + 1] - from;
+        w->start[i] = (uint32_t)n;
+        memcpy(w->word + n, old.word + from, count * sizeof *w->word);
+        n += count;
+        for (bool known = true; known && i >= STET_FIRST_WORD;) {
+            const uint32_t other = (uint32_t)(STET_UNK + rng_below(&r, SMALL_WORDS + 1));
+            known = other == i;
+            for (uint32_t k = 0; k < count; k++)
+                known |= old.word[from + k] == other;
+            if (!known)
+                w->word[n++] = other;
+        }
+    }
+    w->start[N_WORDS] = (uint32_t)n;
+    CHECK_EQ(n, old.start[N_WORDS] + SMALL_WORDS);
+}
+
+/* Lower ends do not rise, upper ends do not fall, and no rival comes to be further below. */
+TEST(a_wider_set_never_shrinks_a_range)
+{
+    for (int which = 0; which < CASES; which++)
+        for (uint64_t seed = 51; seed < 55; seed++)
+            for (int part = 1; part <= 2; part++) {
+                world w;
+                static said narrow, wide;
+                world_make(&w, which, 2 + seed % 2, seed < 53 ? long_lengths : short_lengths, seed);
+                bounds_pass(&w, part / 2.0, NULL, NULL, &narrow);
+                widen(&w, seed);
+                bounds_pass(&w, part / 2.0, NULL, NULL, &wide);
+                const size_t F = w.m->desc->n_features(w.m), K = w.m->n_classes;
+                double grown = 0;
+                for (size_t i = 0; i < TEXTS * F; i++) {
+                    CHECK_LE(wide.side[RANGE_LOWER][i], narrow.side[RANGE_LOWER][i] + slack);
+                    CHECK_LE(narrow.side[RANGE_UPPER][i], wide.side[RANGE_UPPER][i] + slack);
+                }
+                for (size_t i = 0; i < TEXTS * K; i++) {
+                    CHECK_LE(narrow.worst[i], wide.worst[i] + slack);
+                    grown += wide.worst[i] - narrow.worst[i];
+                }
+                CHECK(grown > 0.01); /* there are more words */
+                world_free(&w);
+            }
+}
+
+/* A convolution of one word, lifted above ReLU, is a linear map: in texts of one word each end of each
+ * feature is what some word of the set gives, and with short steps towards it, too. */
+TEST(both_ends_of_a_linear_map_are_attained)
+{
+    enum { WORDS = 40, MOST = 5, D = 7, F = 9 };
+    const double lift = 20, tol = sizeof(real) == 4 ? 1e-5 : 1e-12;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        rng r = rng_stream(seed, STREAM_TEST, 7);
+        const double eps = seed % 2 ? 1 : 0.3;
+        uint32_t start[WORDS + 1], word[WORDS * MOST], id[WORDS],
+            slot[WORDS] = {0}, text[WORDS + 1], row[WORDS], n = 0;
+        real E[WORDS * D], w[F * D], b[F];
+        for (uint32_t i = 0; i < WORDS; i++) {
+            const uint32_t count = (uint32_t)rng_below(&r, MOST + 1);
+            start[i] = n;
+            for (uint32_t k = 0; k < count; k++)
+                word[n++] = (i + 1 + k + (uint32_t)rng_below(&r, 2) * MOST) % WORDS;
+            id[i] = row[i] = text[i] = i;
+        }
+        start[WORDS] = n;
+        text[WORDS] = WORDS;
+        for (size_t i = 0; i < WORDS * D; i++)
+            E[i] = (real)rng_normal(&r);
+        for (size_t i = 0; i < F * D; i++)
+            w[i] = (real)rng_normal(&r);
+        for (size_t i = 0; i < F; i++)
+            b[i] = (real)(lift + rng_normal(&r));
+        arena mem = {0};
+        tape t;
+        batch_sets sets;
+        tape_init(&t, &mem, NULL, false);
+        const pass p = {.t = &t, .table = tape_constant(&t, shape2(WORDS, D), E)};
+        const batch x = {.seq = {WORDS, WORDS, WORDS, 1, text, row}, .word = id};
+        CHECK_OK(batch_sets_make(&(word_sets){WORDS, start, word}, &p, &x, slot, &sets));
+        const node *y = op_conv_ranges(&t, &sets, tape_constant(&t, shape3(F, D, 1), w),
+                                       tape_constant(&t, shape1(F), b), eps, false);
+        CHECK_OK(tape_status(&t));
+        for (uint32_t i = 0; i < WORDS; i++)
+            for (size_t f = 0; f < F; f++) {
+                double own = 0, least, most;
+                for (size_t d = 0; d < D; d++)
+                    own += (double)w[f * D + d] * (double)E[i * D + d];
+                least = most = own;
+                for (uint32_t k = start[i]; k < start[i + 1]; k++) {
+                    double other = 0;
+                    for (size_t d = 0; d < D; d++)
+                        other += (double)w[f * D + d] * (double)E[word[k] * D + d];
+                    least = fmin(least, own + eps * (other - own));
+                    most = fmax(most, own + eps * (other - own));
+                }
+                const real *at = y->value + i * RANGE_SIDES * F + f;
+                CHECK_NEAR(at[RANGE_LOWER * F], least + (double)b[f], tol);
+                CHECK_NEAR(at[RANGE_UPPER * F], most + (double)b[f], tol);
+            }
+        arena_deinit(&mem);
+    }
+}
+
 /* The same texts by intervals and jointly. */
 TEST(the_joint_bound_is_never_worse_than_intervals)
 {
