@@ -2,6 +2,7 @@
  */
 #include "bound/s4_ranges.h"
 
+#include "bound/bound_ops.h"
 #include "bound/s4_gate_norm.h"
 #include "test.h"
 
@@ -53,6 +54,36 @@ TEST(ranges_of_gelu_are_exact)
             CHECK_LE(most, row[0] + row[H] + slack);
             CHECK_NEAR(row[0] - row[H], least, 1e-4 * width + slack);
             CHECK_NEAR(row[0] + row[H], most, 1e-4 * width + slack);
+        }
+        arena_deinit(&mem);
+    }
+}
+
+/* A kernel (0.5, -0.25, 0.125) on centres 1, 0, 2 and radii 0.1, 0.2, 0.3; then with a part of its first
+ * number as the way around it (d), which its size has to count in. */
+TEST(a_box_goes_through_a_kernel_by_hand)
+{
+    enum { L = 3 };
+    static const real kernel[2][L] = {{0.5, -0.25, 0.125}, {(real)-0.3, -0.25, 0.125}},
+                      around[2] = {0, (real)0.8}, centre[L] = {1, 0, 2},
+                      radius[L] = {(real)0.1, (real)0.2, (real)0.3}, none = 0;
+    static const double out[L] = {0.5, -0.25, 1.125}, size[L] = {0.05, 0.125, 0.2125};
+    const uint32_t start[] = {0, L}, row[] = {0, 1, 2};
+    const seq_index seq = {1, L, L, L, start, row};
+    for (int i = 0; i < 2; i++) {
+        arena mem = {0};
+        tape t;
+        tape_init(&t, &mem, NULL, false);
+        node *k[] = {tape_constant(&t, shape2(1, L), kernel[i]),
+                     tape_constant(&t, shape1(1), &around[i])};
+        node *sizes = tape_push(&t, &s4_magnitude_op, k, 2, NULL, 0);
+        const node *y = op_s4_conv(&t, tape_constant(&t, shape2(L, 1), centre), k[0], k[1], &seq),
+                   *half = op_s4_conv(&t, tape_constant(&t, shape2(L, 1), radius), sizes,
+                                      tape_constant(&t, shape1(1), &none), &seq);
+        CHECK_OK(tape_status(&t));
+        for (size_t l = 0; l < L; l++) {
+            CHECK_NEAR(y->value[l], out[l], 1e-6);
+            CHECK_NEAR(half->value[l], size[l], 1e-6);
         }
         arena_deinit(&mem);
     }
