@@ -71,6 +71,26 @@ TEST(both_ramps_are_linear_and_end_where_they_say)
     run_end(&x);
 }
 
+/* Six epochs with both weights at their final value in the last two and equally spaced before, the end
+ * included: here, six steps that reach it at the fourth. */
+TEST(a_ramp_has_the_schedule_of_the_specification)
+{
+    static const double kappa[] = {0, 0.266667, 0.533333, 0.8, 0.8, 0.8},
+                        eps[] = {0, 1 / 3.0, 2 / 3.0, 1, 1, 1};
+    run x;
+    CHECK_OK(run_start(&x, CNN, 2, "certified",
+                       (const char *const[]){"kappa=0.8", "ramp=0.5", "eps-ramp=0.5", NULL}, true));
+    x.total_steps = 6;
+    for (int i = 0; i < 6; i++) {
+        const double loss = run_step(&x, 0);
+        CHECK_NEAR(metric(&x, "kappa"), kappa[i], 1e-6);
+        CHECK_NEAR(metric(&x, "eps"), eps[i], 1e-6);
+        CHECK_NEAR(loss, (1 - kappa[i]) * metric(&x, "ce") + kappa[i] * metric(&x, "worst"),
+                   1e-5 * (1 + loss));
+    }
+    run_end(&x);
+}
+
 /* Some texts of the batch: the clean part stays that of all of them. */
 TEST(a_share_of_the_texts_can_be_bounded)
 {
