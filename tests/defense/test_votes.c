@@ -62,6 +62,11 @@ TEST(a_coin_test_tells_even_votes_from_uneven_ones)
         CHECK_NEAR(coin_test(rest, k + rest), number_at(c, 2), 1e-10);
     }
     json_decref(safer);
+    CHECK_NEAR(coin_test(60, 100), 0.056888, 1e-6);
+    CHECK_NEAR(coin_test(70, 100), 0.000079, 1e-6);
+    CHECK_NEAR(coin_test(8, 10), 0.109375, 1e-12);
+    CHECK_NEAR(coin_test(9, 10), 0.021484, 1e-6);
+    CHECK_NEAR(coin_test(10, 10), 0.001953, 1e-6);
 }
 
 /* ---- masks -------------------------------------------------------------------------------- */
@@ -131,6 +136,22 @@ TEST(radii_by_hand_and_their_order)
         }
     for (double p = 0.52; p < 0.99; p += 0.01)
         CHECK(masked_radius(40, 4, p) <= masked_radius(40, 4, p + 0.01));
+}
+
+TEST(chances_that_a_copy_shows_a_change_by_hand)
+{
+    static const struct {
+        size_t L, K;
+        double chance[5]; /* of 1, 2, ... words */
+    } table[] = {{10, 3, {0.3, 0.533333, 0.708333, 0.833333, 0.916667}},
+                 {20, 2, {0.1, 0.194737, 0.284211, 0.368421, 0.447368}},
+                 {50, 5, {0.1, 0.191837, 0.276020, 0.353040, 0.423361}},
+                 {10, 1, {0.1, 0.2, 0.3, 0.4, 0.5}}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        CHECK(kept_chance(table[i].L, table[i].K, 0) == 0);
+        for (size_t r = 0; r < 5; r++)
+            CHECK_NEAR(kept_chance(table[i].L, table[i].K, r + 1), table[i].chance[r], 1e-6);
+    }
 }
 
 /* ---- a model that votes ------------------------------------------------------------------- */
@@ -280,16 +301,47 @@ TEST(masks_are_drawn_evenly)
 
 /* ---- SAFER -------------------------------------------------------------------------------- */
 
+/* The share of draws that every substitute of a word has in common with it: words are letters, and the
+ * lists of the file, which hold the word itself, say what is drawn. */
+static double least_shared(const json_t *g, char word)
+{
+    enum { LETTERS = 26 };
+    uint32_t start[LETTERS + 1], list[128], n = 0;
+    for (uint32_t w = 0; w < LETTERS; w++) {
+        const char name[] = {(char)('a' + w), '\0'};
+        const json_t *near = json_object_get(json_object_get(g, "P"), name);
+        start[w] = n;
+        for (size_t k = 0; k < json_array_size(near); k++) {
+            const char *of = json_string_value(json_array_get(near, k));
+            if (*of != *name)
+                list[n++] = (uint32_t)(*of - 'a');
+        }
+    }
+    start[LETTERS] = n;
+    const word_sets s = {LETTERS, start, list};
+    const char name[] = {word, '\0'};
+    const char *others = json_string_value(json_object_get(json_object_get(g, "S"), name));
+    double least = 1;
+    CHECK(others);
+    for (; *others; others++)
+        least = fmin(least, draws_shared(&s, (uint32_t)(word - 'a'), (uint32_t)(*others - 'a')));
+    return least;
+}
+
 TEST(votes_of_swaps_are_judged_as_in_the_golden_file)
 {
     json_t *g = golden_of("safer");
-    static const char *const sentence[] = {"a", "b", "c", "g"};
-    const json_t *Q = json_object_get(g, "Q"), *cases = json_object_get(g, "cases");
+    const json_t *Q = json_object_get(g, "Q"), *cases = json_object_get(g, "cases"),
+                 *sentence = json_object_get(g, "sentence");
     double q[4];
+    CHECK_EQ(json_array_size(sentence), 4);
     for (size_t R = 0; R <= 4; R++) {
         char key[4];
-        for (int i = 0; i < 4; i++)
-            q[i] = fraction(json_object_get(json_object_get(g, "q"), sentence[i]));
+        for (size_t i = 0; i < 4; i++) {
+            const char *word = json_string_value(json_array_get(sentence, i));
+            q[i] = least_shared(g, *word);
+            CHECK_NEAR(q[i], fraction(json_object_get(json_object_get(g, "q"), word)), 1e-12);
+        }
         snprintf(key, sizeof key, "%zu", R);
         CHECK_NEAR(swapped_chance(q, 4, R), fraction(json_object_get(Q, key)), 1e-12);
     }
@@ -298,10 +350,15 @@ TEST(votes_of_swaps_are_judged_as_in_the_golden_file)
         const json_t *c = json_array_get(cases, i), *votes = json_object_get(c, "votes");
         const char *verdict = json_string_value(json_object_get(c, "verdict"));
         uint64_t count[8];
-        for (size_t k = 0; k < json_array_size(votes); k++)
+        float guess[8];
+        for (size_t k = 0; k < json_array_size(votes); k++) {
             count[k] = (uint64_t)number_at(votes, k);
-        const vote_bounds b = votes_bound(count, json_array_size(votes),
-                                          (size_t)json_integer_value(json_object_get(c, "guessed")),
+            guess[k] = (float)number_at(json_object_get(c, "guess"), k);
+        }
+        /* a tie: the lowest */
+        const size_t guessed = (size_t)stet_argmax(guess, json_array_size(votes));
+        CHECK_EQ(guessed, json_integer_value(json_object_get(c, "guessed")));
+        const vote_bounds b = votes_bound(count, json_array_size(votes), guessed,
                                           json_number_value(json_object_get(c, "a")),
                                           json_number_value(json_object_get(c, "Q")));
         CHECK_NEAR(b.own, json_number_value(json_object_get(c, "p_low")), 1e-9);
@@ -388,6 +445,16 @@ TEST(ranks_fall_like_a_staircase)
         all += exp(-5.0 * k / 20);
     for (int k = 0; k < N; k++)
         CHECK_NEAR((double)count[k] / DRAWS, exp(-5.0 * k / 20) / all, 0.004);
+}
+
+TEST(a_rank_is_that_much_likelier_than_the_next)
+{
+    enum { N = 30 };
+    double upto[N];
+    crs_chances(50, N, upto);
+    for (int k = 1; k + 1 < N; k++)
+        CHECK_NEAR((upto[k + 1] - upto[k]) / (upto[k] - upto[k - 1]), 0.904837, 1e-6);
+    CHECK_NEAR((upto[1] - upto[0]) / upto[0], 0.904837, 1e-6);
 }
 
 TEST(a_model_votes_with_near_words)
