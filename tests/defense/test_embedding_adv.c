@@ -209,6 +209,60 @@ TEST(a_step_and_a_start_by_hand)
     arena_deinit(&mem);
 }
 
+/* Words whose perturbations are 0.2 and 0.1 long: factors 1 and 0.5. */
+TEST(words_shrink_by_their_share_of_the_longest_by_hand)
+{
+    arena mem = {0};
+    tape t;
+    const uint32_t start[] = {0, 2}, row[] = {0, 1};
+    const seq_index seq = {
+        .n_texts = 1, .n_tokens = 2, .n_rows = 2, .max_len = 2, .start = start, .row = row};
+    const real words[] = {(real)0.12, (real)0.16, (real)-0.08, (real)0.06}, g[] = {1, 2, 3, 4};
+    tape_init(&t, &mem, NULL, true);
+    const node *parts =
+        tavat_move(&t, &(adv_cfg){.step = 0}, &seq, tape_zeros(&t, shape2(2, 2)),
+                   tape_numbers(&t, shape2(2, 2), words), tape_numbers(&t, shape2(2, 2), g));
+    CHECK_OK(tape_status(&t));
+    const double want[] = {0, 0, 0.12, 0.16, 0, 0, -0.04, 0.03};
+    for (size_t i = 0; i < 8; i++)
+        CHECK_NEAR(parts->value[i], want[i], 1e-7);
+    CHECK_NEAR(hypot((double)parts->value[2], (double)parts->value[3]), 0.2, 1e-7);
+    CHECK_NEAR(hypot((double)parts->value[6], (double)parts->value[7]), 0.05, 1e-7);
+    arena_deinit(&mem);
+}
+
+/* A word that stands twice in a text, with (0.1, 0) and (0.2, 0.1) at the end: its row gets their sum. */
+TEST(a_word_gathers_from_all_its_places_by_hand)
+{
+    json_t *file = golden_defenses();
+    enum { TWICE = 5, D = 3 };
+    const adv_cfg cfg = {.steps = 1, .step = 0.3, .start = 0.5};
+    net_step s;
+    net_step_begin(&s, file);
+    CHECK_EQ(s.m->dim, D);
+    tavat_state *state = NULL;
+    CHECK_OK(defense_tavat.start(&cfg, s.m, NULL, (void **)&state));
+    const size_t T = s.x.seq.n_tokens, n = s.m->n_words * D;
+    real before[NET_MOST], words[NET_MOST] = {0};
+    memcpy(before, state->table, n * sizeof *before);
+    static const double at[2][D] = {{0.1, 0, 0}, {0.2, 0.1, 0}};
+    size_t seen = 0;
+    for (size_t i = s.own.seq.start[0]; i < s.own.seq.start[1]; i++)
+        for (size_t d = 0; s.own.word[s.own.seq.row[i]] == TWICE && d < D; d++) {
+            CHECK(seen / D < 2);
+            words[i * D + d] = (real)at[seen++ / D][d];
+        }
+    CHECK_EQ(seen, 2 * D);
+    CHECK(tavat_forward(state, &s.v, &s.own, tape_zeros(&s.t, shape2(T, D)),
+                        tape_numbers(&s.t, shape2(T, D), words)));
+    static const double more[D] = {0.3, 0.1, 0};
+    for (size_t i = 0; i < n; i++)
+        CHECK_NEAR(state->table[i] - before[i], i / D == TWICE ? more[i % D] : 0, 1e-6);
+    defense_tavat.end(state);
+    net_step_end(&s);
+    json_decref(file);
+}
+
 /* However many threads draw: entry i is number i of the stream. */
 TEST(noise_is_that_of_one_stream)
 {
@@ -255,6 +309,28 @@ TEST(without_moves_it_is_plain_training)
             run_end(&plain);
             run_end(&x);
         }
+}
+
+/* Nothing to divide by: the words' parts are zero, and so is the longest of them. Two points with the same
+ * loss, which are added. */
+TEST(ta_vat_from_nothing_stays_where_it_is)
+{
+    for (int kind = 0; kind < SMALL_KINDS; kind++) {
+        run plain, x;
+        CHECK_OK(run_start(&plain, kind, 3, "standard", NULL, false));
+        CHECK_OK(run_start(&x, kind, 3, "ta-vat",
+                           SETTINGS("ta-vat-steps=2", "ta-vat-step=0", "ta-vat-start=0"), false));
+        plain.dropout = x.dropout = 0.5;
+        const double loss = run_step(&x, 0);
+        CHECK(isfinite(loss));
+        CHECK_NEAR(loss, 2 * run_step(&plain, 0), 1e-5);
+        for (size_t i = 0; i < x.m->n_values; i++) {
+            CHECK(isfinite((double)x.grad[i]));
+            CHECK_NEAR((double)x.grad[i], 2 * (double)plain.grad[i], 2e-5);
+        }
+        run_end(&plain);
+        run_end(&x);
+    }
 }
 
 TEST(moves_raise_the_loss_and_training_answers)
