@@ -216,8 +216,55 @@ TEST(projections_by_hand)
     CHECK_NEAR(far_from_hull((double[]){1, 1}, corner, 3, 2, w), sqrt(0.5), 1e-6);
     CHECK(fabs(w[0]) < 1e-6 && fabs(w[1] - 0.5) < 1e-6);
     CHECK_NEAR(far_from_hull((double[]){-1, 0.5}, corner, 3, 2, w), 1, 1e-6);
+    CHECK(fabs(w[0] - 0.5) < 1e-6 && fabs(w[1]) < 1e-6 && fabs(w[2] - 0.5) < 1e-6);
     CHECK_NEAR(far_from_hull((double[]){0.2, 0.3}, corner, 3, 2, w), 0, 1e-6);
     CHECK(fabs(w[0] - 0.5) < 1e-5 && fabs(w[1] - 0.2) < 1e-5);
+}
+
+/* A word at (0, 1) with substitutes at (0, 0) and (1, 0): the points of these weights, which are the
+ * nearest of the hull to where they are said to come from. */
+TEST(points_of_weights_by_hand)
+{
+    static const struct {
+        double weight[3], point[2], from[2];
+    } cases[] = {{{0, 0.5, 0.5}, {0.5, 0.5}, {1, 1}},
+                 {{0.5, 0, 0.5}, {0, 0.5}, {-1, 0.5}},
+                 {{0.5, 0.2, 0.3}, {0.2, 0.3}, {0.2, 0.3}}};
+    static const char *const net =
+        "{\"net\": {\"E\": [[0,0,0],[1,0,0],[0,1,0]], \"W1\": [[1,0,0],[0,1,0],[0,0,1]],"
+        " \"b1\": [0,0,0], \"W2\": [[1,2,0],[3,-1,0]], \"b2\": [0,0]},"
+        " \"batch\": {\"ids\": [[2]], \"y\": [0]}}";
+    json_t *file = json_loads(net, 0, NULL), *slots = json_loads("{\"2\": [0, 1, 2]}", 0, NULL);
+    CHECK(file && slots);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        net_step s;
+        golden_sets sets;
+        hulls h;
+        net_step_begin(&s, file);
+        sets_of(slots, s.m->n_words, &sets);
+        CHECK_OK(hulls_make(&sets.s, &s.x, 19, sets.slot, &s.mem, &h));
+        CHECK_EQ(h.n_slots, 3);
+        real state[3 * HULL_STATE] = {0};
+        double p[3], w[3];
+        for (size_t k = 0; k < 3; k++)
+            state[k * HULL_STATE + HULL_W] =
+                (real)(cases[i].weight[k] > 0 ? log(cases[i].weight[k]) : -1000);
+        hull_weights(state + HULL_W, HULL_STATE, 3, p);
+        const node *at = hull_points(&s.t, &h, tape_numbers(&s.t, shape2(3, HULL_STATE), state),
+                                     pass_rows(&s.p, h.word, h.n_rows));
+        CHECK_OK(tape_status(&s.t));
+        for (size_t k = 0; k < 3; k++)
+            CHECK_NEAR(p[k], cases[i].weight[k], 1e-6);
+        const double far[] = {(double)at->value[0] - cases[i].from[0],
+                              (double)at->value[1] - cases[i].from[1]};
+        CHECK_NEAR(at->value[0], cases[i].point[0], 1e-6);
+        CHECK_NEAR(at->value[1], cases[i].point[1], 1e-6);
+        CHECK_NEAR(hypot(far[0], far[1]),
+                   far_from_hull(cases[i].from, (double[]){0, 0, 1, 0, 0, 1}, 3, 2, w), 1e-6);
+        net_step_end(&s);
+    }
+    json_decref(file);
+    json_decref(slots);
 }
 
 /* A batch of the golden texts with random numbers in its slots. */

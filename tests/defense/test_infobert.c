@@ -139,6 +139,36 @@ TEST(anchors_have_the_ranks_of_the_golden_file)
     json_decref(file);
 }
 
+/* Two texts of one word, and a scorer of two units that each see one word beside its own text: scores
+ * (2 0; 0 1), for softplus of -20 is nothing. */
+TEST(what_is_shared_by_hand)
+{
+    static const char *const net =
+        "{\"net\": {\"E\": [[1,0,0],[0,1,0]], \"W1\": [[20,0,0],[0,20,0],[0,0,20]],"
+        " \"b1\": [0,0,0], \"W2\": [[1,2,0],[3,-1,0]], \"b2\": [0,0]},"
+        " \"batch\": {\"ids\": [[0],[1]], \"y\": [0,1]}}";
+    static const real first[] = {1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0}, shift[] = {-1, -1};
+    json_t *file = json_loads(net, 0, NULL);
+    CHECK(file);
+    const infobert_cfg cfg = {.adv = {.steps = 1}, .share = 1, .low = 0, .high = 1, .hidden = 2};
+    net_step s;
+    net_step_begin_with(&s, file, &defense_infobert, &cfg);
+    const int scorer = (int)s.m->n_params;
+    memcpy(model_value(s.m, scorer), first, sizeof first);
+    memcpy(model_value(s.m, scorer + 1), shift, sizeof shift);
+    model_value(s.m, scorer + 2)[0] = (real)(20 + log(expm1(2))); /* softplus of the rest: 2 */
+    model_value(s.m, scorer + 2)[1] = (real)(20 + log(expm1(1)));
+    model_value(s.m, scorer + 3)[0] = -20;
+    infobert_state *state = NULL;
+    CHECK_OK(defense_infobert.start(&cfg, s.m, NULL, (void **)&state));
+    CHECK(infobert_forward(state, &s.v, &s.own, tape_zeros(&s.t, shape2(2, 3))));
+    CHECK_OK(tape_status(&s.t));
+    CHECK_NEAR(-state->last->value[0], 0.473052, sizeof(real) == 4 ? 4e-6 : 1e-6);
+    defense_infobert.end(state);
+    net_step_end(&s);
+    json_decref(file);
+}
+
 /* ---- steps -------------------------------------------------------------------------------- */
 
 TEST(without_its_terms_it_is_freelb)
