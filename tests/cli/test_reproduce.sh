@@ -38,6 +38,11 @@ P
 # The paper's figures stand under ours, both kinds of sets beside each other.
 grep -A2 "^IBP .*full .* x " out | grep -q "paper's .* x " || fail "the paper's sets"
 grep -A2 "^IBP .*full" out | grep -q "paper prints  *81.7  *75.9  *76.0  *75.9" || fail "what the paper prints"
+grep -A2 "^| IBP .*| full |" q/reproduce.md | grep -q "| paper prints | .*| 81.7 | 75.9 | 76.0 | 75.9 |" ||
+    fail "what the paper prints, in reproduce.md"
+grep -A2 '<th scope="row">IBP</th>.*>full<' q/report.html |
+    grep -q '>paper prints</td>.*"clean">81.7</td>.*"pwws">75.9</td>.*"ga">76.0</td>.*"pso">75.9</td>' ||
+    fail "what the paper prints, in report.html"
 [ "$(grep -c '"what": "table1"' q/reproduce.json)" = 24 ] || fail "rows of table1"
 [ -z "$(find q -name '*.part')" ] || fail "something half-done stays behind"
 
