@@ -396,8 +396,8 @@ static node *ibp_corners(ibp_net *x, word_sets *sets)
         const uint32_t p = r / IBP_ROWS, corner = r % IBP_ROWS;
         from[r] = p < T ? p : 0;
         start[r] = n_words;
-        for (uint32_t d = 0; p < T && d < 2;
-             d++) /* value, lower ends, upper ends: two columns each */
+        /* value, lower ends, upper ends: two columns each */
+        for (uint32_t d = 0; p < T && d < 2; d++)
             keep[r * 6 + (corner ? 2 + 2 * ((corner - 1) >> d & 1) : 0) + d] = 1;
         for (uint32_t k = 1; p < T && corner == 0 && k < IBP_ROWS; k++)
             word[n_words++] = r + k;
@@ -498,7 +498,8 @@ static void ibp_lstm(const json_t *file, const char *eps)
     ibp_end(&x, side);
 }
 
-/* The kernel is that of two real states, B C exp(-A t). */
+/* The kernel is that of two real states, B C exp(-A t); nothing stands between GELU and the mean, as in no
+ * block of the kind. */
 static void ibp_s4(const json_t *file, const char *eps)
 {
     enum { L = 4 };
