@@ -79,6 +79,7 @@ typedef struct attack_common {
     double least_similarity;
     int64_t window; /* words around a change that are compared */
     bool proofs;    /* ask for a cheap proof first, and leave the texts that have one */
+    int64_t draws;  /* of a model that draws: an answer is the mean over so many; 0: its own */
 } attack_common;
 
 /* What a substitution must keep: see constraints.c. Any part may be absent. */

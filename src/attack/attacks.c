@@ -33,6 +33,9 @@ static const stet_opt common_opts[] = {
                  "words around a change that are compared; 0: all"),
     {STET_OPT_FIELD("proofs", STET_T_FLAG, attack_common, proofs), .def = "no",
      .help = "ask for a cheap certificate first, and leave the texts that nothing flips"},
+    STET_OPT_INT("draws", attack_common, draws, "0", 0, 1000, "N",
+                 "of a model whose answers rest on draws: attack the mean over N draws of an answer, "
+                 "none of them its own; 0: its own"),
     STET_OPT_END,
 };
 

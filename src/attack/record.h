@@ -27,7 +27,7 @@ typedef struct record {
     bool complete; /* every variant was seen */
     bool proved;   /* left, since nothing can flip it */
     bool done;
-    char *line; /* JSON, with its line end; kept for the page alone */
+    char *line; /* JSON, with its line end; kept for the page, and of flips for redraw.c */
 } record;
 
 /* Open the log of an attack for the frame: finished texts of `attack` that are in it, if it exists, are

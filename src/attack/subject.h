@@ -7,6 +7,7 @@
 #include "attack/record.h"
 #include "base/rng.h"
 #include "base/strmap.h"
+#include "model/rule.h"
 
 /* What all texts share. */
 typedef struct attack_job {
@@ -26,6 +27,8 @@ typedef struct attack_job {
     /* of the texts that are done */
     size_t counted, correct, succeeded; /* with a result; right before; flipped */
     size_t errors_in_a_row;
+    rule drawn;  /* with the setting `draws`: the model's rule, */
+    model asked; /* and the model with that */
 } attack_job;
 
 typedef struct rng_chance {
@@ -50,6 +53,11 @@ typedef struct attack_worker {
 /* Fills in the record and appends its line. */
 stet_status subject_attack(attack_job *j, attack_worker *w, record *r, buf *line);
 void subject_worker_free(attack_worker *w);
+
+/* Does a text's answer rest on draws (rule_desc.answers_draw)? Then, after the search: what other draws
+ * make of the texts as the attack left them. */
+bool attack_redraws(const stet_attack_args *a);
+stet_status attack_redraw(const attack_job *j, stet_attack_result *out);
 
 /* The built-in similarity: the cosine of the mean vectors of two lists of words. `user` is the
  * model. */

@@ -10,7 +10,7 @@
  * upper ends. All three come from one projection of the rows. The ends of a window are exact; the
  * lower end of its maximum is not, for windows share words. w (F, D, k), b (F) and the meaning of
  * short texts as in op_conv_pool; substitutes at `eps` of their distance from the word. Gradients
- * reach w and b through the winning windows and their extreme words; vectors are constants. */
+ * reach w and b through the winning windows and their extreme words, and the rows of these words. */
 node *op_conv_ranges(tape *t, const batch_sets *s, node *w, node *b, double eps, bool runners_up);
 
 /* What the op keeps, for bounds that build on it. */

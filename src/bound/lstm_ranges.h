@@ -8,7 +8,7 @@
 /* Interval arithmetic step by step (gbm.md 6b, level 0) for the texts of `s`: lower ends, then
  * upper ends, of op_bilstm's result, as (B, 4 H). The word's part of a gate is the exact range over
  * its set, the state's part is bounded by centre and radius. w[8] as in op_bilstm; substitutes at
- * `eps` of their distance from the word. Gradients reach all weights; vectors are constants. */
+ * `eps` of their distance from the word. Gradients reach all weights and rows. */
 node *op_bilstm_ranges(tape *t, const batch_sets *s, node *const w[8], double eps);
 /* The same of op_bilstm_states: the states after every token, (T, 4 H). */
 node *op_bilstm_states_ranges(tape *t, const batch_sets *s, node *const w[8], double eps);

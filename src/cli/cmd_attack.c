@@ -387,6 +387,10 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
         if (r.timeouts)
             cli_note("%s: %zu texts took longer than %g s and are not counted", p->name[k],
                      r.timeouts, cfg->time_limit);
+        if (r.redraws)
+            cli_note("%s: asked again %zu times with other draws, the model classifies %.1f %% of "
+                     "these texts correctly, and %.1f %% of the flips stay",
+                     p->name[k], r.redraws, 100 * r.aua_redrawn, 100 * r.flips_stay);
         cli_note("%s: %zu texts in %.1f s, %s", p->name[k], r.n, r.seconds,
                  cli_rate(texts_per_second(&r), "texts"));
         if (!cfg->common.json)

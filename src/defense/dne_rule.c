@@ -135,26 +135,27 @@ static stet_status copies_make(const dne_cfg *cfg, const model *m, const word_se
 }
 
 /* The draws of a text derive from its words. */
-static uint64_t seed_of(const uint32_t *ids, size_t n)
+static uint64_t seed_of(const rule *r, const uint32_t *ids, size_t n)
 {
-    return hash_bytes(ids, n * sizeof *ids, 1);
+    return hash_bytes(ids, n * sizeof *ids, 1 + r->redraw);
 }
 
 /* A mixture for each point, as logarithms. */
-static void draw_mixtures(const dne_cfg *cfg, const dne_copies *c, real *state)
+static void draw_mixtures(const rule *r, const dne_copies *c, real *state)
 {
+    const dne_cfg *cfg = r->cfg;
     const seq_index *q = &c->own.seq;
     double eta[MOST_SLOTS];
     for (size_t i = 0; i < c->n; i++) {
-        const uint64_t seed = seed_of(c->ids[i], c->len[i]);
+        const uint64_t seed = seed_of(r, c->ids[i], c->len[i]);
         for (size_t copy = 0; copy < c->draws; copy++) {
             const uint32_t *begin = q->start + c->place[i * c->draws + copy];
             for (uint32_t t = begin[0]; t < begin[1]; t++) {
                 const size_t first = c->h.start[q->row[t]], n = c->h.start[q->row[t] + 1] - first;
                 if (n == 1)
                     continue; /* the word itself */
-                rng r = rng_stream(seed, STREAM_DEFENSE, mixture_stream(copy, t - begin[0]));
-                dirichlet(cfg, &r, n, n, eta);
+                rng draws = rng_stream(seed, STREAM_DEFENSE, mixture_stream(copy, t - begin[0]));
+                dirichlet(cfg, &draws, n, n, eta);
                 for (size_t j = 0; j < n; j++)
                     state[(first + j) * HULL_STATE + HULL_W] = (real)log(eta[j] + 1e-30);
             }
@@ -221,7 +222,7 @@ static stet_status answer(const rule *r, const model *m, const stet_corpus *text
     double *share = arena_new(mem, double, (M + 1) * K);
     if (!state || !z || !share)
         return STET_ENOMEM;
-    draw_mixtures(cfg, &c, state);
+    draw_mixtures(r, &c, state);
     TRY(answer_at(m, &c, state, mem, z));
     for (size_t i = 0; i < c.n; i++) {
         for (size_t k = 0; k < M; k++)
@@ -240,9 +241,11 @@ static size_t substitutes(const dne_cfg *cfg, const word_sets *s, uint32_t w)
 }
 
 /* The slots of each word in the order of hulls_make: its substitutes, then itself. */
-static stet_status mixed_make(const dne_cfg *cfg, const model *m, const word_sets *s,
-                              const stet_corpus *c, arena *mem, mixed_texts *out)
+static stet_status mixed_make(const rule *r, const model *m, const stet_corpus *c, arena *mem,
+                              mixed_texts *out)
 {
+    const dne_cfg *cfg = r->cfg;
+    const word_sets *s = &((const kept_sets *)r->state)->words;
     size_t words = 0, slots = 0;
     for (size_t i = 0; i < c->n_texts; i++) {
         size_t n;
@@ -264,7 +267,7 @@ static stet_status mixed_make(const dne_cfg *cfg, const model *m, const word_set
     for (size_t i = 0; i < c->n_texts; i++) {
         size_t n;
         const uint32_t *ids = corpus_rows(m, c, i, &n);
-        seed[i] = seed_of(ids, n);
+        seed[i] = seed_of(r, ids, n);
         for (size_t t = 0; t < n; t++) {
             uint32_t *to = slot + slot_at[word];
             const size_t others = substitutes(cfg, s, ids[t]);
@@ -316,7 +319,7 @@ static stet_status answer_compiled(const rule *r, const model *m, const stet_cor
     const dne_cfg *cfg = r->cfg;
     const size_t M = (size_t)cfg->draws, K = m->n_classes;
     mixed_texts t;
-    TRY(mixed_make(cfg, m, &((const kept_sets *)r->state)->words, c, mem, &t));
+    TRY(mixed_make(r, m, c, mem, &t));
     float *z = arena_new(mem, float, c->n_texts *M *K);
     double *share = arena_new(mem, double, (M + 1) * K);
     real *row = arena_new(mem, real, K);
@@ -370,4 +373,5 @@ const rule_desc dne_rule = {
     .predict_all = predict_all,
     .on_device = true,
     .mixes = true,
+    .answers_draw = true,
 };

@@ -152,6 +152,7 @@ static const rule_desc ranmask_rule = {
     .on_device = true,
     .certify = certify,
     .draws = true,
+    .answers_draw = true,
 };
 
 /* ---- training ----------------------------------------------------------------------------- */

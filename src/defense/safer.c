@@ -325,6 +325,7 @@ static const rule_desc safer_rule_desc = {
     .on_device = true,
     .certify = certify,
     .draws = true,
+    .answers_draw = true,
 };
 
 const defense_desc defense_safer = {

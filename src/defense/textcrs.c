@@ -82,6 +82,7 @@ static const rule_desc crs_rule_desc = {
     .save = near_words_save,
     .end = near_words_end,
     .predict_all = near_words_predict,
+    .answers_draw = true,
     .on_device = true,
 };
 

@@ -189,7 +189,8 @@ stet_status vote_text_asked(const model *m, const uint32_t *ids, const stet_choi
     return vote_text_make(m, rows, words_rows(choices->words, ids, n, rows), mem, out);
 }
 
-enum { TURN_ANSWER = 1, TURN_CERTIFICATE }; /* draws that are independent of each other */
+/* Draws that are independent of each other, and of those of another rule.redraw. */
+enum { TURN_ANSWER = 1, TURN_CERTIFICATE, TURNS };
 
 /* Copies of some texts, which the network is asked about together. */
 enum { COPIES = 4096 };
@@ -272,7 +273,7 @@ static stet_status queue_texts(vote_queue *q, vote_open *open, const rule *r, co
         if (st == STET_OK)
             st = open(r, q->m, &t, &mem, &x);
         if (st == STET_OK)
-            st = queue_copies(q, &x, i, (size_t)cfg->votes, TURN_ANSWER);
+            st = queue_copies(q, &x, i, (size_t)cfg->votes, TURN_ANSWER + TURNS * r->redraw);
         arena_restore(&mem, (arena_mark){0});
     }
     arena_deinit(&mem);

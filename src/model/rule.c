@@ -1,6 +1,7 @@
 /* model/rule.c - see rule.h: the table of rules, the rule of a model, its views. */
 #include "model/rule.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -93,24 +94,55 @@ const uint32_t *corpus_rows(const model *m, const stet_corpus *c, size_t i, size
 
 stet_status rule_logits(const model *m, const uint32_t *ids, size_t n, float *logits)
 {
-    const rule_desc *d = m->rule->desc;
-    if (!d->predict_all)
-        return d->predict(m->rule, m, ids, n, logits);
+    if (!m->rule->desc->predict_all)
+        return m->rule->desc->predict(m->rule, m, ids, n, logits);
     uint64_t start[2] = {0, n};
     int32_t none = -1;
     const stet_corpus one = {1, n, m->n_classes, (uint32_t *)ids, start, &none}; /* only read */
-    return d->predict_all(m->rule, m, &one, logits);
+    return rule_logits_all(m, &one, logits);
+}
+
+static stet_status answer_all(const rule *r, const model *m, const stet_corpus *c, float *logits)
+{
+    const rule_desc *d = r->desc;
+    if (d->predict_all)
+        return d->predict_all(r, m, c, logits);
+    for (size_t i = 0; i < c->n_texts; i++) {
+        size_t n;
+        const uint32_t *ids = corpus_rows(m, c, i, &n);
+        TRY(d->predict(r, m, ids, n, logits + i * m->n_classes));
+    }
+    return STET_OK;
+}
+
+/* The mean of probabilities, as logarithms. */
+static stet_status mean_answers(const rule *r, const model *m, const stet_corpus *c, float *z,
+                                float *sum, float *logits)
+{
+    const size_t K = m->n_classes;
+    rule one = *r;
+    for (one.mean_of = 0; one.redraw < r->redraw + r->mean_of; one.redraw++) {
+        TRY(answer_all(&one, m, c, z));
+        for (size_t i = 0; i < c->n_texts; i++) {
+            stet_softmax(z + i * K, K, z + i * K);
+            for (size_t k = 0; k < K; k++)
+                sum[i * K + k] += z[i * K + k];
+        }
+    }
+    for (size_t i = 0; i < c->n_texts * K; i++)
+        logits[i] = logf(sum[i] / (float)r->mean_of + 1e-30F);
+    return STET_OK;
 }
 
 stet_status rule_logits_all(const model *m, const stet_corpus *c, float *logits)
 {
-    const rule_desc *d = m->rule->desc;
-    if (d->predict_all)
-        return d->predict_all(m->rule, m, c, logits);
-    for (size_t i = 0; i < c->n_texts; i++) {
-        size_t n;
-        const uint32_t *ids = corpus_rows(m, c, i, &n);
-        TRY(d->predict(m->rule, m, ids, n, logits + i * m->n_classes));
-    }
-    return STET_OK;
+    if (!m->rule->mean_of)
+        return answer_all(m->rule, m, c, logits);
+    float *z = mem_alloc(c->n_texts * m->n_classes + 1, sizeof *z),
+          *sum = mem_zalloc(c->n_texts * m->n_classes + 1, sizeof *sum);
+    const stet_status st =
+        z && sum ? mean_answers(m->rule, m, c, z, sum, logits) : STET_ENOMEM;
+    mem_free(z);
+    mem_free(sum);
+    return st;
 }

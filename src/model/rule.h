@@ -47,12 +47,16 @@ typedef struct rule_desc {
                            const stet_choices *choices, const stet_certify_how *how, int label,
                            stet_certificate *out);
     bool draws; /* that certificate rests on draws: it proves nothing */
+    bool answers_draw; /* answers rest on draws, which `redraw` chooses */
 } rule_desc;
 
 /* The rule of one model. */
 struct rule {
     const rule_desc *desc;
     void *cfg, *state;
+    /* 0: the draws of a text; others: draws that are independent of them. Where mean_of is not 0, the
+     * answer is the mean over so many of them, from `redraw` on. */
+    uint64_t redraw, mean_of;
 };
 
 void rule_register(const rule_desc *d);       /* before main, or before the first model is loaded */

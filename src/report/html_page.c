@@ -229,6 +229,15 @@ static void put_summary(const report *r, const summary *s, markup *b)
     }
     put(b, "</tbody></table></div>\n");
     put_caption(r, s, b);
+    for (size_t i = 0; i < r->n; i++) {
+        markup part = {.escape = b->escape};
+        if (put_redrawn(r, s, i, &part)) {
+            put(b, "<p class=\"note\">");
+            put_part(b, &part);
+            put(b, "</p>\n");
+        }
+        markup_deinit(&part);
+    }
 }
 
 static stet_status put_summaries(const report *r, markup *b)

@@ -63,6 +63,15 @@ static void put_table(markup *b, const report *r, const summary *s)
         put(b, "\n");
     }
     put_notes(b, r, s);
+    for (size_t i = 0; i < r->n; i++) {
+        markup part = {.escape = b->escape};
+        if (put_redrawn(r, s, i, &part)) {
+            put(b, "\n");
+            put_part(b, &part);
+            put(b, "\n");
+        }
+        markup_deinit(&part);
+    }
 }
 
 static void put_models(markup *b, const report *r)

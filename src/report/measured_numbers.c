@@ -56,6 +56,12 @@ stet_status stet_eval_json(const stet_model *m, const stet_scores *s, char **jso
                   failures, json);
 }
 
+static json_t *redrawn(const stet_attack_result *r)
+{
+    return json_pack("{s:I, s:f, s:f}", "times", (json_int_t)r->redraws, "aua", r->aua_redrawn,
+                     "flips_stay", r->flips_stay);
+}
+
 stet_status stet_attack_json(const char *attack, const char *profile, const char *const *settings,
                              const stet_attack_result *r, char **json)
 {
@@ -69,7 +75,7 @@ stet_status stet_attack_json(const char *attack, const char *profile, const char
     if (st == STET_OK)
         st = finish(
             json_pack("{s:s, s:s, s:o, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
-                      "s:I, s:I, s:I, s:I, s:I, s:I, s:f}",
+                      "s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o*}",
                       "attack", attack, "profile", profile, "settings", set, "missing", missing,
                       "n", (json_int_t)r->n, "clean", r->clean, "aua", r->aua, "success_rate",
                       r->success_rate, "queries_mean", r->queries_mean, "queries_success_mean",
@@ -79,7 +85,7 @@ stet_status stet_attack_json(const char *attack, const char *profile, const char
                       "errors", (json_int_t)r->errors, "timeouts", (json_int_t)r->timeouts,
                       "unconfirmed", (json_int_t)r->unconfirmed, "decided", (json_int_t)r->decided,
                       "proved", (json_int_t)r->proved, "resumed", (json_int_t)r->resumed, "seconds",
-                      r->seconds),
+                      r->seconds, "redrawn", r->redraws ? redrawn(r) : NULL),
             failures, json);
     stet_free(text);
     stet_free(missing);

@@ -6,6 +6,7 @@
 
 #include "base/buffer_size.h"
 #include "base/json.h"
+#include "base/markup.h"
 #include "stet/bound.h"
 #include "stet/report.h"
 
@@ -85,6 +86,9 @@ typedef struct share {
     double value, n, lo, hi; /* value NAN: not measured */
 } share;
 share share_at(const summary *s, size_t run, size_t col);
+/* A sentence for each attack on a model that draws: what other draws make of it. False, and nothing
+ * is written: the model draws nothing, or was not attacked. */
+bool put_redrawn(const report *r, const summary *s, size_t run, markup *b);
 share share_of(const json_t *result); /* accuracy, accuracy under attack, or share proved */
 /* Clean accuracy on the texts of this very result: what its other shares are compared with. */
 share clean_of(const json_t *result);

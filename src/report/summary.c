@@ -348,3 +348,24 @@ void report_lead(const report *r, buf *out)
     tell_attacks(r, &r->data[0], out);
     tell_proofs(r, &r->data[0], out);
 }
+
+bool put_redrawn(const report *r, const summary *s, size_t run, markup *b)
+{
+    bool any = false;
+    for (size_t j = 0; j < s->n_cols; j++) {
+        const json_t *o = json_object_get(s->cell[run][j], "redrawn");
+        if (!o || s->col[j].kind != MEASURE_ATTACK)
+            continue;
+        if (!any) {
+            put(b, "%s", r->run[run].name);
+            put(b, " draws anew for every text, so a flip may be luck. Asked again with other "
+                   "draws about the texts that an attack left, it classifies correctly: ");
+        }
+        put(b, "%s", any ? "; " : "");
+        put(b, "%.1f %% after %s, where %.1f %% of the flips stay", 100 * num_of(o, "aua"),
+            s->col[j].label, 100 * num_of(o, "flips_stay"));
+        any = true;
+    }
+    put(b, "%s", any ? "." : "");
+    return any;
+}

@@ -1,6 +1,7 @@
 /* tests/train/test_rules_device.c - models that answer by a rule, on a device whose memory nobody but a
  * kernel may touch: the same answers, attacks and certificates as on the host. */
 #include "small_run.h"
+#include "base/json.h"
 #include "stet/attack.h"
 #include "stet/certify.h"
 #include "model/mixed_reference.h"
@@ -235,6 +236,10 @@ static void compare(const stet_model *m, bool has_certificates, const char *wher
     CHECK_NEAR(there.scores.loss, here.scores.loss, 1e-4);
     CHECK_EQ(there.attack.succeeded, here.attack.succeeded);
     CHECK_EQ(there.attack.unconfirmed, 0);
+    CHECK_EQ(here.attack.redraws, m->rule->desc->answers_draw ? 8 : 0);
+    CHECK_EQ(there.attack.redraws, here.attack.redraws);
+    CHECK_NEAR(there.attack.aua_redrawn, here.attack.aua_redrawn, 0.01);
+    CHECK_NEAR(there.attack.flips_stay, here.attack.flips_stay, 0.05);
     CHECK_NEAR(there.attack.queries_mean, here.attack.queries_mean, 1e-9);
     CHECK_EQ(there.certified, here.certified);
     CHECK_EQ(here.certified, has_certificates);
@@ -267,6 +272,88 @@ TEST(rules_answer_on_a_device_as_on_the_host)
             compare(m, has_certificates[i], where);
             stet_model_free(m);
         }
+}
+
+/* ---- other draws -------------------------------------------------------------------------- */
+
+/* What an attack on `m` said of its texts, asked again by hand. */
+typedef struct asked_again {
+    const stet_model *m;
+    uint64_t first, mean_of; /* draws that the attack has not seen, and how many it has */
+    size_t right, still, flips;
+} asked_again;
+
+static double probability(const stet_model *m, const char *text, uint64_t redraw, int label)
+{
+    float prob[2];
+    rule r = *m->rule; /* the attack goes on meanwhile */
+    model asked = model_at(m, NULL);
+    asked.rule = &r;
+    r.redraw = redraw;
+    CHECK_OK(stet_model_predict(&asked, text, strlen(text), prob, NULL));
+    return prob[label];
+}
+
+static void ask_again(void *user, const char *line)
+{
+    asked_again *a = user;
+    json_t *o = NULL;
+    const char *text, *name;
+    CHECK_OK(json_read_text("line", line, strlen(line), &o));
+    const bool flipped = json_object_get(o, "adversarial") != NULL;
+    CHECK_OK(json_get_str(o, "line", flipped ? "adversarial" : "text", &text));
+    CHECK_OK(json_get_str(o, "line", "label", &name));
+    const int label = strcmp(stet_model_class_name(a->m, 1), name) == 0;
+    a->flips += flipped;
+    for (uint64_t k = 0; k < 8; k++) {
+        const bool right = probability(a->m, text, a->first + k, label) > 0.5;
+        a->right += right;
+        a->still += flipped && !right;
+    }
+    double mean = 0;
+    for (uint64_t k = 1; k <= a->mean_of; k++)
+        mean += probability(a->m, text, k, label) / (double)a->mean_of;
+    if (!a->mean_of)
+        mean = probability(a->m, text, 0, label);
+    const json_t *after = json_object_get(o, "after");
+    if (flipped)
+        CHECK_NEAR(json_number_value(after), mean, 1e-4);
+    CHECK(!flipped || mean < 0.5);
+    json_decref(o);
+}
+
+/* Odd numbers of votes: no ties. */
+TEST(an_attack_says_what_other_draws_make_of_its_flips)
+{
+    stet_dataset *d;
+    stet_sets words;
+    write_corpus(at("test.tsv"), 40, 2);
+    CHECK_OK(stet_dataset_load(at("test.tsv"), NULL, &d));
+    size_t some = 0;
+    for (int i = 0; i < RULES; i++) {
+        stet_model *m = trained("cnn", rules[i], few[i]);
+        CHECK_OK(stet_sets_load(at("sets.json"), &words));
+        for (uint64_t n = 0; n <= 5; n += 5) {
+            const char *const settings[] = {n ? "draws=5" : NULL, NULL};
+            asked_again by_hand = {.m = m, .first = n + 1, .mean_of = n};
+            stet_attack_args a = STET_ATTACK_DEFAULTS;
+            stet_attack_result r;
+            a.model = m, a.data = d, a.sets = &words, a.settings = settings;
+            a.each = m->rule->desc->answers_draw ? ask_again : NULL, a.each_user = &by_hand;
+            CHECK_OK(stet_attack_run(&a, &r));
+            CHECK_EQ(r.redraws, a.each ? 8 : 0);
+            CHECK_EQ(by_hand.flips, a.each ? r.succeeded : 0);
+            if (a.each) {
+                CHECK_NEAR(r.aua_redrawn, (double)by_hand.right / 8 / (double)r.n, 1e-12);
+                CHECK_NEAR(8 * r.flips_stay * (double)by_hand.flips, (double)by_hand.still, 1e-9);
+            }
+            some += r.flips_stay > 0 && r.flips_stay < 1;
+        }
+        stet_sets_free(&words);
+        stet_model_free(m);
+    }
+    CHECK_LE(4, some);
+    stet_dataset_free(d);
 }
 
 /* On the host too: the same draws, with what it keeps of words. */
