@@ -69,7 +69,7 @@ typedef struct repro_setting {
 
 typedef struct repro_sheet {
     stet_sheet s;
-    char title[160], note[768];
+    char title[160], note[1024];
     char **cell;
     size_t n, cap;
     bool text; /* for pages; the terminal shows it in another way */

@@ -169,6 +169,24 @@ static figure measured(const reproduction *r, const place *p, const repro_settin
     return f;
 }
 
+/* What is left of an attack on a model that draws, asked again with other draws. */
+static figure redrawn(const reproduction *r, const place *p, const repro_setting *by,
+                      const char *attack)
+{
+    figure f = {.seeds = 0};
+    for (size_t i = 0; i < r->seeds.n; i++) {
+        const cli_cell *x = run_at(r, p, i);
+        const json_t *o = x ? record_of(x, by, attack) : NULL;
+        const double aua = number_at(json_object_get(o, "redrawn"), "aua");
+        if (isfinite(aua)) {
+            f.value[f.seeds++] = aua;
+            f.texts = number_at(o, "n");
+        }
+    }
+    figure_end(&f);
+    return f;
+}
+
 /* How much the sets let an attacker do: words of a text that can change, substitutes of each. */
 static bool freedom(const reproduction *r, const place *p, const repro_setting *by,
                     const repro_list *attacks, double *words, double *subst)
@@ -266,6 +284,34 @@ static void put_row(reproduction *r, repro_sheet *t, const char *what, const pla
                      number_or_null(subst), "printed_corpus", r->corpus, "measures", measures));
 }
 
+/* The same row with other draws; nothing where the model draws nothing. */
+static void put_redrawn_row(reproduction *r, repro_sheet *t, const place *p, size_t setting,
+                            const repro_list *attacks, bool certify)
+{
+    figure f[REPRO_MOST];
+    json_t *all = json_object();
+    bool any = false;
+    for (size_t k = 0; k < attacks->n; k++) {
+        f[k] = redrawn(r, p, &r->setting[setting], attacks->v[k]);
+        any |= f[k].seeds > 0;
+        json_object_set_new(all, attacks->v[k], figure_json(&f[k], NAN));
+    }
+    if (!any) {
+        json_decref(all);
+        return;
+    }
+    put(t, "%s", "");
+    put_seeds(t, f, attacks->n);
+    put(t, "other draws");
+    put(t, "%s", "");
+    put(t, "%s", "");
+    for (size_t k = 0; k < attacks->n; k++)
+        put_figure(t, &f[k]);
+    if (certify)
+        put(t, "%s", "");
+    json_object_set_new(json_array_get(r->rows, json_array_size(r->rows) - 1), "redrawn", all);
+}
+
 /* The paper's own figures, where it has any. */
 static void put_paper_row(reproduction *r, repro_sheet *t, const place *p,
                           const repro_list *attacks, bool certify)
@@ -298,7 +344,8 @@ static void note_accuracy(const reproduction *r, bool bert, repro_sheet *t)
         "sets, attacks "
         "as published. paper's: %s, attacks as the "
         "paper's code has them. words x subst.: words of a text that can change, and "
-        "substitutes of each. paper prints: the paper's own figures for %s.",
+        "substitutes of each. other draws: the texts as the attack left them, asked again with "
+        "draws that it has not met. paper prints: the paper's own figures for %s.",
         texts, bert ? " (SAFER, RanMASK, Text-CRS and DNE: everything on a quarter of them)" : "",
         r->cfg->paper_synonyms ? "the sets of --paper-synonyms"
                                : "eight neighbours at a distance below 0.2",
@@ -316,8 +363,10 @@ void show_accuracy(reproduction *r, const char *what, const char *model, const r
         const place p = {model, rows->v[i], NULL};
         if (!repro_row_is_for(rows->v[i], model))
             continue;
-        for (size_t k = 0; k < REPRO_SETTINGS; k++)
+        for (size_t k = 0; k < REPRO_SETTINGS; k++) {
             put_row(r, t, what, &p, repro_row_find(rows->v[i])->label, k, &r->attacks, certify);
+            put_redrawn_row(r, t, &p, k, &r->attacks, certify);
+        }
         put_paper_row(r, t, &p, &r->attacks, certify);
     }
     note_accuracy(r, repro_kind(model).reads_itself, t);

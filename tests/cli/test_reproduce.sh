@@ -93,6 +93,8 @@ for row in MixADA DNE "stet: --recipe robust" EIBC; do
     grep -q "^$row .*full .* x .*±.*±" out1 || fail "no figures of $row: $(cat out1)"
 done
 [ -s q/cnn_mixada_seed-1/flipped.jsonl ] || fail "no adversarial texts"
+grep -A1 '^DNE' out1 | grep -q 'other draws' || fail "no row with other draws: $(cat out1)"
+[ "$(grep -c 'other draws  ' out1)" = 2 ] || fail "other draws where nothing is drawn: $(cat out1)"
 "$STET" reproduce table1 $some --models bilstm --defenses eibc --no-run >out 2>err || fail "a row for another kind: $(cat err)"
 grep -q "^EIBC" out && fail "EIBC is for the CNN alone"
 
