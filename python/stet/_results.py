@@ -278,6 +278,9 @@ class AttackSummary:
     queries_mean: float
     changed_mean: float
     seconds: float
+    redraws: int  # of a model that draws: times that it was asked again with other draws; 0: it draws nothing
+    aua_redrawn: float  # accuracy then, on the texts as the attack left them
+    flips_stay: float  # share of the flips that were flips then
 
 
 @dataclass(frozen=True)

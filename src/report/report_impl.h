@@ -6,7 +6,6 @@
 
 #include "base/buffer_size.h"
 #include "base/json.h"
-#include "base/markup.h"
 #include "stet/bound.h"
 #include "stet/report.h"
 
@@ -86,9 +85,6 @@ typedef struct share {
     double value, n, lo, hi; /* value NAN: not measured */
 } share;
 share share_at(const summary *s, size_t run, size_t col);
-/* A sentence for each attack on a model that draws: what other draws make of it. False, and nothing
- * is written: the model draws nothing, or was not attacked. */
-bool put_redrawn(const report *r, const summary *s, size_t run, markup *b);
 share share_of(const json_t *result); /* accuracy, accuracy under attack, or share proved */
 /* Clean accuracy on the texts of this very result: what its other shares are compared with. */
 share clean_of(const json_t *result);
@@ -113,9 +109,13 @@ stet_status report_html(const report *r, buf *out);
 stet_status report_markdown(const report *r, buf *out);
 stet_status report_json(const report *r, buf *out);
 
+typedef struct markup markup; /* base/markup.h */
+/* What other draws make of the attacks on a model that draws, as a sentence. False, and nothing is
+ * written: the model draws nothing, or was not attacked. */
+bool put_redrawn(const report *r, const summary *s, size_t run, markup *b);
+
 /* ---- the caller's tables (sheets.c) ------------------------------------------------------- */
 
-typedef struct markup markup; /* base/markup.h */
 void html_sheets(const report *r, markup *b); /* a section, or nothing */
 void markdown_sheets(const report *r, markup *b);
 json_t *json_sheets(const report *r);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/markup.h"
 #include "base/mem.h"
 #include "report/report_impl.h"
 #include "stet/results.h"
