@@ -157,6 +157,7 @@ typedef struct stet_certify_result {
     size_t unbounded;        /* of the undecided: could not be bounded at all */
     char *reason;            /* of the first of them; NULL: there is none */
     size_t resumed;          /* taken from FILE.part */
+    double confidence;       /* of a model whose verdicts rest on draws: theirs; else 0 */
 } stet_certify_result;
 STET_API stet_status stet_certify_run(const stet_certify_args *a, stet_certify_result *out);
 STET_API void stet_certify_result_deinit(stet_certify_result *r);
