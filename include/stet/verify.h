@@ -53,6 +53,8 @@ typedef struct stet_verify_result {
     size_t exact;                               /* of them, in exact arithmetic */
     double least;                               /* smallest of them; INFINITY: none */
     double seconds;
+    size_t likely;     /* statements that follow from the counts of votes in a statistical file */
+    double confidence; /* of those; 0: the file is one of proofs */
 } stet_verify_result;
 
 /* STET_OK means that the file was looked at; whether it holds is r->failed == 0. Other statuses:
