@@ -6,7 +6,10 @@
  *
  * Every claim is derived anew from the model folder and the words that the file states, with small,
  * slow code in double precision that shares nothing with the certifier: own readers, own bounds, no
- * BLAS, no threads. docs/certificates.md says what is checked and how. */
+ * BLAS, no threads. docs/certificates.md says what is checked and how.
+ *
+ * A statistical file, about a model that votes, proves nothing: what it calls likely is recomputed
+ * from counts of votes that are taken on trust, and counted apart. */
 #ifndef STET_VERIFY_H
 #define STET_VERIFY_H
 

@@ -160,7 +160,9 @@ const cli_command cmd_verify = {
     .details = "Derives every bound anew from the model folder, in double precision with "
                "outward rounding, and evaluates every counter-example. It names each line "
                "that does not hold and exits with 3. With --data and --synonyms it also "
-               "compares words, labels and substitutes with their source.",
+               "compares words, labels and substitutes with their source. A statistical file, "
+               "of a model that answers by votes, is recomputed from its counts of votes, and "
+               "no text of it counts as certified.",
     .examples =
         "  stet verify cert.jsonl --model runs/cnn\n"
         "  stet verify cert.jsonl --model runs/cnn --data test.tsv.xz --synonyms jia.subst\n"
