@@ -106,6 +106,9 @@ for rule in "ranmask --ranmask-rate 0.8" safer; do
     expect 3 "not hold" "$STET" verify votes.jsonl --model cnn
     expect 3 "not hold" "$STET" verify cert.jsonl --model "$1"
 done
+# One that votes is no member of an ensemble, whatever the folder holds.
+rm -rf other && cp -r ensemble other && rm -r other/member-2 && cp -r ranmask other/member-2
+expect 3 "other/member-2: not a model that can join others" "$STET" verify all.jsonl --model other
 
 expect 3 "not hold" "$STET" verify cert.jsonl --model cnn
 "$STET" verify cert.jsonl --model cnn 2>/dev/null | grep -q "kind" || fail "another model is not named"
