@@ -111,7 +111,8 @@ typedef struct stet_certify_args {
     const stet_sets *sets; /* of words, or of texts: then only those texts can be certified */
     stet_certify_how how;
     bool harm; /* find the words that do most harm, too: costs a bound more */
-    /* Certificates, one JSON line per text (docs/formats.md); NULL: none. Until it is finished it is
+    /* Certificates, one JSON line per text (docs/formats.md); NULL: none. Of a model that votes they
+     * are statistical and prove nothing. Until it is finished it is
      * FILE.part, to which every text is added; a run that was stopped or killed goes on from there
      * and ends in the same bytes. STET_EFORMAT if that is of another run. */
     const char *file;
@@ -157,6 +158,7 @@ typedef struct stet_certify_result {
     size_t unbounded;        /* of the undecided: could not be bounded at all */
     char *reason;            /* of the first of them; NULL: there is none */
     size_t resumed;          /* taken from FILE.part */
+    double confidence;       /* of a model whose verdicts rest on draws: theirs; else 0 */
 } stet_certify_result;
 STET_API stet_status stet_certify_run(const stet_certify_args *a, stet_certify_result *out);
 STET_API void stet_certify_result_deinit(stet_certify_result *r);

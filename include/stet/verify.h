@@ -6,7 +6,10 @@
  *
  * Every claim is derived anew from the model folder and the words that the file states, with small,
  * slow code in double precision that shares nothing with the certifier: own readers, own bounds, no
- * BLAS, no threads. docs/certificates.md says what is checked and how. */
+ * BLAS, no threads. docs/certificates.md says what is checked and how.
+ *
+ * A statistical file, about a model that votes, proves nothing: what it calls likely is recomputed
+ * from counts of votes that are taken on trust, and counted apart. */
 #ifndef STET_VERIFY_H
 #define STET_VERIFY_H
 
@@ -53,6 +56,8 @@ typedef struct stet_verify_result {
     size_t exact;                               /* of them, in exact arithmetic */
     double least;                               /* smallest of them; INFINITY: none */
     double seconds;
+    size_t likely;     /* statements that follow from the counts of votes in a statistical file */
+    double confidence; /* of those; 0: the file is one of proofs */
 } stet_verify_result;
 
 /* STET_OK means that the file was looked at; whether it holds is r->failed == 0. Other statuses:

@@ -294,6 +294,7 @@ class CertifySummary:
     broken: float
     undecided: float
     likely: float
+    confidence: float  # of a model that votes, that of its verdicts; else 0
     unbounded: int
     resumed: int
     seconds: float

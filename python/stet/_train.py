@@ -221,6 +221,8 @@ class Verified:
     wrong: int
     undecided: int
     seconds: float
+    likely: int  # statements of a statistical file that follow from its counts of votes
+    confidence: float  # of those; 0: the file is one of proofs
     failures: List[Tuple[int, str]]  # line and reason, for each that failed
 
     def __bool__(self) -> bool:

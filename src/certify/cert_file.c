@@ -7,6 +7,8 @@
 
 #include "certify/certifier.h"
 #include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
 #include "base/sha256.h"
 #include "model/ensemble.h"
 
@@ -173,6 +175,29 @@ static void put_tree(const tree_ink *k)
     }
 }
 
+/* ---- statements that rest on draws -------------------------------------------------------- */
+
+/* Which rule answers, with all its settings, and the digest of the lists that it depends on. */
+static stet_status put_rule(buf *b, const rule *r)
+{
+    json_t *settings;
+    char *text, lists[SHA256_HEX];
+    TRY(settings_json(r->desc->opts, r->cfg, &settings));
+    json_t *o = json_pack("{s:s, s:o}", "name", r->desc->name, "settings", settings);
+    const stet_status st = o ? json_text(o, JSON_COMPACT | JSON_REAL_PRECISION(17), &text)
+                             : error_set(STET_ENOMEM, "out of memory for a header");
+    json_decref(o);
+    TRY(st);
+    buf_printf(b, ",\"statistical\":true,\"rule\":%s", text);
+    mem_free(text);
+    if (r->desc->lists) {
+        stet_sets_sha256(&(stet_sets){.words = (stet_subst *)(uintptr_t)r->desc->lists(r->state)},
+                         lists); /* only read */
+        buf_printf(b, ",\"lists\":\"%s\"", lists);
+    }
+    return buf_status(b);
+}
+
 /* ---- lines -------------------------------------------------------------------------------- */
 
 stet_status cert_file_header(const stet_certify_args *a, size_t texts, buf *b)
@@ -189,7 +214,10 @@ stet_status cert_file_header(const stet_certify_args *a, size_t texts, buf *b)
                "{\"stet_certificates\":2,\"kind\":\"%s\",\"sha256\":{\"config\":\"%s\",\"weights\":"
                "\"%s\",\"vocabulary\":\"%s\",\"data\":\"%s\",\"sets\":\"%s\"}",
                ensemble_of(a->model) ? "ensemble" : stet_model_kind(a->model), is.config, is.weights, is.vocabulary, data, sets);
-    buf_str(b, ",\"arithmetic\":{\"type\":\"float32\",\"order\":\"any\",\"fused\":\"any\"}");
+    if (cert_by_draws(a->model))
+        TRY(put_rule(b, a->model->rule));
+    else
+        buf_str(b, ",\"arithmetic\":{\"type\":\"float32\",\"order\":\"any\",\"fused\":\"any\"}");
     put_budget(b, a->how.budget);
     buf_printf(b, ",\"texts\":%zu,\"note\":{\"model\":", texts);
     buf_json_string(b, name, len);
@@ -252,7 +280,11 @@ stet_status cert_file_line(const stet_certifier *c, size_t index, const stet_tok
     buf_str(b, ",\"clean\":");
     put_real(b, r->clean);
     put_words(b, tokens, choices);
-    if (r->verdict == STET_CERTIFIED && c->tree.n > 1) {
+    if (c->evidence.n) {
+        buf_str(b, ",\"votes\":{");
+        buf_bytes(b, c->evidence.data, c->evidence.n);
+        buf_char(b, '}');
+    } else if (r->verdict == STET_CERTIFIED && c->tree.n > 1) {
         buf_str(b, ",\"tree\":");
         put_tree(&(tree_ink){b, &c->tree, tokens, choices});
     } else if (r->verdict == STET_CERTIFIED || r->budget > 0) {

@@ -57,7 +57,7 @@ stet_status stet_certify_prover(const stet_model *m, stet_prover **out)
     *out = NULL;
     const cert_family *f;
     TRY(cert_family_for(m, &f));
-    if (cert_by_rule(m) && m->rule->desc->draws)
+    if (cert_by_draws(m))
         return error_set(STET_ENOTSUP, "draws are no proofs");
     prover *p = mem_zalloc(1, sizeof *p);
     if (!p)

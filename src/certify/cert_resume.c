@@ -25,9 +25,12 @@ static stet_status check_sum(const char *line, size_t len)
     return error_set(STET_EFORMAT, "damaged: remove the file, or its lines from here on");
 }
 
-/* The family's own string, so that methods are compared by address. */
-static const char *own_name(const cert_family *f, const char *name)
+/* The family's own string, so that methods are compared by address; or the rule's. */
+static const char *own_name(const cert_shared *s, const char *name)
 {
+    const cert_family *f = s->family;
+    if (cert_by_rule(s->m))
+        return strcmp(s->m->rule->desc->name, name) == 0 ? s->m->rule->desc->name : "none";
     for (size_t m = 0; f->methods[m]; m++)
         if (strcmp(f->methods[m], name) == 0)
             return f->methods[m];
@@ -39,11 +42,12 @@ static double real_or(const json_t *v, double otherwise)
     return json_is_number(v) ? json_number_value(v) : otherwise;
 }
 
-static stet_status read_line(const cert_family *f, const json_t *o, size_t index,
+static stet_status read_line(const cert_shared *s, const json_t *o, size_t index,
                              stet_certificate *out)
 {
     const json_t *note = json_object_get(o, "note"), *budget = json_object_get(o, "budget"),
-                 *reason = json_object_get(note, "reason"), *answer = json_object_get(o, "answer");
+                 *reason = json_object_get(note, "reason"), *answer = json_object_get(o, "answer"),
+                 *votes = json_object_get(o, "votes");
     int64_t text, label;
     const char *verdict, *method;
     TRY(json_get_int(o, "line", "text", 0, INT64_MAX, &text));
@@ -66,7 +70,8 @@ static stet_status read_line(const cert_family *f, const json_t *o, size_t index
         .probability = real_or(json_object_get(note, "probability"), NAN),
         .margin = real_or(json_object_get(note, "margin"), -INFINITY),
         .slack = real_or(json_object_get(note, "slack"), 0),
-        .method = own_name(f, method),
+        .method = own_name(s, method),
+        .confidence = real_or(json_object_get(votes, "confidence"), 0),
         .budget = json_is_null(budget) ? STET_ANY : (size_t)json_integer_value(budget),
         .branches = (size_t)json_integer_value(json_object_get(note, "branches"))};
     if (reason && !(out->reason = mem_strdup(json_string_value(reason))))
@@ -74,13 +79,13 @@ static stet_status read_line(const cert_family *f, const json_t *o, size_t index
     return STET_OK;
 }
 
-stet_status cert_resume_line(const cert_family *f, const char *line, size_t len, size_t index,
+stet_status cert_resume_line(const cert_shared *s, const char *line, size_t len, size_t index,
                              stet_certificate *out)
 {
     json_t *o = NULL;
     TRY(check_sum(line, len));
     TRY(json_read_text("line", line, len, &o));
-    const stet_status st = read_line(f, o, index, out);
+    const stet_status st = read_line(s, o, index, out);
     json_decref(o);
     return st;
 }

@@ -25,6 +25,8 @@ stet_status cert_family_of_model(const model *m, const cert_family **out); /* of
 stet_status cert_family_for(const model *m, const cert_family **out); /* the same, or cert_ensemble */
 /* Does it answer by a rule of which bounds know nothing? That of an ensemble is known. */
 bool cert_by_rule(const model *m);
+/* And do its certificates rest on draws? Those are statistical. */
+bool cert_by_draws(const model *m);
 
 /* The words of a text. A choice is an index into a position's words, 0 the text's own. */
 typedef struct cert_text {
@@ -102,6 +104,7 @@ struct stet_certifier {
     cert_proof proof; /* of the text, or of the largest budget */
     cert_tree tree;   /* without nodes unless the text was split */
     int after;        /* the class that the counter-example gives */
+    buf evidence;     /* of a verdict by the model's rule (rule_desc.certify), for a file */
 };
 
 bool cert_out_of_time(const stet_certifier *c); /* of the text in work */
@@ -173,7 +176,7 @@ stet_status cert_file_line(const stet_certifier *c, size_t index, const stet_tok
 
 /* What a line of an unfinished file says of text `index`, but for edits. STET_EFORMAT: damaged, or of
  * another text. */
-stet_status cert_resume_line(const cert_family *f, const char *line, size_t len, size_t index,
+stet_status cert_resume_line(const cert_shared *s, const char *line, size_t len, size_t index,
                              stet_certificate *out);
 /* The counter-example, in words of the run. */
 stet_status cert_resume_edits(const char *line, const stet_choices *choices, stet_certificate *out);

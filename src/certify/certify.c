@@ -147,6 +147,7 @@ void stet_certifier_free(stet_certifier *c)
     cert_proof_drop(&c->proof);
     cert_tree_deinit(&c->tree);
     arena_deinit(&c->mem);
+    buf_deinit(&c->evidence);
     mem_free(c);
 }
 
@@ -157,6 +158,7 @@ static void forget_last(stet_certifier *c)
     cert_proof_drop(&c->proof);
     cert_tree_clear(&c->tree);
     arena_restore(&c->mem, (arena_mark){0});
+    buf_clear(&c->evidence);
     c->text = (cert_text){0};
     c->proof = (cert_proof){0};
 }
@@ -294,7 +296,7 @@ static stet_status judge_by_rule(stet_certifier *c, const stet_choices *choices,
     const stet_choices rows = {
         .n = choices->n, .start = start, .word = word, .text = choices->text};
     out->method = m->rule->desc->name;
-    TRY(m->rule->desc->certify(m->rule, m, ids, &rows, &c->how, out->label, out));
+    TRY(m->rule->desc->certify(m->rule, m, ids, &rows, &c->how, out->label, out, &c->evidence));
     for (size_t i = 0; i < out->n_edits; i++) { /* rows; the caller has words */
         uint32_t k = t->start[out->edits[i].pos];
         while (t->word[k] != out->edits[i].word)
@@ -361,7 +363,7 @@ static stet_status judge_words(stet_certifier *c, const uint32_t *ids, const ste
     if (out->answer != out->label)
         return STET_OK;
     out->method = m->rule->desc->name;
-    return m->rule->desc->certify(m->rule, m, ids, choices, &c->how, out->label, out);
+    return m->rule->desc->certify(m->rule, m, ids, choices, &c->how, out->label, out, &c->evidence);
 }
 
 static stet_status certify(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,

@@ -54,10 +54,10 @@ static stet_status check_args(const stet_certify_args *a)
     if (stet_dataset_classes(a->data) != stet_model_classes(a->model))
         return error_set(STET_EUSAGE, "the data has %zu classes, the model %zu",
                          stet_dataset_classes(a->data), stet_model_classes(a->model));
-    if (cert_by_rule(a->model) && a->file)
+    if (a->file && cert_by_rule(a->model) && !cert_by_draws(a->model))
         return error_set(STET_ENOTSUP,
-                         "%s: the verdicts of a model that answers by the prediction rule '%s' are "
-                         "no proofs, and a file of certificates holds nothing else",
+                         "%s: certificates of the prediction rule '%s' leave nothing that a "
+                         "checker could follow, so they have no file",
                          a->file, a->model->rule->desc->name);
     return STET_OK;
 }
@@ -319,6 +319,9 @@ static void count_verdicts(const run_job *j, stet_certify_result *out)
         out->verdicts[r->r.verdict]++;
         candidates += (double)r->candidates;
         changeable += (double)r->changeable;
+        if (r->r.confidence > 0)
+            out->confidence =
+                out->confidence > 0 ? fmin(out->confidence, r->r.confidence) : r->r.confidence;
         if (isfinite(proved_margin(r))) {
             slack += r->r.slack;
             with_bound++;
@@ -395,7 +398,7 @@ static stet_status take_line(void *ctx, size_t number, const char *line, size_t 
     if (k >= j->n)
         return other_run();
     run_record *r = &j->record[k];
-    TRY(cert_resume_line(j->shared.family, line, len, r->index, &r->r));
+    TRY(cert_resume_line(&j->shared, line, len, r->index, &r->r));
     r->done = r->resumed = true;
     return frame_have(&j->f, k, line, len);
 }

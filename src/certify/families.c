@@ -52,6 +52,11 @@ bool cert_by_rule(const model *m)
     return m->rule && !ensemble_of(m);
 }
 
+bool cert_by_draws(const model *m)
+{
+    return cert_by_rule(m) && m->rule->desc->draws;
+}
+
 const char *const *stet_certify_methods(const char *kind)
 {
     const cert_family *f;

@@ -48,15 +48,18 @@ static void print_text(const certify_cfg *cfg, const stet_certify_result *r)
                 {STET_BROKEN, "flipped: a combination that changes it is known"},
                 {STET_UNDECIDED, "open: neither proved nor flipped"},
                 {STET_WRONG, "wrong before any change"},
-                {STET_LIKELY, "holds with the rule's confidence: no proof"}};
+                {STET_LIKELY, NULL}};
     cli_table t = {0};
     cli_row(&t, "verdict", "texts", "share", "", NULL);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const size_t n = r->verdicts[rows[i].v];
-        if (rows[i].v == STET_LIKELY && n == 0)
+        if (rows[i].v == STET_LIKELY && r->confidence == 0)
             continue;
         cli_row(&t, stet_verdict_name(rows[i].v), cli_fmt("%zu", n),
-                cli_fmt("%.1f %%", r->n ? 100.0 * (double)n / (double)r->n : 0.0), rows[i].what,
+                cli_fmt("%.1f %%", r->n ? 100.0 * (double)n / (double)r->n : 0.0),
+                rows[i].v == STET_LIKELY
+                    ? cli_fmt("holds at confidence %g: no proof", r->confidence)
+                    : rows[i].what,
                 NULL);
     }
     cli_table_print(&t);
@@ -161,7 +164,9 @@ const cli_command cmd_certify = {
     .details = "\"certified\" is the share of all texts that are classified correctly and for "
                "which every combination of substitutes is proved to get the same answer from "
                "the float32 program, rounding included. docs/certificates.md says what is "
-               "proved and what is not, and describes the methods.",
+               "proved and what is not, and describes the methods. Of a model that answers by "
+               "votes nothing is proved: a text is \"likely\" with a confidence, apart from the "
+               "certified share.",
     .examples =
         "  stet certify runs/cnn --data test.tsv.xz --synonyms jia.subst --limit 1000\n"
         "  stet certify runs/cnn --data test.tsv.xz --synonyms jia.subst --complete -o cnn.cert\n"

@@ -60,13 +60,35 @@ static stet_status print_json(const verify_cfg *cfg, const stet_verify_result *r
     json_object_set_new(o, "broken", json_integer((json_int_t)r->broken));
     json_object_set_new(o, "wrong", json_integer((json_int_t)r->wrong));
     json_object_set_new(o, "undecided", json_integer((json_int_t)r->undecided));
+    if (r->confidence > 0) {
+        json_object_set_new(o, "likely", json_integer((json_int_t)r->likely));
+        json_object_set_new(o, "confidence", json_real(r->confidence));
+    }
     json_object_set_new(o, "lines", json_incref(lines));
     json_object_set_new(o, "seconds", json_real(r->seconds));
     return cli_json_print(o);
 }
 
+/* A statistical file: nothing in it counts as proved. */
+static void print_likely(const stet_verify_result *r)
+{
+    printf(
+        "%zu texts likely at confidence %g, %zu undecided, %zu wrong as they are; none is proved "
+        "(%.1f s)\n",
+        r->likely, r->confidence, r->undecided, r->wrong, r->seconds);
+    printf(
+        "that follows from the counts of votes, which are taken on trust: they come from draws\n");
+    if (r->likely)
+        printf("substituted words in a likely text: %s\n",
+               r->budget == SIZE_MAX ? "any number" : cli_fmt("at most %zu", r->budget));
+}
+
 static void print_text(const verify_cfg *cfg, const stet_verify_result *r)
 {
+    if (r->confidence > 0) {
+        print_likely(r);
+        return;
+    }
     printf("%zu claims of %zu texts stand: %zu certified, %zu broken, %zu wrong as they are, %zu "
            "undecided (%.1f s)\n",
            r->claims, r->certified + r->broken + r->wrong + r->undecided, r->certified, r->broken,
@@ -138,7 +160,9 @@ const cli_command cmd_verify = {
     .details = "Derives every bound anew from the model folder, in double precision with "
                "outward rounding, and evaluates every counter-example. It names each line "
                "that does not hold and exits with 3. With --data and --synonyms it also "
-               "compares words, labels and substitutes with their source.",
+               "compares words, labels and substitutes with their source. A statistical file, "
+               "of a model that answers by votes, is recomputed from its counts of votes, and "
+               "no text of it counts as certified.",
     .examples =
         "  stet verify cert.jsonl --model runs/cnn\n"
         "  stet verify cert.jsonl --model runs/cnn --data test.tsv.xz --synonyms jia.subst\n"

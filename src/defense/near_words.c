@@ -45,6 +45,11 @@ void near_words_end(void *state)
     mem_free(s);
 }
 
+const stet_subst *near_words_lists(const void *state)
+{
+    return ((const near_words *)state)->lists.subst;
+}
+
 /* ---- copies ------------------------------------------------------------------------------- */
 
 typedef struct swaps {

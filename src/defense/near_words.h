@@ -31,6 +31,7 @@ stet_status near_words_bind(near_words *s, const model *m);
 stet_status near_words_load(const near_kind *kind, const model *m, const char *dir, void **state);
 stet_status near_words_save(const void *state, const char *dir);
 void near_words_end(void *state);
+const stet_subst *near_words_lists(const void *state); /* rule_desc.lists */
 
 /* What is drawn of a text: `mem` keeps it. */
 stet_status near_words_copies(const rule *r, const model *m, const vote_text *t, arena *mem,

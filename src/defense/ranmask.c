@@ -91,15 +91,6 @@ static stet_status predict_all(const rule *r, const model *m, const stet_corpus 
     return votes_answer(copies_of, r, m, c, logits);
 }
 
-/* How many words of the text could change at all, as far as that is asked about. */
-static size_t words_asked(const stet_choices *choices, size_t budget)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < choices->n; i++)
-        n += choices->start[i + 1] > choices->start[i];
-    return n < budget ? n : budget;
-}
-
 /* Votes for a certificate, and how many words the text has. */
 static stet_status votes_of(const rule *r, const model *m, const uint32_t *ids,
                             const stet_choices *choices, size_t *L, uint64_t **votes)
@@ -120,27 +111,21 @@ static stet_status votes_of(const rule *r, const model *m, const uint32_t *ids,
 
 static stet_status certify(const rule *r, const model *m, const uint32_t *ids,
                            const stet_choices *choices, const stet_certify_how *how, int label,
-                           stet_certificate *out)
+                           stet_certificate *out, buf *evidence)
 {
     const ranmask_cfg *c = r->cfg;
     size_t L;
     uint64_t *votes;
     TRY(votes_of(r, m, ids, choices, &L, &votes));
     const double p = share_lower(votes[label], (uint64_t)c->vote.draws, c->vote.error);
+    const size_t masked = masked_words(L, c->rate), kept = L - masked;
+    const vote_finding f = {votes, m->n_classes, 1, masked_radius(L, kept, p)};
+    votes_tell(&c->vote, &f, choices, how->budget, out, evidence);
+    buf_printf(evidence, ",\"words\":%zu,\"masked\":%zu", L, masked);
+    if (out->verdict == STET_LIKELY)
+        out->margin = p - kept_chance(L, kept, votes_asked(choices, how->budget)) - 0.5;
     mem_free(votes);
-    const size_t kept = L - masked_words(L, c->rate);
-    const size_t radius = masked_radius(L, kept, p), asked = words_asked(choices, how->budget);
-    out->verdict = STET_UNDECIDED; /* also where too few votes agree: it abstains */
-    out->confidence = 1 - c->vote.error;
-    if (radius == SIZE_MAX)
-        return STET_OK;
-    out->budget = radius;
-    if (radius >= asked) {
-        out->verdict = STET_LIKELY;
-        out->margin = p - kept_chance(L, kept, asked) - 0.5;
-        out->budget = how->budget == STET_ANY || asked < how->budget ? STET_ANY : radius;
-    }
-    return STET_OK;
+    return buf_status(evidence);
 }
 
 static const rule_desc ranmask_rule = {

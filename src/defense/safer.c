@@ -4,6 +4,7 @@
  * confidence, what swaps can do to the votes. docs/defences.md. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "defense/groups.h"
@@ -280,33 +281,56 @@ static stet_status votes_of(const rule *r, const model *m, const uint32_t *ids,
     return st;
 }
 
+/* The most swaps that the votes stand, of those that are asked about; SIZE_MAX: not even none. Sorts
+ * q. */
+static size_t radius_of(const vote_finding *f, size_t label, double error, double *q, size_t n,
+                        size_t asked, vote_bounds *last)
+{
+    *last = votes_bound(f->count, f->n_classes, label, error, 0);
+    size_t R = last->holds ? 0 : SIZE_MAX;
+    while (last->holds && R < asked) {
+        *last = votes_bound(f->count, f->n_classes, label, error, swapped_chance(q, n, R + 1));
+        R += last->holds;
+    }
+    return R;
+}
+
+/* "shared":[...]: q of the words that can change, in their order. */
+static void put_shared(buf *b, const double *q, const stet_choices *choices)
+{
+    bool first = true;
+    buf_str(b, ",\"shared\":[");
+    for (size_t i = 0; i < choices->n; i++)
+        if (choices->start[i + 1] > choices->start[i]) {
+            buf_str(b, first ? "" : ",");
+            buf_real(b, q[i]);
+            first = false;
+        }
+    buf_char(b, ']');
+}
+
 static stet_status certify(const rule *r, const model *m, const uint32_t *ids,
                            const stet_choices *choices, const stet_certify_how *how, int label,
-                           stet_certificate *out)
+                           stet_certificate *out, buf *evidence)
 {
     const safer_cfg *c = r->cfg;
+    const size_t n = choices->n, asked = votes_asked(choices, how->budget);
     uint64_t *votes;
     TRY(votes_of(r, m, ids, choices, &votes));
-    double *q = mem_zalloc(choices->n + 1, sizeof *q);
+    double *q = mem_zalloc(2 * n + 1, sizeof *q), *sorted = q + n;
     stet_status st = q ? least_overlaps(r->state, m, ids, choices, q) : STET_ENOMEM;
-    out->verdict = STET_UNDECIDED; /* also where too few votes agree: it abstains */
-    out->confidence = 1 - (m->n_classes > 2 ? 2 : 1) * c->vote.error;
     if (st == STET_OK) {
-        const size_t asked = choices->n < how->budget ? choices->n : how->budget;
-        size_t R = 0;
-        vote_bounds b = votes_bound(votes, m->n_classes, (size_t)label, c->vote.error, 0);
-        while (b.holds && R < asked) {
-            b = votes_bound(votes, m->n_classes, (size_t)label, c->vote.error,
-                            swapped_chance(q, choices->n, R + 1));
-            R += b.holds;
-        }
-        out->budget = R;
-        if (b.holds) {
-            const double changed = swapped_chance(q, choices->n, asked);
-            out->verdict = STET_LIKELY;
+        vote_finding f = {votes, m->n_classes, m->n_classes > 2 ? 2 : 1, 0};
+        vote_bounds b;
+        memcpy(sorted, q, n * sizeof *q);
+        f.radius = radius_of(&f, (size_t)label, c->vote.error, sorted, n, asked, &b);
+        votes_tell(&c->vote, &f, choices, how->budget, out, evidence);
+        put_shared(evidence, q, choices);
+        if (out->verdict == STET_LIKELY) {
+            const double changed = swapped_chance(sorted, n, asked);
             out->margin = (b.own - changed) - (b.other + changed);
-            out->budget = how->budget == STET_ANY || asked < how->budget ? STET_ANY : R;
         }
+        st = buf_status(evidence);
     }
     mem_free(votes);
     mem_free(q);
@@ -326,6 +350,7 @@ static const rule_desc safer_rule_desc = {
     .certify = certify,
     .draws = true,
     .answers_draw = true,
+    .lists = near_words_lists,
 };
 
 const defense_desc defense_safer = {

@@ -1,6 +1,7 @@
 /* defense/votes.c - see votes.h. */
 #include "defense/votes.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +154,45 @@ vote_bounds votes_bound(const uint64_t *count, size_t n_classes, size_t label, d
     b.abstains = !(b.own > 0.5);
     b.holds = !b.abstains && votes_hold(b.own, b.other, changed);
     return b;
+}
+
+/* ---- findings ----------------------------------------------------------------------------- */
+
+size_t votes_changeable(const stet_choices *choices)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < choices->n; i++)
+        n += choices->start[i + 1] > choices->start[i];
+    return n;
+}
+
+size_t votes_asked(const stet_choices *choices, size_t budget)
+{
+    const size_t n = votes_changeable(choices);
+    return n < budget ? n : budget;
+}
+
+void votes_tell(const vote_cfg *c, const vote_finding *f, const stet_choices *choices,
+                size_t budget, stet_certificate *out, buf *evidence)
+{
+    const size_t asked = votes_asked(choices, budget);
+    const bool agreed = f->radius != SIZE_MAX, holds = agreed && f->radius >= asked;
+    out->verdict = holds ? STET_LIKELY : STET_UNDECIDED;
+    out->confidence = 1 - (double)f->bounds * c->error;
+    out->budget = agreed ? f->radius : 0;
+    if (holds && (budget == STET_ANY || asked < budget))
+        out->budget = STET_ANY;
+    for (size_t k = 0; k < f->n_classes; k++)
+        buf_printf(evidence, "%s%" PRIu64, k ? "," : "\"counts\":[", f->count[k]);
+    buf_printf(evidence, "],\"draws\":%" PRId64 ",\"error\":", c->draws);
+    buf_real(evidence, c->error);
+    buf_str(evidence, ",\"confidence\":");
+    buf_real(evidence, out->confidence);
+    buf_printf(evidence, ",\"changeable\":%zu,\"radius\":", votes_changeable(choices));
+    if (agreed)
+        buf_printf(evidence, "%zu", f->radius);
+    else
+        buf_str(evidence, "null");
 }
 
 /* ---- votes -------------------------------------------------------------------------------- */

@@ -55,6 +55,20 @@ typedef struct vote_cfg {
         STET_OPT_REAL(name "-error", T, vote.error, "0.05", 1e-9, most, "P",                       \
                       name ": chance that a bound of a certificate may be wrong")
 
+/* How many words of a text could change at all, of those that have substitutes; and of these, as many
+ * as are asked about. */
+size_t votes_changeable(const stet_choices *choices);
+size_t votes_asked(const stet_choices *choices, size_t budget);
+/* What counts say of a text: verdict, budget and confidence, and as JSON what they follow from. */
+typedef struct vote_finding {
+    const uint64_t *count;
+    size_t n_classes;
+    size_t bounds; /* of shares, of which each may be wrong */
+    size_t radius; /* the most changed words that stand; SIZE_MAX: too few votes agree */
+} vote_finding;
+void votes_tell(const vote_cfg *c, const vote_finding *f, const stet_choices *choices,
+                size_t budget, stet_certificate *out, buf *evidence);
+
 /* A text of rows as words, those that the model reads. */
 typedef struct vote_text {
     const uint32_t *rows, *at; /* word i is rows[at[i] .. at[i + 1]) */

@@ -11,6 +11,7 @@
 #ifndef MODEL_RULE_H
 #define MODEL_RULE_H
 
+#include "base/buf.h"
 #include "model/model_impl.h"
 #include "stet/certify.h"
 #include "stet/lexicon.h"
@@ -41,13 +42,16 @@ typedef struct rule_desc {
     bool mixes; /* it asks about mixtures of words, not about texts (model_desc.mixtures) */
     /* Its own certificate: verdict, margin, budget, method, confidence. `label` is the answer
      * already. A verdict that rests on draws is STET_LIKELY with its confidence, never
-     * STET_CERTIFIED. NULL: models with this rule have no certificates. `ids` and choices are rows
-     * where a word is one row, else words of choices->words. */
+     * STET_CERTIFIED; `evidence` then gets the members of a JSON object that it follows from
+     * ("votes" in docs/formats.md). NULL: models with this rule have no certificates. `ids` and
+     * choices are rows where a word is one row, else words of choices->words. */
     stet_status (*certify)(const rule *r, const model *m, const uint32_t *ids,
                            const stet_choices *choices, const stet_certify_how *how, int label,
-                           stet_certificate *out);
+                           stet_certificate *out, buf *evidence);
     bool draws; /* that certificate rests on draws: it proves nothing */
     bool answers_draw; /* answers rest on draws, which `redraw` chooses */
+    /* The lists of words that a certificate depends on. NULL: it does not depend on any. */
+    const stet_subst *(*lists)(const void *state);
 } rule_desc;
 
 /* The rule of one model. */

@@ -112,8 +112,10 @@ stet_status stet_certify_json(const stet_certify_how *how, const stet_certify_re
         number(r->margin_lo), "hi", number(r->margin_hi), "bins", bins, "budget_at_least", budgets,
         "slack_mean", number(r->slack_mean), "candidates_mean", number(r->candidates_mean),
         "attackable_mean", number(r->attackable_mean), "seconds", r->seconds);
-    if (o && r->verdicts[STET_LIKELY]) /* of a model that votes */
+    if (o && r->confidence > 0) { /* of a model that votes */
         json_object_set_new(o, "likely", json_real(r->likely));
+        json_object_set_new(o, "confidence", json_real(r->confidence));
+    }
     if (o && r->unbounded)
         json_object_set_new(o, "unbounded", json_integer((json_int_t)r->unbounded));
     return finish(o, failures, json);

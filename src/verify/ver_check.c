@@ -1,7 +1,7 @@
 /* verify/ver_check.c - does what a line says hold? */
 #include <string.h>
 
-#include "verify/ver_line.h"
+#include "verify/ver_votes.h"
 
 /* Own bounds in double may lie this much below a claim: both are sums, of different order. */
 static double tolerance(double claimed)
@@ -332,6 +332,8 @@ static stet_status check_budget(const ver_line *l, size_t needed)
 stet_status ver_line_check(ver_work *w, const ver_line *l, size_t needed, arena *a,
                            stet_verify_result *r)
 {
+    if (w->m->votes)
+        return ver_votes_check(w->m, l, needed, a);
     if (!l->unread)
         TRY(check_clean(w, l, a));
     TRY(check_budget(l, needed));

@@ -19,10 +19,9 @@ static stet_status load_other(const char *dir, size_t number, const ver_model *f
     if (!path)
         return STET_ENOMEM;
     stet_status st = ver_model_load(path, out);
-    if (st == STET_OK &&
-        (out->kind == &ver_ensemble || out->reads != first->reads ||
-         out->max_len != first->max_len || out->classes != first->classes ||
-         strcmp(out->class_names, first->class_names) != 0)) {
+    if (st == STET_OK && (out->kind == &ver_ensemble || out->votes || out->reads != first->reads ||
+                          out->max_len != first->max_len || out->classes != first->classes ||
+                          strcmp(out->class_names, first->class_names) != 0)) {
         st = error_set(STET_EFORMAT, "%s: not a model that can join others, or it reads otherwise",
                        path);
         ver_model_deinit(out);

@@ -108,6 +108,7 @@ typedef struct ver_model {
     struct ver_model *member; /* (n_members) of an ensemble, the first a view of this one; or NULL */
     size_t n_members;
     uint32_t **row; /* (n_members) (n_words): a member's row for each word; not of the first */
+    struct ver_votes *votes; /* of a model that answers by votes (ver_votes.h); NULL: it does not */
 } ver_model;
 
 stet_status ver_model_load(const char *dir, ver_model *out); /* on failure *out holds nothing */

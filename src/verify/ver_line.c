@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const verdicts[] = {"wrong", "certified", "broken", "undecided"};
+static const char *const verdicts[] = {"wrong", "certified", "broken", "undecided", "likely"};
 
 stet_status ver_only_keys(const json_t *o, const char *what, const char *const *keys)
 {
@@ -133,14 +133,25 @@ static stet_status read_sets(const ver_model *m, const json_t *o, arena *a, ver_
     return STET_OK;
 }
 
-static stet_status read_verdict(const json_t *o, ver_line *l)
+/* A proof and a statement by votes never stand in one file. */
+static stet_status check_sort(bool statistical, ver_verdict v)
+{
+    if (statistical && (v == VER_CERTIFIED || v == VER_BROKEN))
+        return error_set(STET_EFORMAT, "a \"%s\" text in a statistical file, which proves nothing",
+                         verdicts[v]);
+    if (!statistical && v == VER_LIKELY)
+        return error_set(STET_EFORMAT, "a \"likely\" text in a file of proofs");
+    return STET_OK;
+}
+
+static stet_status read_verdict(const ver_model *m, const json_t *o, ver_line *l)
 {
     const char *name;
     TRY(json_get_str(o, "line", "verdict", &name));
     for (size_t i = 0; i < sizeof verdicts / sizeof *verdicts; i++)
         if (strcmp(name, verdicts[i]) == 0) {
             l->verdict = (ver_verdict)i;
-            return STET_OK;
+            return check_sort(m->votes != NULL, l->verdict);
         }
     return error_set(STET_EFORMAT, "unknown verdict \"%.40s\"", name);
 }
@@ -172,11 +183,15 @@ stet_status ver_line_read(const ver_model *m, const json_t *o, arena *a, ver_lin
 {
     static const char *const keys[] = {"text",  "label", "answer", "verdict", "budget",
                                        "clean", "words", "sets",   "claims",  "tree",
-                                       "edits", "after", "note",   "sum",     NULL};
+                                       "edits", "after", "note",   "sum",     NULL},
+                             *const of_votes[] = {"text",   "label", "answer", "verdict",
+                                                  "budget", "clean", "words",  "sets",
+                                                  "votes",  "note",  "sum",    NULL};
     *out = (ver_line){0};
     int64_t index, label, answer;
     TRY(json_get_int(o, "line", "text", 0, INT64_MAX, &index));
-    TRY(ver_only_keys(o, "line", keys));
+    TRY(read_verdict(m, o, out));
+    TRY(ver_only_keys(o, "line", m->votes ? of_votes : keys));
     TRY(json_get_int(o, "line", "label", 0, (int64_t)m->classes - 1, &label));
     out->unread = json_is_null(json_object_get(o, "answer"));
     answer = -1;
@@ -187,11 +202,11 @@ stet_status ver_line_read(const ver_model *m, const json_t *o, arena *a, ver_lin
     out->text.index = (size_t)index;
     out->text.label = (int)label;
     out->answer = (int)answer;
-    TRY(read_verdict(o, out));
     if (out->unread && out->verdict != VER_UNDECIDED)
         return error_set(STET_EFORMAT, "a verdict on a text without an answer");
     TRY(read_words(m, o, a, out));
     TRY(read_sets(m, o, a, out));
     TRY(ver_budget_read(o, &out->task.budget));
-    return read_proof(m, o, out);
+    out->votes = json_object_get(o, "votes");
+    return m->votes ? STET_OK : read_proof(m, o, out);
 }

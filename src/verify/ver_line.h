@@ -4,7 +4,13 @@
 
 #include "verify/ver_impl.h"
 
-typedef enum ver_verdict { VER_WRONG, VER_CERTIFIED, VER_BROKEN, VER_UNDECIDED } ver_verdict;
+typedef enum ver_verdict {
+    VER_WRONG,
+    VER_CERTIFIED,
+    VER_BROKEN,
+    VER_UNDECIDED,
+    VER_LIKELY
+} ver_verdict;
 
 typedef struct ver_line {
     stet_verify_text text;
@@ -14,6 +20,7 @@ typedef struct ver_line {
     bool unread; /* the model's numbers overflow: no answer, nothing is claimed */
     double clean;
     const json_t *claims, *tree, *edits; /* borrowed, NULL: absent */
+    const json_t *votes;                 /* of a model that votes, instead of those */
     int after;                           /* class that the edits give */
 } ver_line;
 

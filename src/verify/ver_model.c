@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/sha256.h"
-#include "verify/ver_impl.h"
+#include "verify/ver_votes.h"
 
 enum { MOST = 1 << 20 }; /* of any size in config.json but the number of words */
 
@@ -399,6 +399,9 @@ static stet_status hash_config(const json_t *o, const char *path, ver_model *m)
         whole = json_object_set(part, keys[i], json_object_get(o, keys[i])) == 0 && whole;
     if (json_is_true(json_object_get(o, "word_scores"))) /* others have the digest without */
         whole = json_object_set_new(part, "word_scores", json_true()) == 0 && whole;
+    const json_t *rule = json_object_get(o, "rule");
+    if (rule && ver_votes_known(rule)) /* an ensemble's digest is made of its members' */
+        whole = json_object_set(part, "rule", (json_t *)(uintptr_t)rule) == 0 && whole;
     char *text;
     const stet_status st =
         whole ? json_text(part, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), &text)
@@ -427,12 +430,17 @@ static stet_status keep_class_names(const json_t *list, ver_model *m)
     return m->class_names ? STET_OK : STET_ENOMEM;
 }
 
+static bool is_ensemble(const json_t *rule)
+{
+    const char *name = json_string_value(json_object_get(rule, "name"));
+    return name && strcmp(name, "ensemble") == 0;
+}
+
 static stet_status read_config(const json_t *o, const char *path, ver_model *m, const char **kind)
 {
     int64_t dim, max_len, words;
     const json_t *rule = json_object_get(o, "rule");
-    const char *by = json_string_value(json_object_get(rule, "name"));
-    if (rule && !(by && strcmp(by, "ensemble") == 0))
+    if (rule && !is_ensemble(rule) && !ver_votes_known(rule))
         return error_set(STET_ENOTSUP,
                          "%s: the model answers by a prediction rule, which cannot be checked",
                          path);
@@ -475,8 +483,9 @@ stet_status ver_model_load(const char *dir, ver_model *out)
         st = read_weights(&r, o, kind);
     if (st == STET_OK)
         st = read_vocab(out, vocab);
-    if (st == STET_OK && json_object_get(o, "rule"))
-        st = ver_ensemble_load(json_object_get(o, "rule"), dir, out);
+    const json_t *rule = json_object_get(o, "rule");
+    if (st == STET_OK && rule)
+        st = is_ensemble(rule) ? ver_ensemble_load(rule, dir, out) : ver_votes_load(rule, dir, out);
     json_decref(o);
     json_decref(r.header);
     file_map_close(&r.map);
@@ -493,6 +502,7 @@ void ver_model_deinit(ver_model *m)
     for (size_t i = 1; i < m->n_members; i++)
         ver_model_deinit(&m->member[i]);
     mem_free(m->member);
+    ver_votes_free(m->votes);
     arena_deinit(&m->mem);
     strmap_deinit(&m->vocab);
     *m = (ver_model){0};

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/sha256.h"
 #include "verify/ver_exact.h"
-#include "verify/ver_line.h"
+#include "verify/ver_votes.h"
 
 typedef struct checker {
     const stet_verify_options *how;
@@ -89,24 +89,49 @@ static stet_status check_arithmetic(const json_t *o)
     return expect_text(is, "fused", "any");
 }
 
+/* A file of proofs is about a model whose logits answer, a statistical one about one that votes. */
+static stet_status check_sort(const checker *c, const json_t *o)
+{
+    const json_t *statistical = json_object_get(o, "statistical");
+    if (statistical && !json_is_true(statistical))
+        return error_set(STET_EFORMAT, "\"statistical\": expected true, or nothing");
+    if (!statistical && c->model.votes)
+        return error_set(STET_EFORMAT, "a file of proofs, but the model answers by votes");
+    if (statistical && !c->model.votes)
+        return error_set(STET_EFORMAT, "a statistical file, but the model does not vote");
+    return STET_OK;
+}
+
 /* "note" says how the file came about. Nothing rests on it, and nothing in it is checked. */
 static stet_status check_header(checker *c, const json_t *o)
 {
-    static const char *const keys[] = {"stet_certificates",
-                                       "kind",
-                                       "sha256",
-                                       "arithmetic",
-                                       "budget",
-                                       "texts",
-                                       "note",
-                                       "sum",
-                                       NULL};
+    static const char *const proofs[] = {"stet_certificates",
+                                         "kind",
+                                         "sha256",
+                                         "arithmetic",
+                                         "budget",
+                                         "texts",
+                                         "note",
+                                         "sum",
+                                         NULL},
+                             *const votes[] = {"stet_certificates",
+                                               "kind",
+                                               "sha256",
+                                               "statistical",
+                                               "rule",
+                                               "lists",
+                                               "budget",
+                                               "texts",
+                                               "note",
+                                               "sum",
+                                               NULL};
     int64_t version, texts;
     TRY(json_get_int(o, "first line", "stet_certificates", 2, 2, &version));
-    TRY(ver_only_keys(o, "first line", keys));
+    TRY(check_sort(c, o));
+    TRY(ver_only_keys(o, "first line", c->model.votes ? votes : proofs));
     TRY(expect_text(o, "kind", c->model.kind->name));
     TRY(check_identity(c, o));
-    TRY(check_arithmetic(o));
+    TRY(c->model.votes ? ver_votes_header(c->model.votes, o) : check_arithmetic(o));
     TRY(ver_budget_read(o, &c->r->budget));
     if (c->r->budget == 0)
         return error_set(STET_EFORMAT, "\"budget\" is 0: without changes nothing is proved");
@@ -133,7 +158,8 @@ static stet_status check_text(checker *c, const json_t *o)
     size_t *const count[] = {[VER_WRONG] = &c->r->wrong,
                              [VER_CERTIFIED] = &c->r->certified,
                              [VER_BROKEN] = &c->r->broken,
-                             [VER_UNDECIDED] = &c->r->undecided};
+                             [VER_UNDECIDED] = &c->r->undecided,
+                             [VER_LIKELY] = &c->r->likely};
     ++*count[l.verdict];
     return STET_OK;
 }
@@ -207,6 +233,7 @@ stet_status stet_verify_file(const char *path, const char *model_dir,
     TRY(ver_model_load(model_dir, &c.model));
     c.work.m = &c.model;
     c.work.want_exact = c.how->exact;
+    r->confidence = c.model.votes ? c.model.votes->confidence : 0;
     stream *s = NULL;
     stet_status st = stream_open(path, &s);
     if (st == STET_OK)

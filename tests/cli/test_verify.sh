@@ -81,6 +81,35 @@ expect 2 "expected -o DIR" "$STET" ensemble cnn sum
 expect 2 "answers by a rule itself, and cannot join" "$STET" ensemble cnn ensemble -o x
 [ ! -e x ] || fail "an ensemble that cannot be left a folder"
 
+# A model that votes: what its draws make likely is stated with its confidence and proves nothing.
+for rule in "ranmask --ranmask-rate 0.8" safer; do
+    set -- $rule
+    "$STET" train -q --data train.tsv --vectors vectors.txt --filters 8 --lr 0.02 --batch 8 --epochs 5 --defense "$@" --synonyms near -o "$1" >/dev/null ||
+        fail "train $1"
+    output "holds at confidence 0.95: no proof" "$STET" certify "$1" --data train.tsv --limit 6 --synonyms near --budget 1 -o votes.jsonl
+    output '"confidence":0.95' "$STET" certify "$1" --data train.tsv --limit 6 --synonyms near --budget 1 --json
+    output "texts likely at confidence 0.95" "$STET" verify votes.jsonl --model "$1" --data train.tsv --synonyms near
+    output "taken on trust" "$STET" verify votes.jsonl --model "$1"
+    output '"certified":0,' "$STET" verify votes.jsonl --model "$1" --json
+    likely=$("$STET" verify votes.jsonl --model "$1" --json | sed 's/.*"likely":\([0-9]*\).*/\1/')
+    [ "$likely" -gt 0 ] || fail "$1: no text is likely"
+    expect 4 "0 texts are certified" "$STET" verify votes.jsonl --model "$1" --require 1
+    expect 4 "0 of 6 texts are certified" "$STET" verify votes.jsonl --model "$1" --expect-certified
+    expect 4 "below the required" "$STET" certify "$1" --data train.tsv --limit 6 --synonyms near --budget 1 --require 0.01
+    if command -v sha256sum >/dev/null; then
+        line=$(grep -n '"likely"' votes.jsonl | head -1 | cut -d: -f1)
+        forge votes.jsonl "$line" 's/"likely"/"certified"/' >forged.jsonl
+        expect 3 "not hold" "$STET" verify forged.jsonl --model "$1"
+        forge votes.jsonl "$line" 's/"counts":\[/"counts":[1/' >forged.jsonl
+        expect 3 "not hold" "$STET" verify forged.jsonl --model "$1"
+    fi
+    expect 3 "not hold" "$STET" verify votes.jsonl --model cnn
+    expect 3 "not hold" "$STET" verify cert.jsonl --model "$1"
+done
+# One that votes is no member of an ensemble, whatever the folder holds.
+rm -rf other && cp -r ensemble other && rm -r other/member-2 && cp -r ranmask other/member-2
+expect 3 "other/member-2: not a model that can join others" "$STET" verify all.jsonl --model other
+
 expect 3 "not hold" "$STET" verify cert.jsonl --model cnn
 "$STET" verify cert.jsonl --model cnn 2>/dev/null | grep -q "kind" || fail "another model is not named"
 expect 3 "not hold" "$STET" verify cert.jsonl --model s4 --synonyms far

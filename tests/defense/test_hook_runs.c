@@ -316,9 +316,27 @@ TEST(what_draws_make_likely_is_not_counted_with_proofs)
     CHECK(r.margin_lo == 0 && r.margin_hi == 0 && r.n_budget == 1 && *r.method == '\0');
     CHECK_EQ(r.budget_at_least[0], r.verdicts[STET_UNDECIDED]);
     stet_certify_result_deinit(&r);
+    /* it has a file, of no rule that the checker knows */
     args.file = at("certificates.jsonl");
-    CHECK_FAILS(stet_certify_run(&args, &r), STET_ENOTSUP, "no proofs");
+    CHECK_OK(stet_certify_run(&args, &r));
+    CHECK(r.likely > 0.5 && r.confidence == 0.99);
+    stet_certify_result_deinit(&r);
+    char *lines;
+    size_t size;
+    CHECK_OK(file_read_all(args.file, 1 << 24, &lines, &size));
+    CHECK(strstr(lines, "\"statistical\":true,\"rule\":{\"name\":\"vote\","));
+    CHECK(strstr(lines, "\"votes\":{\"agree\":") && !strstr(lines, "\"claims\""));
+    mem_free(lines);
+    stet_verify_result v;
+    CHECK_FAILS(stet_verify_file(args.file, a.out, NULL, &v), STET_ENOTSUP, "cannot be checked");
+    const rule_desc *vote = m->rule->desc; /* one that draws nothing has none */
+    rule_desc proves = *vote;
+    proves.draws = false;
+    m->rule->desc = &proves;
+    CHECK_EQ(unlink(args.file), 0);
+    CHECK_FAILS(stet_certify_run(&args, &r), STET_ENOTSUP, "'vote' leave nothing");
     CHECK(!file_exists(args.file));
+    m->rule->desc = vote;
     args.file = NULL;
     args.how.method = "ibp"; /* of the network, not of the votes */
     CHECK_FAILS(stet_certify_run(&args, &r), STET_EUSAGE, "no method 'ibp'");

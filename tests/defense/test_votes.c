@@ -195,6 +195,15 @@ static size_t watch(const void *ctx, rng *r, const vote_text *t, uint32_t *copy)
     return t->n;
 }
 
+static void ask_rule(const stet_model *m, const uint32_t *ids, const stet_choices *choices,
+                     const stet_certify_how *how, int label, stet_certificate *out)
+{
+    buf evidence = {0};
+    CHECK_OK(m->rule->desc->certify(m->rule, m, ids, choices, how, label, out, &evidence));
+    CHECK(evidence.n);
+    buf_deinit(&evidence);
+}
+
 TEST(a_model_votes_with_masks_and_says_what_is_likely)
 {
     stet_train_result t;
@@ -233,11 +242,11 @@ TEST(a_model_votes_with_masks_and_says_what_is_likely)
     for (size_t i = 0; i <= n; i++)
         start[i] = (uint32_t)i;
     const stet_choices all = {.n = n, .start = start, .word = ids};
-    CHECK_OK(m->rule->desc->certify(m->rule, m, ids, &all, &few, 1, &c));
+    ask_rule(m, ids, &all, &few, 1, &c);
     CHECK(c.verdict == STET_LIKELY && c.confidence == 0.95 && c.budget >= 1);
-    CHECK_OK(m->rule->desc->certify(m->rule, m, ids, &all, &how, 1, &c));
+    ask_rule(m, ids, &all, &how, 1, &c);
     CHECK(c.verdict == STET_UNDECIDED && c.budget >= 1 && c.budget < n); /* not of every word */
-    CHECK_OK(m->rule->desc->certify(m->rule, m, ids, &all, &few, 0, &c));
+    ask_rule(m, ids, &all, &few, 0, &c);
     CHECK(c.verdict == STET_UNDECIDED && c.confidence < 1);
 
     stet_dataset *data;
@@ -420,7 +429,7 @@ TEST(where_no_word_is_drawn_the_vote_is_the_network_s)
         const stet_certify_how any = STET_CERTIFY_HOW;
         for (int k = 0; k < 2; k++) { /* certified where the network is right, and only there */
             stet_certificate c = {.verdict = STET_WRONG};
-            CHECK_OK(m->rule->desc->certify(m->rule, m, ids, &nothing, &any, k, &c));
+            ask_rule(m, ids, &nothing, &any, k, &c);
             CHECK_EQ(c.verdict == STET_LIKELY, k == answer);
         }
     }
@@ -522,13 +531,13 @@ TEST(a_model_votes_with_synonyms_and_says_what_is_likely)
         const stet_choices all = {.n = n, .start = start, .word = others};
         const stet_certify_how any = STET_CERTIFY_HOW;
         stet_certificate c = {.verdict = STET_WRONG};
-        CHECK_OK(m->rule->desc->certify(m->rule, m, ids, &all, &any, 1, &c));
+        ask_rule(m, ids, &all, &any, 1, &c);
         CHECK(c.confidence == 0.95);
         if (cut) /* of three words, two words share at most two: Q is at least a third a swap */
             CHECK(c.verdict == STET_UNDECIDED && c.budget <= 1);
         else
             CHECK(c.verdict == STET_LIKELY && c.budget == STET_ANY && c.margin > 0);
-        CHECK_OK(m->rule->desc->certify(m->rule, m, ids, &all, &any, 0, &c));
+        ask_rule(m, ids, &all, &any, 0, &c);
         CHECK(c.verdict == STET_UNDECIDED && c.budget == 0);
         /* what was saved is what is loaded, and votes alike */
         CHECK_OK(stet_model_save(m, at("copy")));

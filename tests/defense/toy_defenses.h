@@ -489,7 +489,7 @@ static stet_status vote_predict(const rule *r, const model *m, const uint32_t *i
 /* Nothing that would hold: nine votes of ten. What matters is where it is counted. */
 static stet_status vote_certify(const rule *r, const model *m, const uint32_t *ids,
                                 const stet_choices *choices, const stet_certify_how *how, int label,
-                                stet_certificate *out)
+                                stet_certificate *out, buf *evidence)
 {
     (void)how;
     const vote_cfg *c = r->cfg;
@@ -497,6 +497,7 @@ static stet_status vote_certify(const rule *r, const model *m, const uint32_t *i
     const stet_status st = vote_count(r, m, ids, choices->n ? choices->n : 1, count);
     out->verdict = (double)count[label] >= 0.9 * (double)c->votes ? STET_LIKELY : STET_UNDECIDED;
     out->confidence = c->confidence;
+    buf_printf(evidence, "\"agree\":%zu,\"confidence\":%g", count[label], c->confidence);
     if (out->verdict == STET_LIKELY) {
         out->margin = 1;
         out->budget = STET_ANY;
@@ -513,7 +514,8 @@ static const rule_desc vote_rule = {.name = "vote",
                                     .save = vote_save,
                                     .end = mem_free,
                                     .predict = vote_predict,
-                                    .certify = vote_certify};
+                                    .certify = vote_certify,
+                                    .draws = true};
 static const defense_desc toy_vote = {.name = "vote",
                                       .summary = "votes of texts without some words",
                                       .opts = vote_opts,

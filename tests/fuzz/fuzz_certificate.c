@@ -1,7 +1,8 @@
-/* tests/fuzz/fuzz_certificate.c - a line of a certificate file, about a small model in memory. */
+/* tests/fuzz/fuzz_certificate.c - a line of a certificate file, about a small model in memory, and about
+ * the same one that votes. */
 #include "fuzz.h"
 
-#include "verify/ver_line.h"
+#include "verify/ver_votes.h"
 
 static const float table[5][2] = {{0, 0}, {0.1f, 0}, {1, 0.5f}, {0.9f, 0.6f}, {-1, 0.2f}};
 static const float conv_w[2 * 2 * 2] = {0.5f, -0.2f, 0.1f, 0.7f, -0.6f, 0.3f, 0.2f, 0.1f};
@@ -27,17 +28,27 @@ static stet_status small_model(ver_model *m)
     return STET_OK;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static stet_status let_vote(ver_model *m)
 {
+    static const char how[] = "{\"name\":\"ranmask\",\"settings\":{\"ranmask-rate\":0.9,"
+                              "\"ranmask-draws\":100,\"ranmask-error\":0.05}}";
     json_t *o;
-    if (json_read_text("input", (const char *)data, size, &o) != STET_OK)
-        return 0;
+    TRY(json_read_text("rule", how, sizeof how - 1, &o));
+    const stet_status st = ver_votes_load(o, "", m);
+    json_decref(o);
+    return st;
+}
+
+static void check(const json_t *o, bool votes)
+{
     ver_model m;
     arena mem = {0};
     ver_line l;
     stet_verify_result r = {.least = INFINITY};
     stet_status st = small_model(&m);
     ver_work w = {.m = &m};
+    if (st == STET_OK && votes)
+        st = let_vote(&m);
     if (st == STET_OK)
         st = ver_line_read(&m, o, &mem, &l);
     if (st == STET_OK)
@@ -45,6 +56,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena_deinit(&mem);
     ver_work_deinit(&w);
     ver_model_deinit(&m);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    json_t *o;
+    if (json_read_text("input", (const char *)data, size, &o) != STET_OK)
+        return 0;
+    check(o, false);
+    check(o, true);
     json_decref(o);
     return 0;
 }
