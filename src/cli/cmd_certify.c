@@ -69,8 +69,9 @@ static void print_text(const certify_cfg *cfg, const stet_certify_result *r)
         most = bins[k] > most ? bins[k] : most;
     }
     printf("\naccuracy %.1f %%, certified %.1f %%\n", 100 * r->clean, 100 * r->certified);
-    printf("proved margins %.3g %s %.3g, of which rounding takes %.1g\n", r->margin_lo,
-           cli_spark(bins, STET_MARGIN_BINS, 0, most), r->margin_hi, r->slack_mean);
+    if (r->confidence == 0) /* votes have no margin that is proved */
+        printf("proved margins %.3g %s %.3g, of which rounding takes %.1g\n", r->margin_lo,
+               cli_spark(bins, STET_MARGIN_BINS, 0, most), r->margin_hi, r->slack_mean);
     if (*r->method)
         printf("proved by %s\n", r->method);
     if (cfg->prove.largest) {

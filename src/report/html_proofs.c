@@ -39,6 +39,7 @@ static void put_verdicts(const report *r, const summary *s, size_t run, const js
         double share;
     } part[] = {
         {"certified", "proved: no combination flips it", num_of(o, "certified")},
+        {"likely", "likely: holds with a confidence, no proof", num_of(o, "likely")},
         {"undecided", "open: neither proved nor flipped", num_of(o, "undecided") - attacked},
         {"broken", "flipped: a counter-example is known", num_of(o, "broken") + attacked},
         {"wrong", "wrong before any change", 1 - num_of(o, "clean")}};

@@ -96,6 +96,8 @@ for rule in "ranmask --ranmask-rate 0.8" safer; do
     expect 4 "0 texts are certified" "$STET" verify votes.jsonl --model "$1" --require 1
     expect 4 "0 of 6 texts are certified" "$STET" verify votes.jsonl --model "$1" --expect-certified
     expect 4 "below the required" "$STET" certify "$1" --data train.tsv --limit 6 --synonyms near --budget 1 --require 0.01
+    "$STET" report "$1" -o votes.html >/dev/null 2>&1 && grep -q 'likely: holds with a confidence, no proof: [1-9]' votes.html ||
+        fail "$1: the report says nothing of what is likely"
     if command -v sha256sum >/dev/null; then
         line=$(grep -n '"likely"' votes.jsonl | head -1 | cut -d: -f1)
         forge votes.jsonl "$line" 's/"likely"/"certified"/' >forged.jsonl
