@@ -258,7 +258,16 @@ TEST(a_run_that_is_stopped_goes_on)
     char *all = read_all(a.file);
     a.file = file;
     a.each = stop_at_twenty;
-    CHECK_FAILS(stet_certify_run(&a, &r), STET_EINTR, "run the same command again");
+    stet_status st = STET_OK;
+    for (int i = 0; i < 50 && st == STET_OK; i++) { /* others may be done before this thread is told */
+        st = stet_certify_run(&a, &r);
+        if (st == STET_OK) {
+            stet_interrupt_clear();
+            stet_certify_result_deinit(&r);
+            remove(file);
+        }
+    }
+    CHECK(st == STET_EINTR && strstr(stet_last_error(), "run the same command again"));
     stet_interrupt_clear();
     CHECK(file_exists(part) && !file_exists(file));
     a.each = NULL;
