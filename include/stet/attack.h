@@ -123,9 +123,9 @@ typedef struct stet_attack_result {
     double attackable_mean; /* words of a text that can be attacked */
     double seconds;         /* of this call */
     size_t proved;          /* left because a proof says that nothing flips them */
-    /* Of a model whose answers rest on draws: every text, as the attack left it, is asked about again, so
-     * many times and with other draws each time (0: the model draws nothing). The share of texts
-     * that are classified correctly then, and of flips that are flips. */
+    /* How often the model was asked again about every text as the attack left it, each time with
+     * other draws; 0: its answers rest on no draws. The share of these answers that are correct,
+     * and of the flips that are still flips. */
     size_t redraws;
     double aua_redrawn, flips_stay;
 } stet_attack_result;

@@ -111,10 +111,10 @@ typedef struct stet_certify_args {
     const stet_sets *sets; /* of words, or of texts: then only those texts can be certified */
     stet_certify_how how;
     bool harm; /* find the words that do most harm, too: costs a bound more */
-    /* Certificates, one JSON line per text (docs/formats.md); NULL: none. Of a model that votes they
-     * are statistical and prove nothing. Until it is finished it is
-     * FILE.part, to which every text is added; a run that was stopped or killed goes on from there
-     * and ends in the same bytes. STET_EFORMAT if that is of another run. */
+    /* Certificates, one JSON line per text (docs/formats.md); NULL: none. Those of a model that
+     * votes are statistical and prove nothing. An unfinished file is FILE.part, to which every text
+     * is added; a run that was stopped or killed goes on from there and ends in the same bytes.
+     * STET_EFORMAT if that is of another run. */
     const char *file;
     /* Folder for the question of every text that is answered right, as ONNX and VNN-LIB for other
      * verifiers (docs/certificates.md); NULL: none. CNNs only. */

@@ -1,5 +1,5 @@
-/* attack/redraw.c - what an attack on a model that draws comes to without the luck of the draws. Every text
- * that the attack asks about has draws of its own, so a flip may be due to them and not to the words. */
+/* attack/redraw.c - how much of an attack on a model that draws was luck. Every variant has draws
+ * of its own, so a flip may be due to them and not to the words. So the model is asked again. */
 #include <string.h>
 
 #include "attack/subject.h"

@@ -281,8 +281,8 @@ static stet_status votes_of(const rule *r, const model *m, const uint32_t *ids,
     return st;
 }
 
-/* The most swaps that the votes stand, of those that are asked about; SIZE_MAX: not even none. Sorts
- * q. */
+/* The most swaps, up to those asked about, after which the answer is still sure to hold; SIZE_MAX:
+ * it is not sure even without one. Sorts q. */
 static size_t radius_of(const vote_finding *f, size_t label, double error, double *q, size_t n,
                         size_t asked, vote_bounds *last)
 {

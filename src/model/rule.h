@@ -58,8 +58,8 @@ typedef struct rule_desc {
 struct rule {
     const rule_desc *desc;
     void *cfg, *state;
-    /* 0: the draws of a text; others: draws that are independent of them. Where mean_of is not 0, the
-     * answer is the mean over so many of them, from `redraw` on. */
+    /* Which draws: 0 are a text's own, other numbers are independent of these and of each other.
+     * With mean_of > 0 the answer is the mean over the draws redraw .. redraw + mean_of - 1. */
     uint64_t redraw, mean_of;
 };
 
