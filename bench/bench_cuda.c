@@ -119,7 +119,7 @@ static node *apply_s4(tape *t, node *const *in, const seq_index *seq)
 
 static node *apply_attention(tape *t, node *const *in, const seq_index *seq)
 {
-    return op_attention(t, in[0], in[1], 12, seq, 0, NULL);
+    return op_attention(t, in[0], in[1], 12, seq, NULL, 0, NULL);
 }
 
 /* Every other word has SET substitutes; there are as many rows of them as words. */

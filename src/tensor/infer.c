@@ -380,15 +380,30 @@ stet_status op_s4_filters_infer(const node *n, shape *out)
     return STET_OK;
 }
 
+/* As many texts as in `seq`, in any order of length. */
+static bool asks_fit(const seq_index *asks, const seq_index *seq)
+{
+    bool good = asks->n_texts == seq->n_texts && asks->start[0] == 0 &&
+                asks->start[asks->n_texts] == asks->n_tokens;
+    for (size_t b = 0; good && b < asks->n_texts; b++)
+        good = asks->start[b] <= asks->start[b + 1] &&
+               asks->start[b + 1] - asks->start[b] <= asks->max_len;
+    return good;
+}
+
 stet_status op_attention_infer(const node *n, shape *out)
 {
     const attention_args *args = n->args;
+    const seq_index *seq = args->seq, *asks = args->asks;
     const size_t h = cols(n->in[0]), queries = rows(n->in[0]);
-    TRY(expect_sequence(n, args->seq));
-    TRY(op_expect_shape(n, 1, shape2(args->seq->n_tokens, 2 * h), "keys and values"));
-    if (queries != args->seq->n_tokens && queries != args->seq->n_texts)
+    TRY(expect_sequence(n, seq));
+    TRY(op_expect_shape(n, 1, shape2(seq->n_tokens, 2 * h), "keys and values"));
+    if (asks && !asks_fit(asks, seq))
+        return error_set(STET_EUSAGE, "%s: the queries are not of the %zu texts of the keys",
+                         NAME(n), seq->n_texts);
+    if (asks ? queries != asks->n_tokens : queries != seq->n_tokens && queries != seq->n_texts)
         return error_set(STET_EUSAGE, "%s: %zu queries for %zu tokens of %zu texts", NAME(n),
-                         queries, args->seq->n_tokens, args->seq->n_texts);
+                         queries, asks ? asks->n_tokens : seq->n_tokens, seq->n_texts);
     if (args->heads == 0 || h % args->heads)
         return error_set(STET_EUSAGE, "%s: %zu columns are not %zu heads of one size", NAME(n), h,
                          args->heads);

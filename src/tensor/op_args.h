@@ -64,6 +64,7 @@ typedef struct s4_filters_args {
 typedef struct attention_args {
     const seq_index *seq;
     const seq_index *at;
+    const seq_index *asks, *asks_at; /* the texts of the queries; NULL: those of the keys */
     size_t heads;
     double p;     /* dropout of weights */
     uint64_t key; /* of its mask (attention_mask.h) */

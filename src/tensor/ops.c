@@ -186,10 +186,16 @@ node *op_s4_filters(tape *t, node *enc, node *k, node *d, size_t rank)
     return PUSH(t, s4_filters, (&(s4_filters_args){rank}), enc, k, d);
 }
 
-node *op_attention(tape *t, node *q, node *kv, size_t heads, const seq_index *seq, double p,
-                   rng *stream)
+node *op_attention(tape *t, node *q, node *kv, size_t heads, const seq_index *seq,
+                   const seq_index *asks, double p, rng *stream)
 {
     const seq_args texts = seq_args_of(t, seq);
-    const attention_args args = {texts.seq, texts.at, heads, p, p > 0 ? rng_u64(stream) : 0};
+    const attention_args args = {texts.seq,
+                                 texts.at,
+                                 asks,
+                                 asks ? tape_seq(t, asks) : NULL,
+                                 heads,
+                                 p,
+                                 p > 0 ? rng_u64(stream) : 0};
     return PUSH(t, attention, &args, q, kv);
 }

@@ -199,7 +199,7 @@ const seq_index *tape_seq(tape *t, const seq_index *seq)
     }
     *twin = *seq;
     twin->start = tape_twin(t, seq->start, (seq->n_texts + 1) * sizeof *seq->start);
-    twin->row = tape_twin(t, seq->row, seq->n_tokens * sizeof *seq->row);
+    twin->row = seq->row ? tape_twin(t, seq->row, seq->n_tokens * sizeof *seq->row) : NULL;
     return twin;
 }
 

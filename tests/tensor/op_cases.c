@@ -365,22 +365,28 @@ static node *s4_conv_apply(tape *t, node *const *in, const op_case *c)
     return op_s4_conv(t, in[0], in[1], in[2], &c->seq);
 }
 
-/* Lengths around and beyond a tile of queries; all queries, then the first of each text alone; the
- * large one drops weights. */
+/* Lengths around and beyond a tile of queries: all queries; rows of their own, of one text more than
+ * a tile and of another none; the first of each text alone; all, with weights dropped. */
 static void attention_setup(op_case *c, int v, rng *r, arena *mem)
 {
     static const size_t texts[] = {1, 3, 4, 6}, longest[] = {1, 5, 70, 150}, h[] = {2, 6, 8, 48};
+    static const uint32_t asks[] = {0, 2, 2, 72};
     set_sequence(c, texts[v], longest[v], 3, r, mem);
     c->count = v == 0 ? 1 : v == 3 ? 4 : 2;
-    c->ta = v == 2;
-    operand(c, shape2(c->ta ? texts[v] : c->seq.n_tokens, h[v]), -2, 2);
+    size_t queries = v == 2 ? texts[v] : c->seq.n_tokens;
+    if (v == 1) {
+        c->asks = (seq_index){3, asks[3], 0, 70, asks, NULL};
+        queries = asks[3];
+    }
+    operand(c, shape2(queries, h[v]), -2, 2);
     operand(c, shape2(c->seq.n_tokens, 2 * h[v]), -2, 2);
 }
 
 static node *attention_apply(tape *t, node *const *in, const op_case *c)
 {
     rng stream = rng_stream(3, STREAM_DROPOUT, 0);
-    return op_attention(t, in[0], in[1], c->count, &c->seq, c->count == 4 ? 0.2 : 0, &stream);
+    return op_attention(t, in[0], in[1], c->count, &c->seq, c->asks.n_texts ? &c->asks : NULL,
+                        c->count == 4 ? 0.2 : 0, &stream);
 }
 
 /* the table ---------------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ typedef struct op_case {
     size_t first, count;
     const uint32_t *index;
     const int32_t *label;
-    seq_index seq;
+    seq_index seq, asks; /* asks: n_texts 0 where there are none */
 } op_case;
 
 typedef struct op_test {

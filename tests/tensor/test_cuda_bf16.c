@@ -115,7 +115,7 @@ static node *attention(gpu_case *c, int variant)
                       .row = row};
     node *q = gpu_input(c, shape2(first ? 4 : seq.n_tokens, H), -1, 1);
     node *kv = gpu_input(c, shape2(seq.n_tokens, 2 * H), -1, 1);
-    return op_attention(&c->t, q, kv, heads[v], &seq, first ? 0 : 0.2, &c->r);
+    return op_attention(&c->t, q, kv, heads[v], &seq, NULL, first ? 0 : 0.2, &c->r);
 }
 
 TEST(attention_is_near_that_of_the_cpu)

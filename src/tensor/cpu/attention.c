@@ -18,8 +18,8 @@ enum { TILE = 64 }; /* queries at a time */
 
 typedef struct attention {
     const seq_index *seq;
-    size_t heads, H, d; /* d = H / heads */
-    bool first;         /* queries are the first token of each text */
+    const seq_index *asks; /* the texts of the queries; NULL: one query a text */
+    size_t heads, H, d;    /* d = H / heads */
     real scale;
     uint64_t key;
     uint32_t limit; /* of dropout; 0: none */
@@ -44,7 +44,7 @@ static attention attention_of(const node *n)
     const attention_args *args = n->args;
     attention a = {.seq = args->at, .heads = args->heads, .H = shape_cols(n->shape)};
     a.d = a.H / a.heads;
-    a.first = shape_rows(n->shape) != a.seq->n_tokens;
+    a.asks = args->asks ? args->asks_at : shape_rows(n->shape) == a.seq->n_tokens ? a.seq : NULL;
     a.scale = (real)(1 / sqrt((double)a.d));
     a.key = args->key;
     a.limit = mask_limit(args->p);
@@ -63,14 +63,14 @@ static real *worker_scratch(const attention *a, int worker)
 
 static size_t queries_of(const attention *a, size_t text)
 {
-    return a->first ? 1 : a->seq->start[text + 1] - a->seq->start[text];
+    return a->asks ? a->asks->start[text + 1] - a->asks->start[text] : 1;
 }
 
 static tile tile_of(const attention *a, size_t text, size_t head, size_t from)
 {
     const size_t start = a->seq->start[text], keys = a->seq->start[text + 1] - start;
     const size_t all = queries_of(a, text), left = all - from;
-    const size_t row = (a->first ? text : start) + from;
+    const size_t row = (a->asks ? a->asks->start[text] : text) + from;
     const real *k = a->kv + start * 2 * a->H + head * a->d;
     return (tile){
         row, left < TILE ? left : TILE, keys, head, a->q + row * a->H + head * a->d, k, k + a->H};

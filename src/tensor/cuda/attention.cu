@@ -15,8 +15,9 @@ enum { ROW_THREADS = 128, PART = 32, QUADS = PART / 4, OTHERS = 32, AT_ONCE = 4,
 
 struct attention {
     const uint32_t *start; /* of the sequence, on the device */
+    const uint32_t *asks;  /* of the queries; NULL: one query a text */
+    size_t most_asks;      /* queries of one text */
     size_t heads, H, d;
-    bool first; /* queries are the first token of each text */
     float scale, kept;
     uint64_t key;
     uint32_t limit; /* of dropout; 0: none */
@@ -35,7 +36,15 @@ static attention attention_of(const node *n)
     a.heads = args->heads;
     a.H = shape_cols(n->shape);
     a.d = a.H / a.heads;
-    a.first = shape_rows(n->shape) != args->seq->n_tokens;
+    if (args->asks) {
+        a.asks = args->asks_at->start;
+        a.most_asks = args->asks->max_len;
+    } else if (shape_rows(n->shape) == args->seq->n_tokens) {
+        a.asks = a.start;
+        a.most_asks = args->seq->max_len;
+    } else {
+        a.most_asks = 1;
+    }
     a.scale = (float)(1 / sqrt((double)a.d));
     a.kept = (float)(1 / (1 - args->p));
     a.key = args->key;
@@ -57,8 +66,8 @@ static __device__ place place_of(const attention &a)
     place p;
     p.start = a.start[blockIdx.y];
     p.keys = a.start[blockIdx.y + 1] - p.start;
-    p.queries = a.first ? 1 : p.keys;
-    p.first_query = a.first ? blockIdx.y : p.start;
+    p.queries = a.asks ? a.asks[blockIdx.y + 1] - a.asks[blockIdx.y] : 1;
+    p.first_query = a.asks ? a.asks[blockIdx.y] : blockIdx.y;
     p.head = blockIdx.z;
     return p;
 }
@@ -342,7 +351,7 @@ extern "C" stet_status cuda_attention_fwd(tape *t, node *n)
             return STET_ENOMEM;
         a.lse = (float *)n->saved;
     }
-    LAUNCH(forward_kernel, a, a.first ? 1 : seq->max_len, seq->n_texts, d);
+    LAUNCH(forward_kernel, a, a.most_asks, seq->n_texts, d);
     return cuda_launched(d, "attention");
 }
 
@@ -361,7 +370,7 @@ extern "C" stet_status cuda_attention_bwd(tape *, node *n)
         return STET_ENOMEM;
     TRY(each(d, "attention", queries, output_slope{a}));
     if (a.dq)
-        LAUNCH(query_kernel, a, a.first ? 1 : seq->max_len, seq->n_texts, d);
+        LAUNCH(query_kernel, a, a.most_asks, seq->n_texts, d);
     if (a.dkv)
         LAUNCH(key_kernel, a, seq->max_len, seq->n_texts, d);
     return cuda_launched(d, "attention");
