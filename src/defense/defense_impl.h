@@ -181,11 +181,12 @@ typedef struct defense_desc {
     const char *needs_learning;
     /* Vectors learn from this defence's loss alone (through v->w->learn); NULL: from all. */
     bool (*alone)(const void *cfg);
-    /* `forward` and `loss` hand x->word and x->seq.row to ops and pass_rows, and never read them: then
-     * a device may look the words up itself, and these are names (batch.twin). step_word() reads one. */
-    bool reads_no_words;
-    /* The same but for what may stand in the place of words, by batch_sets_make() with these sets alone;
-     * NULL, or where it gives NULL: they may read any. */
+    /* Do `forward` and `loss` read x->word and x->seq.row themselves, rather than hand them to ops and
+     * pass_rows? If not, a device may look the words up, and these are names (batch.twin), one of which
+     * step_word() reads. NULL: they do. */
+    bool (*reads_words)(const void *state);
+    /* They do, but through batch_sets_make() with these sets alone, which makes names as well; NULL, or
+     * where it gives NULL: they may read any. */
     const word_sets *(*sets)(const void *state);
 
     stet_status (*vectors)(const void *cfg, const vector_view *v);

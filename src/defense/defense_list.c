@@ -206,7 +206,7 @@ bool defense_list_reads_words(const defense_list *l, const word_sets **sets)
     *sets = NULL;
     for (size_t i = 0; i < l->n; i++) {
         const defense_desc *d = l->d[i].desc;
-        if (!(d->forward || d->loss) || d->reads_no_words)
+        if (!(d->forward || d->loss) || (d->reads_words && !d->reads_words(l->d[i].state)))
             continue;
         const word_sets *own = d->sets ? d->sets(l->d[i].state) : NULL;
         if (!own || *sets) /* a batch brings one kind */

@@ -380,12 +380,18 @@ static void metrics(void *state, step_metrics *out)
             metric_node(out, part[p], s->report.part[p]);
 }
 
+static bool reads_words(const void *state)
+{
+    (void)state;
+    return false;
+}
+
 const defense_desc defense_gbm = {
     .name = "gbm",
     .summary = "cross-entropy and a growth bound matrix with its true gradient",
     .opts = opts,
     .cfg_size = sizeof(gbm_cfg),
-    .reads_no_words = true,
+    .reads_words = reads_words,
     .start = start,
     .loss = loss,
     .metrics = metrics,

@@ -4,12 +4,14 @@
 #include "defense/mixada.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 #include "defense/defenses.h"
 
 typedef struct mixada_cfg {
     double alpha, weight;
+    const char *layers;
 } mixada_cfg;
 
 static const stet_opt opts[] = {
@@ -18,22 +20,55 @@ static const stet_opt opts[] = {
         "mixada: parameter of the shares; the smaller, the closer to one of the two texts"),
     STET_OPT_REAL("mixada-weight", mixada_cfg, weight, "1", 0, 1e6, "X",
                   "mixada: weight of the mixtures' loss"),
+    STET_OPT_STR("mixada-layers", mixada_cfg, layers, "", "N,N,...",
+                 "mixada: mix texts after one of these layers of a BERT, drawn anew each step; "
+                 "empty: mix what the last layer of any model sees"),
     STET_OPT_END,
 };
 
+enum { MOST_LAYERS = 256 };
+
 typedef struct mixada_state {
     mixada_cfg cfg;
-    node *mixed; /* of this step */
+    size_t layer[MOST_LAYERS], n_layers; /* none: features are mixed */
+    node *mixed;                         /* of this step */
 } mixada_state;
+
+static stet_status read_layers(const model *m, mixada_state *s)
+{
+    const model_layers *net = m->desc->layers;
+    const size_t most = net ? net->n(m) : 0;
+    const char *at = s->cfg.layers;
+    if (most == 0)
+        return error_set(STET_EUSAGE, "--mixada-layers needs a BERT without a head; leave it out "
+                                      "to mix what the last layer sees");
+    do {
+        char *end;
+        const long k = strtol(at, &end, 10);
+        if (end == at || k < 0 || (size_t)k > most || s->n_layers == MOST_LAYERS ||
+            (*end != ',' && *end != '\0'))
+            return error_set(STET_EUSAGE,
+                             "--mixada-layers %s: expected numbers from 0 to %zu between commas",
+                             s->cfg.layers, most);
+        s->layer[s->n_layers++] = (size_t)k;
+        at = end + 1;
+    } while (at[-1]);
+    return STET_OK;
+}
 
 static stet_status start(const void *cfg, const model *m, const stet_subst *subst, void **state)
 {
-    (void)m, (void)subst;
+    (void)subst;
     mixada_state *s = *state = mem_zalloc(1, sizeof *s);
     if (!s)
         return STET_ENOMEM;
     s->cfg = *(const mixada_cfg *)cfg;
-    return STET_OK;
+    return s->cfg.layers && *s->cfg.layers ? read_layers(m, s) : STET_OK;
+}
+
+static bool reads_words(const void *state)
+{
+    return ((const mixada_state *)state)->n_layers > 0;
 }
 
 static double entropy(double p)
@@ -41,13 +76,20 @@ static double entropy(double p)
     return p > 0 && p < 1 ? -p * log(p) - (1 - p) * log(1 - p) : 0;
 }
 
-node *mixed_loss(const step_view *v, double share, const uint32_t *with)
+node *mixed_rows(tape *t, node *x, size_t n, double share, const uint32_t *with)
+{
+    return op_add(t, op_scale(t, x, share), op_scale(t, op_gather(t, x, with, n), 1 - share));
+}
+
+node *mixed_loss(const step_view *v, node *z, double share, const uint32_t *with)
 {
     tape *t = v->p->t;
     const size_t B = v->x->seq.n_texts;
     int32_t *label = arena_new(v->mem, int32_t, B);
+    real *least =
+        arena_new(v->mem, real, 1); /* the mixed labels' own entropy: then it is a divergence */
     double unsure = 0;
-    if (!label) {
+    if (!label || !least) {
         tape_fail(t, STET_ENOMEM);
         return NULL;
     }
@@ -55,16 +97,8 @@ node *mixed_loss(const step_view *v, double share, const uint32_t *with)
         label[b] = v->x->label[with[b]];
         unsure += label[b] == v->x->label[b] ? 0 : entropy(share) / (double)B;
     }
-    node *z = op_add(t, op_scale(t, v->logits, share),
-                     op_scale(t, op_gather(t, v->logits, with, B), 1 - share));
     node *y = op_add(t, op_scale(t, op_cross_entropy(t, z, v->x->label), share),
                      op_scale(t, op_cross_entropy(t, z, label), 1 - share));
-    real *least =
-        arena_new(v->mem, real, 1); /* the mixed labels' own entropy: then it is a divergence */
-    if (!least) {
-        tape_fail(t, STET_ENOMEM);
-        return NULL;
-    }
     *least = (real)unsure;
     return op_sub(t, y, y ? tape_numbers(t, y->shape, least) : NULL);
 }
@@ -81,7 +115,11 @@ static node *loss(void *state, const step_view *v, node *base)
     rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
     rng_permutation(&r, with, B);
     const double a = rng_gamma(&r, s->cfg.alpha), b = rng_gamma(&r, s->cfg.alpha);
-    s->mixed = mixed_loss(v, a + b > 0 ? a / (a + b) : 0.5, with);
+    const double share = a + b > 0 ? a / (a + b) : 0.5;
+    node *z = s->n_layers
+                  ? tmix_logits(v, s->layer[rng_below(&r, s->n_layers)], share, with)
+                  : mixed_rows(v->p->t, v->logits, B, share, with); /* the last layer is linear */
+    s->mixed = mixed_loss(v, z, share, with);
     return op_add(v->p->t, base, op_scale(v->p->t, s->mixed, s->cfg.weight));
 }
 
@@ -95,7 +133,7 @@ const defense_desc defense_mixada = {
     .summary = "mixtures of texts and of their labels (MixADA, with augment)",
     .opts = opts,
     .cfg_size = sizeof(mixada_cfg),
-    .reads_no_words = true,
+    .reads_words = reads_words,
     .start = start,
     .end = mem_free,
     .loss = loss,

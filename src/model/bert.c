@@ -277,7 +277,7 @@ static node *linear(const model *m, const pass *p, node *x, size_t layer, int wh
                      p->param[bert_bare(m, layer, which)]);
 }
 
-static node *embed(const model *m, pass *p)
+static node *embed(const model *m, const pass *p)
 {
     const seq_index *seq = p->seq;
     uint32_t *at = arena_new(p->t->mem, uint32_t, seq->n_tokens);
@@ -294,14 +294,14 @@ static node *embed(const model *m, pass *p)
     return drop(p, norm(m, p, x, bert_norm(m)));
 }
 
-/* The layer for the tokens of `to`, which are all of x, or the first of each text. */
-static node *layer(const model *m, const pass *p, node *x, node *to, size_t l)
+static node *layer(const model *m, const pass *p, node *x, node *to, const seq_index *asks,
+                   size_t l)
 {
     const size_t H = m->dim;
     node *kv = op_linear(p->t, x, joined(p, bert_matrix(l, BERT_K), shape2(2 * H, H)),
                          joined(p, bert_bare(m, l, BERT_K), shape1(2 * H)));
     node *o = op_attention(p->t, linear(m, p, to, l, BERT_Q), kv, (size_t)bert_of(m)->heads, p->seq,
-                           p->dropout, p->stream);
+                           asks, p->dropout, p->stream);
     o = drop(p, linear(m, p, o, l, BERT_OUT));
     node *y = norm(m, p, op_add(p->t, to, o), bert_bare(m, l, BERT_NORM1));
     node *u = op_gelu(p->t, linear(m, p, y, l, BERT_UP));
@@ -315,7 +315,7 @@ static node *layers(const model *m, pass *p, size_t n)
     node *x = embed(m, p), *room = p->t->record ? NULL : tape_zeros(p->t, x ? x->shape : shape1(1));
     for (size_t l = 0; l < n && x; l++) {
         const tape_mark mark = tape_save(p->t);
-        x = tape_carry(p->t, mark, layer(m, p, x, x, l), room);
+        x = tape_carry(p->t, mark, layer(m, p, x, x, NULL, l), room);
     }
     return x;
 }
@@ -325,6 +325,12 @@ node *bert_rows(const model *m, pass *p)
     return layers(m, p, (size_t)bert_of(m)->layers);
 }
 
+static node *pooled(const model *m, const pass *p, node *first)
+{
+    return op_tanh(p->t, op_linear(p->t, first, p->param[bert_pooler(m)],
+                                   p->param[bert_pooler_bias(m)]));
+}
+
 static node *features(const model *m, pass *p)
 {
     if (m->head)
@@ -332,10 +338,20 @@ static node *features(const model *m, pass *p)
     const size_t L = (size_t)bert_of(m)->layers;
     node *x = layers(m, p, L - 1);
     node *first = op_gather(p->t, x, p->seq->start, p->seq->n_texts);
-    x = layer(m, p, x, first, L - 1);
-    return op_tanh(p->t,
-                   op_linear(p->t, x, p->param[bert_pooler(m)], p->param[bert_pooler_bias(m)]));
+    return pooled(m, p, layer(m, p, x, first, NULL, L - 1));
 }
+
+static size_t n_layers(const model *m)
+{
+    return m->head ? 0 : (size_t)bert_of(m)->layers;
+}
+
+static uint32_t filler(const model *m)
+{
+    return ((const wordpiece *)m->own)->pad;
+}
+
+static const model_layers bert_layers = {n_layers, filler, embed, layer, pooled};
 
 static size_t n_features(const model *m)
 {
@@ -369,5 +385,6 @@ const model_desc model_bert = {
     .layout = layout,
     .init = init,
     .features = features,
+    .layers = &bert_layers,
     .n_features = n_features,
 };

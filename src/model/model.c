@@ -498,15 +498,19 @@ node *model_add_scores(const model *m, const pass *p, node *logits)
     return logits ? op_add(p->t, logits, sum) : op_add_bias(p->t, sum, p->param[m->n_params - 1]);
 }
 
+node *model_last_layer(const model *m, const pass *p, node *features)
+{
+    if (p->dropout > 0)
+        features = op_dropout(p->t, features, p->dropout, p->stream);
+    return op_linear(p->t, features, p->param[m->n_params - 2], p->param[m->n_params - 1]);
+}
+
 node *model_forward(const model *m, pass *p)
 {
     if (!m->desc->features)
         return model_add_scores(m, p, NULL);
-    node *x = p->features = m->desc->features(m, p);
-    if (p->dropout > 0)
-        x = op_dropout(p->t, x, p->dropout, p->stream);
-    return model_add_scores(
-        m, p, op_linear(p->t, x, p->param[m->n_params - 2], p->param[m->n_params - 1]));
+    p->features = m->desc->features(m, p);
+    return model_add_scores(m, p, model_last_layer(m, p, p->features));
 }
 
 stet_status model_project_words(const model *m, const real *w, bool transposed, size_t n, real *out,

@@ -148,6 +148,20 @@ typedef struct model_foreign {
     stet_status (*save)(const model *m, const char *folder);
 } model_foreign;
 
+/* A network of layers in which every row of a text reads all of its rows, so that texts can be mixed
+ * between two of them (defense/tmix.c). */
+typedef struct model_layers {
+    size_t (*n)(const model *m); /* 0: not with these settings */
+    uint32_t (*filler)(const model *m); /* the row of the table that stands for no word */
+    node *(*first)(const model *m, const pass *p); /* (T, H) below the first layer */
+    /* What layer l makes of the rows `to`, which read x, the rows (T, H) of p's texts. They are x
+     * itself or one row a text, with asks NULL; or rows of the same texts as `asks` has them. */
+    node *(*layer)(const model *m, const pass *p, node *x, node *to, const seq_index *asks,
+                   size_t l);
+    /* (B, features) from the first row of each text above the last layer */
+    node *(*features)(const model *m, const pass *p, node *first);
+} model_layers;
+
 struct model_desc {
     const char *name, *summary;
     const stet_opt *opts;
@@ -191,6 +205,7 @@ struct model_desc {
     void (*derive)(const model *m, tape *t, node **nodes);
     node *(*features)(const model *m,
                       pass *p); /* (B, features): what the last linear layer sees, before dropout */
+    const model_layers *layers; /* what `features` is made of, where it has such layers; or NULL */
     /* What it makes of rows (n, D) first, where that is linear: (n, C), a constant on p's tape, so
      * that mixtures of rows need not pass through it each. NULL, or NULL from it: nothing. */
     node *(*make)(const model *m, const pass *p, node *rows);
@@ -324,6 +339,8 @@ typedef struct model_place {
 stet_status model_nodes(const model *m, tape *t, real *grad, node ***out);
 /* Logits (B, K): dropout and the last linear layer ("fc.weight", "fc.bias") on the features. */
 node *model_forward(const model *m, pass *p);
+/* What the last layer, with dropout before it, makes of features; no word scores. */
+node *model_last_layer(const model *m, const pass *p, node *features);
 /* What of a model reads vectors, and learns: its head, or all of it; and that part's pass. */
 static inline const model *model_reading(const model *m)
 {

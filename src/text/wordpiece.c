@@ -10,7 +10,7 @@
 
 enum { FILE_MAX = 256 << 20 };
 static const char *const special[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-enum { N_SPECIAL = sizeof special / sizeof *special, UNKNOWN = 1, BEGIN, END, MASK };
+enum { N_SPECIAL = sizeof special / sizeof *special, PAD = 0, UNKNOWN, BEGIN, END, MASK };
 
 /* ---- making ------------------------------------------------------------------------------- */
 
@@ -41,6 +41,7 @@ static stet_status find_special(wordpiece *w, const char *what)
     w->unknown = id[UNKNOWN];
     w->begin = id[BEGIN];
     w->end = id[END];
+    w->pad = id[PAD];
     w->mask = id[MASK];
     return STET_OK;
 }

@@ -28,7 +28,7 @@ typedef struct wordpiece {
     uint32_t *inner_id;
     size_t cap_inner, longest;    /* bytes of the longest piece */
     bool lower;                   /* case and accents are dropped */
-    uint32_t unknown, begin, end, mask; /* [UNK], [CLS], [SEP], [MASK] */
+    uint32_t pad, unknown, begin, end, mask; /* [PAD], [UNK], [CLS], [SEP], [MASK] */
 } wordpiece;
 
 /* vocab.txt, one piece a line. STET_EFORMAT names the line that is empty or there twice, or the special

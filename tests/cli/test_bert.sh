@@ -3,12 +3,17 @@
 . "$(dirname "$0")/cli_test.sh"
 cd "$TMP" || exit 1
 
-repeat 30 '1\tthis film is good and fine and great\n0\tthis film is bad and poor and awful\n' >train.tsv
+repeat 30 '1\tthis film is good and fine and great\n0\tthis film is bad and poor and awful\n0\tbad\n' >train.tsv
 printf '{"good": ["fine", "great"], "bad": ["poor", "awful"]}' >sets.json
 tiny="--model bert --bert-layers 1 --bert-hidden 16 --bert-heads 2 --bert-inner 32 --max-len 12 --lr 1e-2 --batch 8 --epochs 4"
 for d in standard encode safer; do
     "$STET" train -q --data train.tsv $tiny --defense $d --synonyms sets.json -o $d >/dev/null 2>err || fail "train $d: $(cat err)"
 done
+
+# Texts of unlike lengths, mixed between two layers.
+"$STET" train -q --data train.tsv $tiny --bert-layers 2 --defense mixada --mixada-layers 0,1,2 -o tmix >/dev/null 2>err || fail "tmix: $(cat err)"
+"$STET" eval tmix --data train.tsv --no-record --json | grep -q '"accuracy":1.0,' || fail "a mixed training learned nothing"
+expect 2 "expected numbers from 0 to 1 between commas" "$STET" train -q --data train.tsv $tiny --defense mixada --mixada-layers 2 -o x
 
 # 100,000 words: every command reads the beginning, and says so in one line with the count.
 python3 - <<'P'

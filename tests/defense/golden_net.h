@@ -54,21 +54,29 @@ static inline const json_t *at_key(const json_t *o, const char *key)
     return v;
 }
 
-static inline model *golden_net(const json_t *file)
+/* The model of `net` in the file, its parameters by these names, in the order of its layout. */
+static inline model *golden_model(const model_desc *d, const json_t *net, const char *const *names)
 {
-    static const char *const names[] = {"W1", "b1", "W2", "b2"};
-    const json_t *net = at_key(file, "net");
+    const json_t *table = at_key(net, "E");
     model *m;
-    CHECK_OK(model_alloc(&net_desc, NULL, NULL, 3, 2, &m));
+    CHECK_OK(model_alloc(d, NULL, NULL, json_array_size(json_array_get(table, 0)), 2, &m));
     CHECK_OK(model_zeros(m));
-    m->n_words = json_array_size(at_key(net, "E"));
+    m->n_words = json_array_size(table);
     m->max_len = 16;
     m->table = mem_aligned(m->n_words * m->dim, sizeof *m->table);
     CHECK(m->table);
-    CHECK_EQ(numbers(at_key(net, "E"), m->table), m->n_words * m->dim);
-    for (int i = 0; i < 4; i++)
-        numbers(at_key(net, names[i]), model_value(m, i));
+    CHECK_EQ(numbers(table, m->table), m->n_words * m->dim);
+    for (int i = 0; names[i]; i++)
+        CHECK_EQ(numbers(at_key(net, names[i]), model_value(m, i)),
+                 shape_count(m->params[i].shape));
     return m;
+}
+
+static const char *const net_names[] = {"W1", "b1", "W2", "b2", NULL};
+
+static inline model *golden_net(const json_t *file)
+{
+    return golden_model(&net_desc, at_key(file, "net"), net_names);
 }
 
 /* The texts of the golden batch. */
@@ -99,6 +107,7 @@ static inline void golden_texts(const json_t *batch_of, net_texts *t)
 /* One step on them. */
 typedef struct net_step {
     model *m;
+    const char *const *names;
     net_texts texts;
     arena mem;
     tape t;
@@ -111,14 +120,10 @@ typedef struct net_step {
     step_view v;
 } net_step;
 
-/* With the tensors that a defence adds. */
-static inline void net_step_begin_with(net_step *s, const json_t *file, const defense_desc *d,
-                                       const void *cfg)
+/* Of this model, whose parameters have these names in the file. */
+static inline void net_step_of(net_step *s, const json_t *file, model *m, const char *const *names)
 {
-    *s = (net_step){.m = golden_net(file)};
-    rng r = rng_stream(1, STREAM_TEST, 0);
-    if (d)
-        CHECK_OK(d->parameters(cfg, s->m, &r));
+    *s = (net_step){.m = m, .names = names};
     golden_texts(at_key(file, "batch"), &s->texts);
     CHECK_OK(batcher_init(&s->batches, s->m));
     s->w = (model_weights){.store = &host_store,
@@ -143,9 +148,19 @@ static inline void net_step_begin_with(net_step *s, const json_t *file, const de
                        .n_own = s->texts.c.n_texts};
 }
 
+/* With the tensors that a defence adds. */
+static inline void net_step_begin_with(net_step *s, const json_t *file, const defense_desc *d,
+                                       const void *cfg)
+{
+    model *m = golden_net(file);
+    rng r = rng_stream(1, STREAM_TEST, 0);
+    CHECK_OK(d->parameters(cfg, m, &r));
+    net_step_of(s, file, m, net_names);
+}
+
 static inline void net_step_begin(net_step *s, const json_t *file)
 {
-    net_step_begin_with(s, file, NULL, NULL);
+    net_step_of(s, file, golden_net(file), net_names);
 }
 
 static inline void net_step_end(net_step *s)
@@ -190,12 +205,11 @@ static inline void table_grad(const net_step *s, real *sum)
 /* Gradients by the names of the file: those of the weights, and E's over all that was read of it. */
 static inline void check_grad(const net_step *s, const json_t *want)
 {
-    static const char *const names[] = {"W1", "b1", "W2", "b2"};
     size_t seen = 0;
-    for (int i = 0; i < 4; i++) {
-        const json_t *of = json_object_get(want, names[i]);
+    for (int i = 0; s->names[i]; i++) {
+        const json_t *of = json_object_get(want, s->names[i]);
         if (of)
-            check_numbers(names[i], of, s->grad + s->m->params[i].first, gradient_tolerance);
+            check_numbers(s->names[i], of, s->grad + s->m->params[i].first, gradient_tolerance);
         seen += of != NULL;
     }
     CHECK(seen > 0);

@@ -20,11 +20,15 @@ TEST(mixing_features_is_the_golden_step)
         place[s.x.order[b]] = b;
     for (size_t b = 0; b < s.x.seq.n_texts; b++)
         with[b] = place[json_integer_value(json_array_get(perm, s.x.order[b]))];
+    const double share = json_number_value(at_key(c, "lam"));
     s.v.logits = model_forward(s.m, &s.p);
     node *base = op_cross_entropy(&s.t, s.v.logits, s.x.label),
-         *mixed = mixed_loss(&s.v, json_number_value(at_key(c, "lam")), with),
-         *y = op_add(&s.t, base, mixed);
+         *z = mixed_rows(&s.t, s.v.logits, s.x.seq.n_texts, share, with),
+         *mixed = mixed_loss(&s.v, z, share, with), *y = op_add(&s.t, base, mixed);
     CHECK_OK(tape_backward(&s.t, y));
+    for (size_t b = 0; b < s.x.seq.n_texts; b++)
+        check_numbers("logits_mix", json_array_get(at_key(c, "logits_mix"), s.x.order[b]),
+                      z->value + b * 2, value_tolerance);
     CHECK_NEAR(base->value[0], json_number_value(at_key(c, "loss_ori")), gradient_tolerance);
     CHECK_NEAR(mixed->value[0], json_number_value(at_key(c, "loss_mix")), gradient_tolerance);
     CHECK_NEAR(y->value[0], json_number_value(at_key(c, "loss")), gradient_tolerance);
@@ -48,7 +52,7 @@ static double by_hand(double share)
     const batch x = {.seq = {.n_texts = 2}, .label = label};
     const step_view v = {
         .mem = &mem, .p = &p, .x = &x, .logits = tape_numbers(&t, shape2(2, 2), z)};
-    const node *y = mixed_loss(&v, share, with);
+    const node *y = mixed_loss(&v, mixed_rows(&t, v.logits, 2, share, with), share, with);
     CHECK_OK(tape_status(&t));
     const double out = (double)y->value[0];
     arena_deinit(&mem);
