@@ -125,9 +125,11 @@ typedef struct stet_attack_result {
     size_t proved;          /* left because a proof says that nothing flips them */
     /* How often the model was asked again about every text as the attack left it, each time with
      * other draws; 0: its answers rest on no draws. The share of these answers that are correct,
-     * and of the flips that are still flips. */
+     * and of the flips that are still flips. untouched_wrong is what to compare flips_stay with: the
+     * share of wrong answers about the same texts before the attack. Flips whose text is read
+     * otherwise than the attack meant ("reread": false) are left out. */
     size_t redraws;
-    double aua_redrawn, flips_stay;
+    double aua_redrawn, flips_stay, untouched_wrong;
 } stet_attack_result;
 
 /* STET_EUSAGE for what does not fit together, STET_EFORMAT for a log of other settings,

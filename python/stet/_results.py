@@ -281,6 +281,7 @@ class AttackSummary:
     redraws: int  # of a model that draws: times that it was asked again with other draws; 0: it draws nothing
     aua_redrawn: float  # accuracy then, on the texts as the attack left them
     flips_stay: float  # share of the flips that were flips then
+    untouched_wrong: float  # share of wrong answers then about the same texts before the attack
 
 
 @dataclass(frozen=True)

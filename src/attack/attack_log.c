@@ -19,7 +19,7 @@ static stet_status get_count(json_t *o, const char *key, uint64_t *out)
 
 stet_status record_parse(json_t *o, record *r)
 {
-    const char *name;
+    const char *name, *flipped;
     uint64_t index, words, attackable, candidates, changed;
     TRY(json_get_str(o, "record", "outcome", &name));
     size_t k = 0;
@@ -27,6 +27,8 @@ stet_status record_parse(json_t *o, record *r)
         k++;
     if (k == OUTCOMES)
         return error_set(STET_EFORMAT, "record: unknown outcome '%s'", name);
+    if (k == OUTCOME_SUCCESS)
+        TRY(json_get_str(o, "record", "adversarial", &flipped));
     TRY(get_count(o, "index", &index));
     TRY(get_count(o, "words", &words));
     TRY(get_count(o, "attackable", &attackable));

@@ -45,8 +45,11 @@ static stet_status choose_draws(attack_job *j, stet_attack_args *a)
 {
     if (a->model)
         TRY(model_ready(a->model));
-    if (j->set.common.draws == 0 || !attack_redraws(a))
+    if (j->set.common.draws == 0)
         return STET_OK;
+    if (!attack_redraws(a))
+        return error_set(STET_EUSAGE, "draws: the answers of this %s rest on no draws",
+                         a->model ? "model" : "victim");
     j->drawn = *a->model->rule;
     j->drawn.redraw = 1;
     j->drawn.mean_of = (uint64_t)j->set.common.draws;
@@ -252,9 +255,10 @@ static stet_status write_page(const attack_job *j, const stet_attack_result *r)
     const size_t at = strlen(summary);
     if (r->redraws)
         snprintf(summary + at, sizeof summary - at,
-                 " Asked again %zu times with other draws: accuracy %.1f %%, and %.1f %% of the "
-                 "flips stay.",
-                 r->redraws, 100 * r->aua_redrawn, 100 * r->flips_stay);
+                 " Asked again %zu times with other draws: accuracy %.1f %%; %.1f %% of the flips "
+                 "stay, and the same texts are misclassified %.1f %% of the time without any swap.",
+                 r->redraws, 100 * r->aua_redrawn, 100 * r->flips_stay,
+                 100 * r->untouched_wrong);
     return page_write(j->a->html, title, summary, j->record, j->n);
 }
 
@@ -295,11 +299,11 @@ stet_status stet_attack_run(const stet_attack_args *given, stet_attack_result *o
         st = frame_run(&f);
     if (j.record)
         summarise(&j, out);
+    out->seconds = seconds_now() - start;
     if (st == STET_OK && attack_redraws(a))
         st = attack_redraw(&j, out);
     if (st == STET_OK && a->html)
         st = write_page(&j, out);
-    out->seconds = seconds_now() - start;
     frame_deinit(&f);
     mem_free(header);
     tear_down(&j);

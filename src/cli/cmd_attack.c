@@ -265,6 +265,14 @@ static void print_row(cli_table *t, const char *name, const stet_attack_result *
             cli_fmt("%.2f", r->candidates_mean), NULL);
 }
 
+/* What other draws make of the texts as the attack left them, and of the flipped ones untouched. */
+static void redrawn_row(cli_table *t, const char *name, const stet_attack_result *r)
+{
+    cli_row(t, name, cli_fmt("%.1f", 100 * r->aua_redrawn),
+            r->succeeded ? cli_fmt("%.1f", 100 * r->flips_stay) : "-",
+            r->succeeded ? cli_fmt("%.1f", 100 * r->untouched_wrong) : "-", NULL);
+}
+
 static double texts_per_second(const stet_attack_result *r)
 {
     const size_t done = r->n + r->errors + r->timeouts - r->resumed;
@@ -360,9 +368,10 @@ static void print_examples(const attack_cfg *cfg, const json_t *list)
 
 static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *dir, const plan *p)
 {
-    cli_table t = {0};
+    cli_table t = {0}, again = {0};
     cli_row(&t, "attack", "clean", "AUA", "95 % int.", "success", "changed", "queries", "computed",
             "subst.", NULL);
+    cli_row(&again, "with other draws", "correct", "flips that stay", "wrong untouched", NULL);
     stet_status st = print_settings(cfg, p);
     size_t errors = 0;
     char reason[256] = "";
@@ -387,14 +396,12 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
         if (r.timeouts)
             cli_note("%s: %zu texts took longer than %g s and are not counted", p->name[k],
                      r.timeouts, cfg->time_limit);
-        if (r.redraws)
-            cli_note("%s: asked again %zu times with other draws, the model classifies %.1f %% of "
-                     "these texts correctly, and %.1f %% of the flips stay",
-                     p->name[k], r.redraws, 100 * r.aua_redrawn, 100 * r.flips_stay);
         cli_note("%s: %zu texts in %.1f s, %s", p->name[k], r.n, r.seconds,
                  cli_rate(texts_per_second(&r), "texts"));
         if (!cfg->common.json)
             print_row(&t, p->name[k], &r);
+        if (r.redraws)
+            redrawn_row(&again, p->name[k], &r);
         if (r.aua < cfg->require)
             cli_require_failed("accuracy under %s is %.4f, below the required %.4f", p->name[k],
                                r.aua, cfg->require);
@@ -402,10 +409,13 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
     if (!cfg->common.json && t.rows > 1) {
         puts("in % of the texts:");
         cli_table_print(&t);
+        if (again.rows > 1)
+            cli_table_print(&again);
         print_examples(cfg, shown);
     }
     json_decref(shown);
     cli_table_drop(&t);
+    cli_table_drop(&again);
     if (st == STET_OK && !swaps)
         cli_note_no_swaps(&cfg->source);
     if (st == STET_OK && errors)
@@ -451,6 +461,9 @@ static stet_status run_text(const attack_cfg *cfg, const inputs *in, const plan 
         stet_attack_args a = arguments(cfg, in, p, k);
         a.each = tell, a.each_user = &t;
         st = stet_attack_run(&a, &r);
+        if (st == STET_OK && r.redraws && r.succeeded && !cfg->common.json)
+            printf("  asked again %zu times with other draws: flipped %.0f times\n", r.redraws,
+                   (double)r.redraws * r.flips_stay);
     }
     return st == STET_OK ? cli_printed() : st;
 }

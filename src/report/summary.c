@@ -359,12 +359,15 @@ bool put_redrawn(const report *r, const summary *s, size_t run, markup *b)
             continue;
         if (!any) {
             put(b, "%s", r->run[run].name);
-            put(b, " draws anew for every text, so a flip may be luck. Asked again with other "
-                   "draws about the texts that an attack left, it classifies correctly: ");
+            put(b, " draws anew for every text, so a flip may be luck. When the attacked texts are "
+                   "asked again with other draws, it classifies ");
         }
-        put(b, "%s", any ? "; " : "");
-        put(b, "%.1f %% after %s, where %.1f %% of the flips stay", 100 * num_of(o, "aua"),
-            s->col[j].label, 100 * num_of(o, "flips_stay"));
+        put(b, "%s%.1f %% of them correctly after %s", any ? "; " : "", 100 * num_of(o, "aua"),
+            s->col[j].label);
+        if (json_object_get(o, "flips_stay"))
+            put(b, " (%.1f %% of the flips stay; untouched, the same texts are misclassified "
+                   "%.1f %% of the time)",
+                100 * num_of(o, "flips_stay"), 100 * num_of(o, "untouched_wrong"));
         any = true;
     }
     put(b, "%s", any ? "." : "");

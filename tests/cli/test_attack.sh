@@ -79,6 +79,8 @@ for file in precious near lines; do
 done
 mkfifo fifo
 expect 1 "fifo" timeout 10 "$STET" attack cnn --data data.tsv --synonyms sets.json --attack ga --log fifo -q
+sed 's/"outcome":"success"\(.*\)"adversarial"/"outcome":"success"\1"other"/' log1.jsonl >no-text.jsonl
+expect 3 "no \"adversarial\"" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack ga,greedy --log no-text.jsonl -q
 head -c 20 log1.jsonl >begun.jsonl
 output "ga" "$STET" attack cnn --data data.tsv --synonyms sets.json --attack ga,greedy --log begun.jsonl -q
 cmp -s log1.jsonl begun.jsonl || fail "a log cut in its first line does not go on"

@@ -280,7 +280,7 @@ TEST(rules_answer_on_a_device_as_on_the_host)
 typedef struct asked_again {
     const stet_model *m;
     uint64_t first, mean_of; /* draws that the attack has not seen, and how many it has */
-    size_t right, still, flips;
+    size_t right, still, flips, untouched; /* untouched: wrong answers about what it flipped */
 } asked_again;
 
 static double probability(const stet_model *m, const char *text, uint64_t redraw, int label)
@@ -298,8 +298,9 @@ static void ask_again(void *user, const char *line)
 {
     asked_again *a = user;
     json_t *o = NULL;
-    const char *text, *name;
+    const char *text, *name, *before;
     CHECK_OK(json_read_text("line", line, strlen(line), &o));
+    CHECK_OK(json_get_str(o, "line", "text", &before));
     const bool flipped = json_object_get(o, "adversarial") != NULL;
     CHECK_OK(json_get_str(o, "line", flipped ? "adversarial" : "text", &text));
     CHECK_OK(json_get_str(o, "line", "label", &name));
@@ -309,6 +310,7 @@ static void ask_again(void *user, const char *line)
         const bool right = probability(a->m, text, a->first + k, label) > 0.5;
         a->right += right;
         a->still += flipped && !right;
+        a->untouched += flipped && probability(a->m, before, a->first + k, label) <= 0.5;
     }
     double mean = 0;
     for (uint64_t k = 1; k <= a->mean_of; k++)
@@ -340,12 +342,18 @@ TEST(an_attack_says_what_other_draws_make_of_its_flips)
             stet_attack_result r;
             a.model = m, a.data = d, a.sets = &words, a.settings = settings;
             a.each = m->rule->desc->answers_draw ? ask_again : NULL, a.each_user = &by_hand;
+            if (n && !a.each) {
+                CHECK_FAILS(stet_attack_run(&a, &r), STET_EUSAGE, "this model rest on no draws");
+                continue;
+            }
             CHECK_OK(stet_attack_run(&a, &r));
             CHECK_EQ(r.redraws, a.each ? 8 : 0);
             CHECK_EQ(by_hand.flips, a.each ? r.succeeded : 0);
             if (a.each) {
                 CHECK_NEAR(r.aua_redrawn, (double)by_hand.right / 8 / (double)r.n, 1e-12);
                 CHECK_NEAR(8 * r.flips_stay * (double)by_hand.flips, (double)by_hand.still, 1e-9);
+                CHECK_NEAR(8 * r.untouched_wrong * (double)by_hand.flips, (double)by_hand.untouched,
+                           1e-9);
             }
             some += r.flips_stay > 0 && r.flips_stay < 1;
         }
