@@ -62,7 +62,7 @@ static const stet_opt opts[] = {
                  "time: training steps of each of three rounds; 0: 30, or 3 and one round with "
                  "--quick"),
     STET_OPT_INT("texts", reproduce_cfg, texts, "0", 0, 1e6, "N",
-                 "training texts of the built-in corpus; 0: 5000, or 800 with --quick"),
+                 "training texts of the built-in corpus; 0: 5000, or 1200 with --quick"),
     STET_OPT_FLAG("quick", reproduce_cfg, quick,
                   "small runs that show how it works; their figures mean nothing"),
     STET_OPT_TOPIC("Running"),

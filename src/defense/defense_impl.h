@@ -181,6 +181,9 @@ typedef struct defense_desc {
     const char *needs_learning;
     /* Vectors learn from this defence's loss alone (through v->w->learn); NULL: from all. */
     bool (*alone)(const void *cfg);
+    /* Its loss has a pass of its own from the words' vectors, which another defence's `forward` would
+     * not reach: refused together. NULL: no. */
+    bool (*own_pass)(const void *cfg);
     /* Do `forward` and `loss` read x->word and x->seq.row themselves, rather than hand them to ops and
      * pass_rows? If not, a device may look the words up, and these are names (batch.twin), one of which
      * step_word() reads. NULL: they do. */

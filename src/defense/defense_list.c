@@ -115,11 +115,27 @@ bool defense_list_alone(const defense_list *l)
 
 /* ---- before the first step ---------------------------------------------------------------- */
 
+static stet_status check_own_pass(const defense_list *l, size_t i)
+{
+    const defense_desc *d = l->d[i].desc;
+    if (!d->own_pass || !d->own_pass(l->d[i].cfg))
+        return STET_OK;
+    for (size_t k = 0; k < l->n; k++)
+        if (l->d[k].desc->forward)
+            return error_set(STET_EUSAGE,
+                             "defences '%s' and '%s' cannot be combined with these settings: '%s' "
+                             "has a pass of its own, which '%s' would not change",
+                             l->d[k].desc->name, d->name, d->name, l->d[k].desc->name);
+    return STET_OK;
+}
+
 stet_status defense_list_check(const defense_list *l, const stet_subst *s)
 {
-    for (size_t i = 0; i < l->n; i++)
+    for (size_t i = 0; i < l->n; i++) {
         if (!s && l->d[i].desc->needs_sets)
             return error_set(STET_EUSAGE, "%s", l->d[i].desc->needs_sets);
+        TRY(check_own_pass(l, i));
+    }
     return STET_OK;
 }
 

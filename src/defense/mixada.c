@@ -56,6 +56,12 @@ static stet_status read_layers(const model *m, mixada_state *s)
     return STET_OK;
 }
 
+static bool own_pass(const void *cfg)
+{
+    const char *layers = ((const mixada_cfg *)cfg)->layers;
+    return layers && *layers;
+}
+
 static stet_status start(const void *cfg, const model *m, const stet_subst *subst, void **state)
 {
     (void)subst;
@@ -63,7 +69,7 @@ static stet_status start(const void *cfg, const model *m, const stet_subst *subs
     if (!s)
         return STET_ENOMEM;
     s->cfg = *(const mixada_cfg *)cfg;
-    return s->cfg.layers && *s->cfg.layers ? read_layers(m, s) : STET_OK;
+    return own_pass(cfg) ? read_layers(m, s) : STET_OK;
 }
 
 static bool reads_words(const void *state)
@@ -134,6 +140,7 @@ const defense_desc defense_mixada = {
     .opts = opts,
     .cfg_size = sizeof(mixada_cfg),
     .reads_words = reads_words,
+    .own_pass = own_pass,
     .start = start,
     .end = mem_free,
     .loss = loss,

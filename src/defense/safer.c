@@ -317,7 +317,7 @@ static stet_status certify(const rule *r, const model *m, const uint32_t *ids,
     const size_t n = choices->n, asked = votes_asked(choices, how->budget);
     uint64_t *votes;
     TRY(votes_of(r, m, ids, choices, &votes));
-    double *q = mem_zalloc(2 * n + 1, sizeof *q), *sorted = q + n;
+    double *q = mem_zalloc(2 * n + 1, sizeof *q), *sorted = q ? q + n : NULL;
     stet_status st = q ? least_overlaps(r->state, m, ids, choices, q) : STET_ENOMEM;
     if (st == STET_OK) {
         vote_finding f = {votes, m->n_classes, m->n_classes > 2 ? 2 : 1, 0};

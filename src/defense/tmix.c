@@ -66,9 +66,10 @@ static stet_status continue_texts(const step_view *v, const uint32_t *with, pair
 static stet_status mix_texts(const step_view *v, const uint32_t *with, pairs *to)
 {
     const seq_index *q = &v->x->seq;
-    uint32_t *start = arena_new(v->mem, uint32_t, 2 * to->n + 1), *place = start + to->n + 1,
+    uint32_t *start = arena_new(v->mem, uint32_t, to->n + 1),
+             *place = arena_new(v->mem, uint32_t, to->n),
              *of_length = arena_znew(v->mem, uint32_t, q->max_len + 1), tokens = 0, at = 0;
-    if (!start || !of_length)
+    if (!start || !place || !of_length)
         return STET_ENOMEM;
     for (size_t b = 0; b < to->n; b++)
         of_length[longer(length(q, b), length(q, with[b]))]++;
@@ -79,8 +80,9 @@ static stet_status mix_texts(const step_view *v, const uint32_t *with, pairs *to
             start[at++] = tokens;
     }
     start[at] = tokens;
-    uint32_t *first = arena_new(v->mem, uint32_t, 2 * (size_t)tokens), *second = first + tokens;
-    if (!first)
+    uint32_t *first = arena_new(v->mem, uint32_t, tokens),
+             *second = arena_new(v->mem, uint32_t, tokens);
+    if (!first || !second)
         return STET_ENOMEM;
     for (size_t b = 0; b < to->n; b++) {
         const uint32_t len = longer(length(q, b), length(q, with[b]));

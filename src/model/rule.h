@@ -49,7 +49,7 @@ typedef struct rule_desc {
                            const stet_choices *choices, const stet_certify_how *how, int label,
                            stet_certificate *out, buf *evidence);
     bool draws; /* that certificate rests on draws: it proves nothing */
-    bool answers_draw; /* answers rest on draws, which `redraw` chooses */
+    bool answers_draw; /* answers rest on draws, which `redraw` chooses: predict_all, not predict */
     /* The lists of words that a certificate depends on. NULL: it does not depend on any. */
     const stet_subst *(*lists)(const void *state);
 } rule_desc;

@@ -36,7 +36,9 @@ const char *shape_text(shape s, char *out, size_t size); /* "(64, 300)" */
 typedef enum device { DEV_CPU, DEV_CUDA, DEV_COUNT } device;
 
 /* Where the words of each text are: position p of text b reads input row row[start[b] + p].
- * Texts are sorted by falling length, none is empty; nothing is padded. Borrowed by ops. The arrays
+ * The texts of a batch are sorted by falling length, and none is empty; an index of other rows, such
+ * as those that ask in an attention, has any order, and `row` NULL where rows are positions. Nothing
+ * is padded. Borrowed by ops. The arrays
  * are the host's, except in a twin that the tape made for kernels (tape_seq). */
 typedef struct seq_index {
     size_t n_texts;        /* B */
