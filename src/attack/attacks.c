@@ -34,8 +34,8 @@ static const stet_opt common_opts[] = {
     {STET_OPT_FIELD("proofs", STET_T_FLAG, attack_common, proofs), .def = "no",
      .help = "ask for a cheap certificate first, and leave the texts that nothing flips"},
     STET_OPT_INT("draws", attack_common, draws, "0", 0, 1000, "N",
-                 "of a model whose answers rest on draws: attack the mean over N draws of an answer, "
-                 "none of them its own; 0: its own"),
+                 "for models that draw: attack the mean of N answers, each with fresh draws; 0: "
+                 "attack the model's own answer"),
     STET_OPT_END,
 };
 

@@ -21,7 +21,8 @@ static const repro_row rows[] = {
      .label = "IBP",
      .args = "--defense certified --kappa 0.8 --ramp 0.65 --eps-ramp 0.65 --bound ibp --lr 1e-3 "
              "--clip 0.25 --batch 32 --dropout 0.2 --epochs 60",
-     .also = {{"bilstm", "--epochs 30"}, {"s4", "--epochs 30"}}},
+     .also = {{"bilstm", "--word-layer 100 --pool mean --schedule cosine --epochs 10"},
+              {"s4", "--epochs 30"}}},
     {.name = "atfl", .label = "ATFL", .args = "--defense atfl --lr 1e-3 --dropout 0 --epochs 10"},
     {.name = "sem",
      .proved = "cnn",
@@ -156,9 +157,10 @@ void repro_row_args(const repro_row *row, const char *model, cli_stage *out)
 
 static void add_sizes(const char *const *arg, size_t n, const char *model, cli_stage *out)
 {
-    static const char *const sizes[] = {"--batch",  "--max-len", "--kernels",  "--filters",
-                                        "--hidden", "--pool",    "--span",     "--channels",
-                                        "--state",  "--layers",  "--s4-block", "--s4-pool"};
+    static const char *const sizes[] = {
+        "--batch",    "--max-len", "--word-layer", "--kernels",  "--filters", "--dense", "--hidden",
+        "--pool",     "--span",    "--channels",   "--state",    "--layers",  "--s4-block",
+        "--s4-pool"};
     for (size_t i = 0; i + 1 < n; i++) {
         for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
             if (strcmp(arg[i], sizes[k]) == 0)

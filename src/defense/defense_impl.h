@@ -185,8 +185,8 @@ typedef struct defense_desc {
      * not reach: refused together. NULL: no. */
     bool (*own_pass)(const void *cfg);
     /* Do `forward` and `loss` read x->word and x->seq.row themselves, rather than hand them to ops and
-     * pass_rows? If not, a device may look the words up, and these are names (batch.twin), one of which
-     * step_word() reads. NULL: they do. */
+     * pass_rows? If not, a device may look the words up, x->word and x->seq.row only name what it has
+     * (batch.twin), and step_word() reads a single word. NULL: they do. */
     bool (*reads_words)(const void *state);
     /* They do, but through batch_sets_make() with these sets alone, which makes names as well; NULL, or
      * where it gives NULL: they may read any. */

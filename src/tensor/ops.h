@@ -97,9 +97,9 @@ node *op_s4_conv(tape *t, node *u, node *k, node *d, const seq_index *seq);
 node *op_s4_filters(tape *t, node *enc, node *k, node *d, size_t rank);
 
 /* Attention of several heads: softmax(q k^T / sqrt(H / heads)) v, each text by itself, over its true
- * length. kv (T, 2H) has keys, then values; q is (T, H), or (B, H) where only the first token of each
- * text asks; or the rows of the same texts in `asks`, which need not be as long as in `seq`, nor in
- * the order of their length (NULL: none of its own). The result has q's shape. With p > 0, weights
+ * length. kv (T, 2H) has keys, then values. Without `asks` q is (T, H), or (B, H) where only the first
+ * token of each text asks; with it q has the rows that `asks` gives the same texts, in any number. The
+ * result has q's shape. With p > 0, weights
  * are dropped with that chance and the others scaled by 1/(1-p). Memory grows with the length of
  * texts, not with its square. */
 node *op_attention(tape *t, node *q, node *kv, size_t heads, const seq_index *seq,
