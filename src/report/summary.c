@@ -362,10 +362,10 @@ bool put_redrawn(const report *r, const summary *s, size_t run, markup *b)
             put(b, " draws anew for every text, so a flip may be luck. When the attacked texts are "
                    "asked again with other draws, it classifies ");
         }
-        put(b, "%s%.1f %% of them correctly after %s", any ? "; " : "", 100 * num_of(o, "aua"),
-            s->col[j].label);
+        put(b, "%s%.1f %% of them correctly after %s (%s)", any ? "; " : "", 100 * num_of(o, "aua"),
+            s->col[j].label, s->col[j].note);
         if (json_object_get(o, "flips_stay"))
-            put(b, " (%.1f %% of the flips stay; untouched, the same texts are misclassified "
+            put(b, ", where %.1f %% of the flips stay (untouched, the same texts are misclassified "
                    "%.1f %% of the time)",
                 100 * num_of(o, "flips_stay"), 100 * num_of(o, "untouched_wrong"));
         any = true;

@@ -166,6 +166,24 @@ TEST(clean_accuracy_is_that_of_the_texts_that_were_attacked)
     stet_free(page);
 }
 
+TEST(what_other_draws_make_of_an_attack_is_said_of_each_profile)
+{
+    const char *a = make_run("alpha", 1);
+    measured("alpha", a, "attack-pwws-original",
+             ATTACK("pwws", 0.9, 0.5, "\"flipped\":[3],\"redrawn\":{\"aua\":0.625,\"flips_stay\":0.25,"
+                                      "\"untouched_wrong\":0.125}"));
+    measured("alpha", a, "attack-pwws-gbm-paper",
+             "\"command\":\"attack\",\"attack\":\"pwws\",\"profile\":\"gbm-paper\",\"n\":50,"
+             "\"clean\":0.9,\"aua\":0.9,\"flipped\":[],\"redrawn\":{\"aua\":0.875}");
+    for (int f = 0; f < 2; f++) {
+        char *page = report_of(f ? STET_REPORT_MARKDOWN : STET_REPORT_HTML, 1);
+        HAS(page, "87.5 % of them correctly after PWWS (gbm-paper); 62.5 % of them correctly after "
+                  "PWWS (original), where 25.0 % of the flips stay (untouched, the same texts are "
+                  "misclassified 12.5 % of the time).");
+        stet_free(page);
+    }
+}
+
 TEST(nothing_is_best_within_the_interval_of_another)
 {
     const char *a = make_run("alpha", 1), *b = make_run("beta", 2);
