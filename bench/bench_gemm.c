@@ -165,7 +165,7 @@ typedef struct lstm_product {
 static void run_lstm(void *ctx)
 {
     const lstm_product *l = ctx;
-    lstm_recurrent_gradient(&l->cell, l->n, l->dz, l->h, l->du);
+    lstm_recurrent_gradient(l->cell.H, l->n, l->dz, l->cell.G, l->h, l->cell.P, l->du);
 }
 
 static void measure_lstm(const product *p, double gflop, rng *r)

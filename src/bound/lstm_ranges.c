@@ -6,8 +6,8 @@
  *
  * As in tensor/cpu/lstm.c a piece of work is one direction of one group of texts, sorted by falling
  * length, and what backward needs is kept step by step: rows of a piece are its tokens in the order
- * in which it reads them. Backward leaves the gradients of centre and radius where the gates were;
- * the weights' gradients are products over all tokens afterwards. */
+ * in which it reads them. Backward leaves the gradients of centre and radius where the gates were,
+ * for what comes before the steps; the recurrent weights get theirs after some CHUNK tokens. */
 #include "bound/lstm_ranges.h"
 
 #include <string.h>
@@ -21,9 +21,10 @@
 #include "tensor/host/panel.h"
 #include "tensor/joined.h"
 #include "tensor/kernels.h"
+#include "tensor/vmath.h"
 
-/* Texts of a piece; columns of a piece of the input's gradient. */
-enum { GROUP = LSTM_GROUP, COLUMNS = 64 };
+/* Texts of a piece; tokens in one update of a recurrent gradient; columns of a piece of the input's. */
+enum { GROUP = LSTM_GROUP, CHUNK = 32, COLUMNS = 64 };
 
 /* Inputs: the weights of both directions, then the rows. */
 enum { ROWS = 2 * LSTM_PER_DIRECTION, INPUTS };
@@ -35,7 +36,7 @@ typedef struct direction {
     real *v, *v_abs;  /* (4H, P) panels of U and |U| */
     real *gate; /* (T, 2, G): lower and upper ends of i f g o; backward: gradients of centre, radius
                  */
-    real *h;    /* (T, 2, H): centre and radius of the state before the token */
+    real *h;    /* (T, 2, P): centre and radius of the state before the token */
     real *c;    /* (T, 2, H): ends of the cell before the token */
     real *tau;  /* (T, 2, H): ends of tanh of the cell after it */
     uint32_t *lo_row, *hi_row; /* (T) */
@@ -54,6 +55,7 @@ typedef struct lstm {
     direction *dir; /* (2) */
     /* backward */
     const real *dy;
+    real *du;      /* (2, groups, 2, 4H, P): by centre and radius */
     real *dtable;  /* as table */
     real *scratch; /* (workers, scratch_size) */
     size_t scratch_size;
@@ -127,11 +129,12 @@ SIMD_CLONES static void next_state(size_t H, const real *RESTRICT o_lo, const re
 }
 
 SIMD_CLONES static void to_centre_and_radius(size_t H, const real *RESTRICT lo,
-                                             const real *RESTRICT hi, real *RESTRICT out)
+                                             const real *RESTRICT hi, real *RESTRICT centre,
+                                             real *RESTRICT radius)
 {
     for (size_t u = 0; u < H; u++) {
-        out[u] = (lo[u] + hi[u]) / 2;
-        out[H + u] = (hi[u] - lo[u]) / 2;
+        centre[u] = (lo[u] + hi[u]) / 2;
+        radius[u] = (hi[u] - lo[u]) / 2;
     }
 }
 
@@ -162,27 +165,27 @@ static void step_forward(const lstm *s, const lstm_walk *w, size_t r, real *c_ne
     real *y_lo = s->y + result_at(s, w, r), *y_hi = y_lo + 2 * H;
     next_state(H, lo + 3 * H, hi + 3 * H, tau, y_lo, y_hi);
     if (h_next)
-        to_centre_and_radius(H, y_lo, y_hi, h_next);
+        to_centre_and_radius(H, y_lo, y_hi, h_next, h_next + s->P);
 }
 
 static void forward_piece(void *ctx, size_t piece, int worker)
 {
     (void)worker;
     lstm *s = ctx;
-    const size_t H = s->H, G = s->G;
+    const size_t H = s->H, G = s->G, P = s->P;
     lstm_walk w = walk_start(s->seq, piece);
     const direction *d = &s->dir[w.dir];
-    memset(d->h + w.row * 2 * H, 0, w.n * 2 * H * sizeof *d->h);
+    memset(d->h + w.row * 2 * P, 0, w.n * 2 * P * sizeof *d->h);
     memset(d->c + w.row * 2 * H, 0, w.n * 2 * H * sizeof *d->c);
     while (w.n) {
         const size_t next = walk_going_on(s->seq, &w), after = w.row + w.n;
-        const real *h = d->h + w.row * 2 * H;
+        const real *h = d->h + w.row * 2 * P;
         real *gate = d->gate + w.row * 2 * G;
-        panel_product(w.n, G, H, h, 2 * H, d->u, gate, 2 * G);
-        panel_product(w.n, G, H, h + H, 2 * H, d->u_abs, gate + G, 2 * G);
+        panel_product(w.n, G, H, h, 2 * P, d->u, gate, 2 * G);
+        panel_product(w.n, G, H, h + P, 2 * P, d->u_abs, gate + G, 2 * G);
         for (size_t r = 0; r < w.n; r++)
             step_forward(s, &w, r, r < next ? d->c + (after + r) * 2 * H : NULL,
-                         r < next ? d->h + (after + r) * 2 * H : NULL);
+                         r < next ? d->h + (after + r) * 2 * P : NULL);
         w.row = after;
         w.n = next;
         w.t++;
@@ -220,7 +223,7 @@ static stet_status make_room(const lstm *s, size_t dir, arena *mem)
     direction *d = &s->dir[dir];
     const size_t T = s->seq->n_tokens, H = s->H;
     d->gate = arena_new(mem, real, T * 2 * s->G);
-    d->h = arena_new(mem, real, T * 2 * H);
+    d->h = arena_new(mem, real, T * 2 * s->P);
     d->c = arena_new(mem, real, T * 2 * H);
     d->tau = arena_new(mem, real, T * 2 * H);
     d->lo_row = arena_new(mem, uint32_t, T);
@@ -280,14 +283,15 @@ SIMD_CLONES static void step_backward(size_t H, const real *RESTRICT c, const re
                                       const real *RESTRICT dh, real *RESTRICT dc, real *RESTRICT lo,
                                       real *RESTRICT hi)
 {
+    INDEPENDENT
     for (size_t u = 0; u < H; u++) {
         const iv i = {lo[u], hi[u]}, f = {lo[H + u], hi[H + u]}, g = {lo[2 * H + u], hi[2 * H + u]},
                  o = {lo[3 * H + u], hi[3 * H + u]}, before = {c[u], c[H + u]},
                  after = {tau[u], tau[H + u]};
         iv i_ = {0, 0}, f_ = {0, 0}, g_ = {0, 0}, o_ = {0, 0}, tau_ = {0, 0}, before_ = {0, 0};
-        iv_mul_pos_back((iv){dh[u], dh[H + u]}, o, after, &o_, &tau_);
-        const iv c_ = {dc[u] + tau_.lo * (1 - after.lo * after.lo),
-                       dc[H + u] + tau_.hi * (1 - after.hi * after.hi)};
+        iv_mul_pos_back((iv){v_settle(dh[u]), v_settle(dh[H + u])}, o, after, &o_, &tau_);
+        const iv c_ = {v_settle(dc[u] + tau_.lo * (1 - after.lo * after.lo)),
+                       v_settle(dc[H + u] + tau_.hi * (1 - after.hi * after.hi))};
         iv_mul_pos_back(c_, f, before, &f_, &before_);
         iv_mul_pos_back(c_, i, g, &i_, &g_);
         dc[u] = before_.lo;
@@ -328,6 +332,8 @@ static void backward_piece(void *ctx, size_t piece, int worker)
     real *dh = s->scratch + (size_t)worker * s->scratch_size;        /* (GROUP, 2, H) */
     real *dc = dh + GROUP * 2 * H;                                   /* (GROUP, 2, H) */
     real *centre = dc + GROUP * 2 * H, *radius = centre + GROUP * P; /* (GROUP, P) */
+    real *du = s->du + (w.dir * s->groups + piece / 2) * 2 * 4 * H * P;
+    size_t held = 0; /* tokens that du does not have yet */
     w.row = s->seq->start[w.b + texts];
     w.n = 0;
     for (w.t = text_len(s->seq, w.b); w.t-- > 0;) {
@@ -349,28 +355,34 @@ static void backward_piece(void *ctx, size_t piece, int worker)
         panel_product(w.n, P, 4 * H, gate + G, 2 * G, d->v_abs, radius, P);
         for (size_t r = 0; r < w.n; r++)
             state_gradient(H, centre + r * P, radius + r * P, dh + r * 2 * H);
+        held += w.n;
+        if (held > CHUNK || w.t == 1) { /* before the first token the state is 0 */
+            const real *h = d->h + w.row * 2 * P;
+            lstm_recurrent_gradient(H, held, gate, 2 * G, h, 2 * P, du);
+            lstm_recurrent_gradient(H, held, gate + G, 2 * G, h + P, 2 * P, du + 4 * H * P);
+            held = 0;
+        }
     }
 }
 
 /* ---- backward: the weights ---------------------------------------------------------------- */
 
-/* dU = centre^T hc + sign(U) .* radius^T hr, over all tokens. */
-static stet_status recurrent_gradient(const lstm *s, size_t dir, arena *mem)
+/* dU = centre^T hc + sign(U) .* radius^T hr, over all groups. */
+static void add_recurrent_gradients(const lstm *s)
 {
-    const direction *d = &s->dir[dir];
-    const node *u = s->w[dir * LSTM_PER_DIRECTION + LSTM_W_HH];
-    const size_t H = s->H, G = s->G, T = s->seq->n_tokens;
-    if (!u->grad)
-        return STET_OK;
-    real *magnitude = arena_new(mem, real, 4 * H * H);
-    if (!magnitude)
-        return STET_ENOMEM;
-    TRY(gemm_long(mem, true, false, 4 * H, H, T, 1, d->gate, 2 * G, d->h, 2 * H, 1, u->grad, H));
-    TRY(gemm_long(mem, true, false, 4 * H, H, T, 1, d->gate + G, 2 * G, d->h + H, 2 * H, 0,
-                  magnitude, H));
-    for (size_t j = 0; j < 4 * H * H; j++)
-        u->grad[j] += u->value[j] > 0 ? magnitude[j] : u->value[j] < 0 ? -magnitude[j] : 0;
-    return STET_OK;
+    const size_t H = s->H, P = s->P;
+    for (size_t d = 0; d < 2; d++) {
+        const node *u = s->w[d * LSTM_PER_DIRECTION + LSTM_W_HH];
+        for (size_t g = 0; u->grad && g < s->groups; g++) {
+            const real *centre = s->du + (d * s->groups + g) * 2 * 4 * H * P,
+                       *radius = centre + 4 * H * P;
+            for (size_t j = 0; j < 4 * H; j++)
+                for (size_t k = 0; k < H; k++) {
+                    const real w = u->value[j * H + k], r = radius[j * P + k];
+                    u->grad[j * H + k] += centre[j * P + k] + (w > 0 ? r : w < 0 ? -r : 0);
+                }
+        }
+    }
 }
 
 /* Some columns of the table's and the biases' gradients. */
@@ -424,11 +436,11 @@ static stet_status ranges_bwd(tape *t, node *n)
     s.dy = n->grad;
     s.scratch_size = 4 * GROUP * s.H + 2 * GROUP * s.P;
     s.scratch = arena_new(t->mem, real, (size_t)stet_threads() * s.scratch_size);
-    if (!s.scratch)
+    s.du = arena_znew(t->mem, real, 2 * s.groups * 2 * 4 * s.H * s.P);
+    if (!s.scratch || !s.du)
         return STET_ENOMEM;
     pool_run(2 * s.groups, backward_piece, &s);
-    for (size_t d = 0; d < 2; d++)
-        TRY(recurrent_gradient(&s, d, t->mem));
+    add_recurrent_gradients(&s);
     TRY(input_gradient(&s, t->mem));
     arena_restore(t->mem, scratch);
     return STET_OK;

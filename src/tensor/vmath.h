@@ -257,4 +257,12 @@ static ALWAYS_INLINE float v_gelu_grad(float x)
 }
 
 #endif
+
+/* A gradient on its way back through hundreds of steps: once it is next to nothing it is 0, because
+ * denormal numbers take some processors many times as long as others (as OPTIM_TINY of weights). */
+static ALWAYS_INLINE real v_settle(real x)
+{
+    return x > (real)-1e-30 && x < (real)1e-30 ? 0 : x;
+}
+
 #endif

@@ -145,6 +145,26 @@ TEST(values_and_gradients_are_those_of_plain_loops)
     }
 }
 
+/* On the way back through a long text the gradient shrinks to nothing. Denormal numbers on that way take
+ * some processors five times as long. */
+TEST(a_gradient_that_has_faded_is_zero)
+{
+    enum { WORDS = 2000 };
+    static const uint32_t length[] = {WORDS, 0};
+    problem p = lstm_problem(length, WORDS, 8, 16);
+    for (uint32_t i = 0; i < WORDS; i++)
+        p.row[i] = i;
+    CHECK_OK(problem_run(&p, true, 1));
+    size_t zeros = 0;
+    for (size_t i = 0; i < WORDS * 8; i++) {
+        zeros += p.grad[ROWS][i] == 0;
+        CHECK(fpclassify(p.grad[ROWS][i]) != FP_SUBNORMAL);
+    }
+    CHECK_LE(WORDS * 4, zeros);
+    CHECK(p.grad[ROWS][0] != 0 && p.grad[ROWS][WORDS * 8 - 1] != 0); /* where the directions end */
+    problem_free(&p);
+}
+
 TEST(frozen_inputs_get_no_gradient)
 {
     for (int frozen = 0; frozen < 9; frozen++) {

@@ -386,8 +386,7 @@ static void backward_piece(void *ctx, size_t piece, int worker)
         add_to_entries(s, &w, dz_step);
         if (held > CHUNK || w.t == 1) {
             if (du)
-                lstm_recurrent_gradient(&s->keep.cell[d], held, dz_step, s->keep.h[d] + w.row * P,
-                                        du);
+                lstm_recurrent_gradient(H, held, dz_step, G, s->keep.h[d] + w.row * P, P, du);
             held = 0;
         }
     }

@@ -93,11 +93,11 @@ SIMD_CLONES static void activate_back(size_t H, const real *RESTRICT gates, cons
     for (size_t j = 0; j < H; j++) {
         const real i = gates[j], f = gates[H + j], g = gates[2 * H + j], o = gates[3 * H + j];
         const real tc = v_tanh(f * c[j] + i * g);
-        const real d = dc[j] + dh[j] * o * (1 - tc * tc);
+        const real e = v_settle(dh[j]), d = v_settle(dc[j] + e * o * (1 - tc * tc));
         dz[j] = d * g * i * (1 - i);
         dz[H + j] = d * c[j] * f * (1 - f);
         dz[2 * H + j] = d * i * (1 - g * g);
-        dz[3 * H + j] = dh[j] * tc * o * (1 - o);
+        dz[3 * H + j] = e * tc * o * (1 - o);
         dc[j] = d * f;
     }
 }
@@ -119,10 +119,11 @@ void lstm_step_backward(const lstm_cell *cell, size_t n, bool first, const real 
                      (panel_start){.zero = j == 0}, dh + k, P);
 }
 
-void lstm_recurrent_gradient(const lstm_cell *cell, size_t n, const real *dz, const real *h,
-                             real *du)
+void lstm_recurrent_gradient(size_t H, size_t n, const real *dz, size_t dz_step, const real *h,
+                             size_t h_step, real *du)
 {
-    for (size_t k = 0; k < cell->P; k += PANEL)
-        panel_kernel()(4 * cell->H, n, (panel_left){dz, 1, cell->G}, (panel_right){h + k, cell->P},
-                       (panel_start){0}, du + k, cell->P);
+    const size_t P = panel_padded(H);
+    for (size_t k = 0; k < P; k += PANEL)
+        panel_kernel()(4 * H, n, (panel_left){dz, 1, dz_step}, (panel_right){h + k, h_step},
+                       (panel_start){0}, du + k, P);
 }

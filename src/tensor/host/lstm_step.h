@@ -39,8 +39,8 @@ void lstm_step_read(const lstm_cell *cell, size_t n, const real *const *x, real 
 void lstm_step_backward(const lstm_cell *cell, size_t n, bool first, const real *gates,
                         const real *c, real *dh, real *dc, real *dz);
 
-/* du (4H, P) += dz^T h over n rows (n, G), (n, P). */
-void lstm_recurrent_gradient(const lstm_cell *cell, size_t n, const real *dz, const real *h,
-                             real *du);
+/* du (4H, P) += dz^T h over n rows of 4H and of P numbers, which lie dz_step and h_step apart. */
+void lstm_recurrent_gradient(size_t H, size_t n, const real *dz, size_t dz_step, const real *h,
+                             size_t h_step, real *du);
 
 #endif
