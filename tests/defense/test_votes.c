@@ -69,6 +69,32 @@ TEST(a_coin_test_tells_even_votes_from_uneven_ones)
     CHECK_NEAR(coin_test(10, 10), 0.001953, 1e-6);
 }
 
+/* Text-CRS's votes. Its radii are not compared: stet states none (docs/defences.md). */
+TEST(shares_of_two_classes_are_those_of_the_golden_file)
+{
+    json_t *g = golden_of("textcrs");
+    const json_t *cases = json_object_get(g, "cases");
+    CHECK(json_array_size(cases) > 4);
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        const json_t *c = json_array_get(cases, i), *votes = json_object_get(c, "votes");
+        const size_t n_classes = json_array_size(votes);
+        const size_t own = (size_t)json_integer_value(json_object_get(c, "guessed"));
+        const double error = json_number_value(json_object_get(c, "a"));
+        double n = 0, most = 0;
+        for (size_t k = 0; k < n_classes; k++) {
+            n += number_at(votes, k);
+            if (k != own)
+                most = fmax(most, number_at(votes, k));
+        }
+        const double lower = share_lower((uint64_t)number_at(votes, own), (uint64_t)n, error);
+        CHECK_NEAR(lower, json_number_value(json_object_get(c, "pA")), 1e-9);
+        const double upper = share_upper((uint64_t)most, (uint64_t)n, error / (double)n_classes);
+        CHECK_NEAR(n_classes == 2 ? 1 - lower : fmin(1 - lower, upper),
+                   json_number_value(json_object_get(c, "pB")), 1e-9);
+    }
+    json_decref(g);
+}
+
 /* ---- masks -------------------------------------------------------------------------------- */
 
 /* "3/5" or a number. */
