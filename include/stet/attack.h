@@ -121,13 +121,13 @@ typedef struct stet_attack_result {
     double changed_mean;    /* share of words changed, over successes */
     double candidates_mean; /* per word that can be attacked, over all texts */
     double attackable_mean; /* words of a text that can be attacked */
-    double seconds;         /* of this call */
+    double seconds;         /* of the search */
     size_t proved;          /* left because a proof says that nothing flips them */
     /* How often the model was asked again about every text as the attack left it, each time with
-     * other draws; 0: its answers rest on no draws. The share of these answers that are correct,
-     * and of the flips that are still flips. untouched_wrong is what to compare flips_stay with: the
-     * share of wrong answers about the same texts before the attack. Flips whose text is read
-     * otherwise than the attack meant ("reread": false) are left out. */
+     * other draws; 0: it draws nothing. aua_redrawn: the share of these answers that are correct;
+     * flips_stay: of those about flipped texts, the share that is still wrong; untouched_wrong: the
+     * same for these texts before the attack, to compare with. Flips whose text is read otherwise
+     * than the attack meant ("reread": false) are left out. */
     size_t redraws;
     double aua_redrawn, flips_stay, untouched_wrong;
 } stet_attack_result;

@@ -1,5 +1,6 @@
 /* attack/attack_run.c - an attack on all texts of a data set, in the frame of run/, with a log and a
  * summary. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "attack/subject.h"
@@ -48,7 +49,7 @@ static stet_status choose_draws(attack_job *j, stet_attack_args *a)
     if (j->set.common.draws == 0)
         return STET_OK;
     if (!attack_redraws(a))
-        return error_set(STET_EUSAGE, "draws: the answers of this %s rest on no draws",
+        return error_set(STET_EUSAGE, "draws: this %s draws nothing, so there is nothing to average",
                          a->model ? "model" : "victim");
     j->drawn = *a->model->rule;
     j->drawn.redraw = 1;
@@ -252,13 +253,21 @@ static stet_status write_page(const attack_job *j, const stet_attack_result *r)
              "%.1f candidates per attackable word.",
              r->n, j->a->profile, 100 * r->clean, 100 * r->aua, r->succeeded, r->correct,
              100 * r->changed_mean, r->candidates_mean);
-    const size_t at = strlen(summary);
+    size_t at = strlen(summary);
+    if (j->set.common.draws)
+        at += (size_t)snprintf(summary + at, sizeof summary - at,
+                               " The answer that was attacked is the mean of %" PRId64 ".",
+                               j->set.common.draws);
+    if (r->redraws)
+        at += (size_t)snprintf(summary + at, sizeof summary - at,
+                               " Asked again %zu times with other draws: accuracy %.1f %%",
+                               r->redraws, 100 * r->aua_redrawn);
     if (r->redraws)
         snprintf(summary + at, sizeof summary - at,
-                 " Asked again %zu times with other draws: accuracy %.1f %%; %.1f %% of the flips "
-                 "stay, and the same texts are misclassified %.1f %% of the time without any swap.",
-                 r->redraws, 100 * r->aua_redrawn, 100 * r->flips_stay,
-                 100 * r->untouched_wrong);
+                 r->succeeded ? "; %.1f %% of the flips stay, and the same texts are misclassified "
+                                "%.1f %% of the time without any swap."
+                              : ".",
+                 100 * r->flips_stay, 100 * r->untouched_wrong);
     return page_write(j->a->html, title, summary, j->record, j->n);
 }
 

@@ -371,7 +371,7 @@ static stet_status run_all(const attack_cfg *cfg, const inputs *in, const char *
     cli_table t = {0}, again = {0};
     cli_row(&t, "attack", "clean", "AUA", "95 % int.", "success", "changed", "queries", "computed",
             "subst.", NULL);
-    cli_row(&again, "with other draws", "correct", "flips that stay", "wrong untouched", NULL);
+    cli_row(&again, "with other draws", "correct", "flips that stay", "wrong before swaps", NULL);
     stet_status st = print_settings(cfg, p);
     size_t errors = 0;
     char reason[256] = "";
@@ -445,8 +445,12 @@ static void tell(void *user, const char *line)
         printf("%s%s%s, %lld queries\n", cli_style("bold"), t->attack, cli_style("reset"), queries);
         cli_diff_print(o);
     } else {
-        printf("%s%s%s, %lld queries\n  %s: not flipped%s\n", cli_style("bold"), t->attack,
+        const char *answer = json_string_value(json_object_get(o, "answer"));
+        const bool wrong = outcome && strcmp(outcome, "wrong") == 0;
+        printf("%s%s%s, %lld queries\n  %s: %s%s\n", cli_style("bold"), t->attack,
                cli_style("reset"), queries, label ? label : "",
+               wrong ? cli_fmt("before any swap the answer is %s", answer ? answer : "another")
+                     : "not flipped",
                json_object_get(o, "stopped") ? "; certified, so nothing can flip it" : "");
     }
     json_decref(o);

@@ -48,7 +48,7 @@ static stet_status read_layers(const model *m, mixada_state *s)
         if (end == at || k < 0 || (size_t)k > most || s->n_layers == MOST_LAYERS ||
             (*end != ',' && *end != '\0'))
             return error_set(STET_EUSAGE,
-                             "--mixada-layers %s: expected numbers from 0 to %zu between commas",
+                             "--mixada-layers %s: expected numbers from 0 to %zu separated by commas",
                              s->cfg.layers, most);
         s->layer[s->n_layers++] = (size_t)k;
         at = end + 1;

@@ -38,8 +38,11 @@ static bool column_of(const json_t *o, column *c)
         c->kind = MEASURE_ATTACK;
         snprintf(c->label, sizeof c->label, "%s",
                  rank < ATTACK_NAMES ? attack_names[rank][1] : name);
-        snprintf(c->note, sizeof c->note, "%s", str_of(o, "profile"));
-        snprintf(c->key, sizeof c->key, "%zu %s %s", rank, name, str_of(o, "profile"));
+        const double draws = num_of(json_object_get(o, "settings"), "draws");
+        const int n = snprintf(c->note, sizeof c->note, "%.40s", str_of(o, "profile"));
+        if (draws > 0)
+            snprintf(c->note + n, sizeof c->note - (size_t)n, ", mean of %.0f answers", draws);
+        snprintf(c->key, sizeof c->key, "%zu %.40s %s", rank, name, c->note);
     } else if (strcmp(command, "certify") == 0) {
         const json_t *budget = json_object_get(o, "budget");
         c->kind = MEASURE_CERTIFIED;

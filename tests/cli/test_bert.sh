@@ -13,7 +13,7 @@ done
 # Texts of unlike lengths, mixed between two layers.
 "$STET" train -q --data train.tsv $tiny --bert-layers 2 --defense mixada --mixada-layers 0,1,2 -o tmix >/dev/null 2>err || fail "tmix: $(cat err)"
 "$STET" eval tmix --data train.tsv --no-record --json | grep -q '"accuracy":1.0,' || fail "a mixed training learned nothing"
-expect 2 "expected numbers from 0 to 1 between commas" "$STET" train -q --data train.tsv $tiny --defense mixada --mixada-layers 2 -o x
+expect 2 "expected numbers from 0 to 1 separated by commas" "$STET" train -q --data train.tsv $tiny --defense mixada --mixada-layers 2 -o x
 expect 2 "'freelb' and 'mixada' cannot be combined with these settings" "$STET" train -q --data train.tsv $tiny --defense freelb,mixada --mixada-layers 1 -o x
 
 # 100,000 words: every command reads the beginning, and says so in one line with the count.

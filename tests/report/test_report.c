@@ -175,8 +175,11 @@ TEST(what_other_draws_make_of_an_attack_is_said_of_each_profile)
     measured("alpha", a, "attack-pwws-gbm-paper",
              "\"command\":\"attack\",\"attack\":\"pwws\",\"profile\":\"gbm-paper\",\"n\":50,"
              "\"clean\":0.9,\"aua\":0.9,\"flipped\":[],\"redrawn\":{\"aua\":0.875}");
+    measured("alpha", a, "attack-pwws-original-2",
+             ATTACK("pwws", 0.9, 0.75, "\"flipped\":[3],\"settings\":{\"draws\":8}"));
     for (int f = 0; f < 2; f++) {
         char *page = report_of(f ? STET_REPORT_MARKDOWN : STET_REPORT_HTML, 1);
+        HAS(page, "original, mean of 8 answers");
         HAS(page, "87.5 % of them correctly after PWWS (gbm-paper); 62.5 % of them correctly after "
                   "PWWS (original), where 25.0 % of the flips stay (untouched, the same texts are "
                   "misclassified 12.5 % of the time).");

@@ -343,7 +343,7 @@ TEST(an_attack_says_what_other_draws_make_of_its_flips)
             a.model = m, a.data = d, a.sets = &words, a.settings = settings;
             a.each = m->rule->desc->answers_draw ? ask_again : NULL, a.each_user = &by_hand;
             if (n && !a.each) {
-                CHECK_FAILS(stet_attack_run(&a, &r), STET_EUSAGE, "this model rest on no draws");
+                CHECK_FAILS(stet_attack_run(&a, &r), STET_EUSAGE, "this model draws nothing");
                 continue;
             }
             CHECK_OK(stet_attack_run(&a, &r));
