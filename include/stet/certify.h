@@ -66,12 +66,14 @@ typedef struct stet_harm {
 typedef struct stet_certificate {
     stet_verdict verdict;
     int label, answer;  /* the class to be kept, the classifier's answer */
-    double confidence;  /* of STET_LIKELY: the share of such verdicts that are right, at least */
+    double confidence;  /* of a model that votes: the chance that the bounds behind what is said here
+                           hold, at least, and nothing is proved; else 0 */
     double clean;       /* margin of the text as it stands: label against the best other class */
     double margin;      /* best proved lower bound of the worst margin; -INFINITY: none */
     double slack;       /* share of rounding in it */
     const char *method; /* that gave it; "none" */
-    size_t budget;      /* largest number of substituted words proved; STET_ANY, or 0 for none */
+    size_t budget;      /* largest number of substituted words proved (of a model that votes: likely
+                           to be harmless); STET_ANY, or 0 for none */
     stet_harm *harm;    /* (n_harm) positions that some word does harm at, most harmful first */
     size_t n_harm;
     stet_edit *edits; /* (n_edits) the counter-example of a broken text, ascending positions */
@@ -158,7 +160,7 @@ typedef struct stet_certify_result {
     size_t unbounded;        /* of the undecided: could not be bounded at all */
     char *reason;            /* of the first of them; NULL: there is none */
     size_t resumed;          /* taken from FILE.part */
-    double confidence;       /* of a model whose verdicts rest on draws: theirs; else 0 */
+    double confidence;       /* of a model that votes: that of each verdict; else 0 */
 } stet_certify_result;
 STET_API stet_status stet_certify_run(const stet_certify_args *a, stet_certify_result *out);
 STET_API void stet_certify_result_deinit(stet_certify_result *r);

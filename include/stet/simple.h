@@ -92,7 +92,8 @@ typedef struct stet_certified {
     const char *name;  /* of the answer */
     double probability;
     double clean, margin; /* the margin as it stands; proved for every combination, or -INFINITY */
-    size_t budget;        /* substituted words proved harmless; STET_ANY: any number */
+    size_t budget;        /* substituted words proved harmless (of a model that votes: likely to be);
+                             STET_ANY: any number */
     const char *method;   /* of the proof; "none" */
     const char
         *reason; /* why the text is undecided though its budget of time was not spent; NULL */
@@ -103,7 +104,8 @@ typedef struct stet_certified {
     size_t n_harm;
     const stet_swap *harm; /* (n_harm) each word's worst substitute by the bound, worst first */
     double seconds;
-    double confidence; /* of STET_LIKELY: the share of such verdicts that are right, at least */
+    double confidence; /* of a model that votes: the chance that the bounds behind what is said here
+                          hold, at least, and nothing is proved; else 0 */
 } stet_certified;
 /* `how` NULL: every method and every combination, then a search for a counter-example and splits of
  * the text for 10 seconds, then the largest budget that can be proved. */

@@ -216,7 +216,8 @@ class Certified(_Record):
         colour = {"certified": "#2a7", "broken": "#c33", "wrong": "#c33"}.get(self.verdict, "#999")
         head = f"{self.label}: {self.verdict}"
         if not self.certified and self.budget:
-            head += f", {self.budget} swaps proved harmless"
+            how = "likely" if self.data.get("confidence") else "proved"
+            head += f", {self.budget} swaps {how} harmless"
         return _card(head, self._marked(self.swaps), colour)
 
 

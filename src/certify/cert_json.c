@@ -40,7 +40,7 @@ void cert_json(buf *b, const stet_certified_text *t, const stet_certificate *c)
                ",\"changeable\":%zu,\"substitutes\":%zu,\"branches\":%zu,\"seconds\":", changeable,
                choices->n ? (size_t)choices->start[choices->n] : 0, c->branches);
     buf_real(b, c->seconds);
-    if (c->verdict == STET_LIKELY) {
+    if (c->confidence > 0) { /* of a model that votes */
         buf_str(b, ",\"confidence\":");
         buf_real(b, c->confidence);
     }

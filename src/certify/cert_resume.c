@@ -42,37 +42,68 @@ static double real_or(const json_t *v, double otherwise)
     return json_is_number(v) ? json_number_value(v) : otherwise;
 }
 
+/* Proofs and statements by votes never stand in one file. */
+static stet_status read_verdict(const cert_shared *s, const json_t *o, stet_verdict *out)
+{
+    const char *name;
+    TRY(json_get_str(o, "line", "verdict", &name));
+    int v = 0;
+    while (v < STET_VERDICTS && strcmp(stet_verdict_name((stet_verdict)v), name) != 0)
+        v++;
+    if (v == STET_VERDICTS)
+        return error_set(STET_EFORMAT, "unknown verdict \"%.40s\"", name);
+    *out = (stet_verdict)v;
+    const bool votes = json_object_get(o, "votes") != NULL, by_draws = cert_by_draws(s->m);
+    const bool proof = v == STET_CERTIFIED || v == STET_BROKEN;
+    if ((by_draws && proof) || (!by_draws && votes) || (v == STET_LIKELY && !votes))
+        return error_set(STET_EFORMAT, "verdict \"%s\" %s \"votes\": not a line of this run",
+                         name, votes ? "with" : "without");
+    return STET_OK;
+}
+
+/* null, or a whole number up to `most`. */
+static stet_status read_whole(const json_t *o, const char *key, size_t most, size_t null,
+                              size_t *out)
+{
+    int64_t v;
+    *out = null;
+    if (json_is_null(json_object_get(o, key)))
+        return STET_OK;
+    TRY(json_get_int(o, "line", key, 0, (int64_t)most, &v));
+    *out = (size_t)v;
+    return STET_OK;
+}
+
 static stet_status read_line(const cert_shared *s, const json_t *o, size_t index,
                              stet_certificate *out)
 {
-    const json_t *note = json_object_get(o, "note"), *budget = json_object_get(o, "budget"),
-                 *reason = json_object_get(note, "reason"), *answer = json_object_get(o, "answer"),
-                 *votes = json_object_get(o, "votes");
+    const json_t *note = json_object_get(o, "note"), *reason = json_object_get(note, "reason");
     int64_t text, label;
-    const char *verdict, *method;
+    size_t answer, budget;
+    stet_verdict verdict = STET_WRONG;
+    const char *method;
     TRY(json_get_int(o, "line", "text", 0, INT64_MAX, &text));
-    TRY(json_get_int(o, "line", "label", 0, INT32_MAX, &label));
-    TRY(json_get_str(o, "line", "verdict", &verdict));
+    TRY(json_get_int(o, "line", "label", 0, (int64_t)s->m->n_classes - 1, &label));
+    TRY(read_whole(o, "answer", s->m->n_classes - 1, SIZE_MAX, &answer));
+    TRY(read_whole(o, "budget", s->m->max_len, STET_ANY, &budget));
+    TRY(read_verdict(s, o, &verdict));
     TRY(json_get_str(note, "note", "method", &method));
     if ((size_t)text != index)
         return error_set(STET_EFORMAT, "text %lld where text %zu was expected", (long long)text,
                          index);
-    int v = 0;
-    while (v < STET_VERDICTS && strcmp(stet_verdict_name((stet_verdict)v), verdict) != 0)
-        v++;
-    if (v == STET_VERDICTS)
-        return error_set(STET_EFORMAT, "unknown verdict \"%.40s\"", verdict);
+    if (reason && !json_is_string(reason))
+        return error_set(STET_EFORMAT, "\"reason\": expected a string");
     *out = (stet_certificate){
-        .verdict = (stet_verdict)v,
+        .verdict = verdict,
         .label = (int)label,
-        .answer = json_is_integer(answer) ? (int)json_integer_value(answer) : -1,
+        .answer = answer == SIZE_MAX ? -1 : (int)answer,
         .clean = real_or(json_object_get(o, "clean"), -INFINITY),
         .probability = real_or(json_object_get(note, "probability"), NAN),
         .margin = real_or(json_object_get(note, "margin"), -INFINITY),
         .slack = real_or(json_object_get(note, "slack"), 0),
         .method = own_name(s, method),
-        .confidence = real_or(json_object_get(votes, "confidence"), 0),
-        .budget = json_is_null(budget) ? STET_ANY : (size_t)json_integer_value(budget),
+        .confidence = cert_confidence(s->m),
+        .budget = budget,
         .branches = (size_t)json_integer_value(json_object_get(note, "branches"))};
     if (reason && !(out->reason = mem_strdup(json_string_value(reason))))
         return STET_ENOMEM;

@@ -25,8 +25,10 @@ stet_status cert_family_of_model(const model *m, const cert_family **out); /* of
 stet_status cert_family_for(const model *m, const cert_family **out); /* the same, or cert_ensemble */
 /* Does it answer by a rule of which bounds know nothing? That of an ensemble is known. */
 bool cert_by_rule(const model *m);
-/* And do its certificates rest on draws? Those are statistical. */
+/* And do its certificates rest on draws? Those are statistical, and hold with a confidence; 0 of
+ * others. */
 bool cert_by_draws(const model *m);
+double cert_confidence(const model *m);
 
 /* The words of a text. A choice is an index into a position's words, 0 the text's own. */
 typedef struct cert_text {

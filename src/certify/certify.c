@@ -275,7 +275,19 @@ static stet_status judge(stet_certifier *c, uint32_t *choice, stet_certificate *
     return STET_OK;
 }
 
-/* The rule's own certificate, which sees rows; no rule proves anything by drawing. */
+/* The rule's own certificate. No rule proves anything by drawing. */
+static stet_status ask_rule(stet_certifier *c, const model *m, const uint32_t *ids,
+                            const stet_choices *choices, stet_certificate *out)
+{
+    const rule_desc *d = m->rule->desc;
+    out->method = d->name;
+    TRY(d->certify(m->rule, m, ids, choices, &c->how, out->label, out, &c->evidence));
+    return out->verdict == STET_CERTIFIED && out->confidence > 0
+               ? error_set(STET_EINTERNAL, "rule '%s': a proof that rests on draws", d->name)
+               : STET_OK;
+}
+
+/* The same, where words are one row each: it is given rows. */
 static stet_status judge_by_rule(stet_certifier *c, const stet_choices *choices,
                                  stet_certificate *out)
 {
@@ -295,18 +307,14 @@ static stet_status judge_by_rule(stet_certifier *c, const stet_choices *choices,
     }
     const stet_choices rows = {
         .n = choices->n, .start = start, .word = word, .text = choices->text};
-    out->method = m->rule->desc->name;
-    TRY(m->rule->desc->certify(m->rule, m, ids, &rows, &c->how, out->label, out, &c->evidence));
+    TRY(ask_rule(c, m, ids, &rows, out));
     for (size_t i = 0; i < out->n_edits; i++) { /* rows; the caller has words */
         uint32_t k = t->start[out->edits[i].pos];
         while (t->word[k] != out->edits[i].word)
             k++;
         out->edits[i].word = t->id[k];
     }
-    return out->verdict == STET_CERTIFIED && out->confidence > 0 && out->confidence < 1
-               ? error_set(STET_EINTERNAL, "rule '%s': a proof with a confidence of %g",
-                           out->method, out->confidence)
-               : STET_OK;
+    return STET_OK;
 }
 
 /* A text that cannot be bounded because its numbers overflow: that is known of it, and no more. Other
@@ -325,6 +333,7 @@ static stet_status undecided(stet_status st, stet_certificate *out)
                               .clean = was.clean,
                               .margin = -INFINITY,
                               .method = "none",
+                              .confidence = was.confidence,
                               .reason = reason};
     return reason ? STET_OK : STET_ENOMEM;
 }
@@ -341,7 +350,7 @@ static stet_status take_answer(stet_certifier *c, const float *logits, stet_cert
     return STET_OK;
 }
 
-/* The rule's certificate where words have several rows: it is given words. */
+/* Where words have several rows it is given words. */
 static stet_status judge_words(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
                                stet_certificate *out)
 {
@@ -362,8 +371,7 @@ static stet_status judge_words(stet_certifier *c, const uint32_t *ids, const ste
             out->clean = fmin(out->clean, (double)(logits[out->label] - logits[k]));
     if (out->answer != out->label)
         return STET_OK;
-    out->method = m->rule->desc->name;
-    return m->rule->desc->certify(m->rule, m, ids, choices, &c->how, out->label, out, &c->evidence);
+    return ask_rule(c, m, ids, choices, out);
 }
 
 static stet_status certify(stet_certifier *c, const uint32_t *ids, const stet_choices *choices,
@@ -396,7 +404,8 @@ stet_status certifier_text(stet_certifier *c, const uint32_t *ids, const stet_ch
                               .probability = NAN,
                               .clean = -INFINITY,
                               .margin = -INFINITY,
-                              .method = "none"};
+                              .method = "none",
+                              .confidence = cert_confidence(c->shared->m)};
     forget_last(c);
     c->started = seconds_now();
     const stet_status st = certify(c, ids, choices, label, out);

@@ -269,16 +269,18 @@ static void count_margins(const run_job *j, stet_certify_result *out)
 static stet_status count_budgets(const run_job *j, stet_certify_result *out)
 {
     size_t largest = 0;
-    for (size_t i = 0; i < j->n; i++)
-        if (j->record[i].r.budget != STET_ANY && j->record[i].r.budget > largest)
-            largest = j->record[i].r.budget;
+    for (size_t i = 0; i < j->n; i++) {
+        const stet_certificate *r = &j->record[i].r;
+        if (r->confidence == 0 && r->budget != STET_ANY && r->budget > largest)
+            largest = r->budget;
+    }
     out->budget_at_least = mem_zalloc(largest + 1, sizeof *out->budget_at_least);
     if (!out->budget_at_least)
         return STET_ENOMEM;
     out->n_budget = largest + 1;
     for (size_t i = 0; i < j->n; i++) {
         const stet_certificate *r = &j->record[i].r;
-        const bool counts = r->verdict != STET_WRONG && r->verdict != STET_LIKELY;
+        const bool counts = r->verdict != STET_WRONG && r->confidence == 0;
         for (size_t b = 0; counts && b <= largest && b <= r->budget; b++)
             out->budget_at_least[b]++;
     }
@@ -319,9 +321,6 @@ static void count_verdicts(const run_job *j, stet_certify_result *out)
         out->verdicts[r->r.verdict]++;
         candidates += (double)r->candidates;
         changeable += (double)r->changeable;
-        if (r->r.confidence > 0)
-            out->confidence =
-                out->confidence > 0 ? fmin(out->confidence, r->r.confidence) : r->r.confidence;
         if (isfinite(proved_margin(r))) {
             slack += r->r.slack;
             with_bound++;
@@ -329,6 +328,7 @@ static void count_verdicts(const run_job *j, stet_certify_result *out)
     }
     const double all = n ? (double)n : 1;
     out->n = n;
+    out->confidence = cert_confidence(j->a->model);
     out->correct = n - out->verdicts[STET_WRONG];
     out->clean = (double)out->correct / all;
     out->certified = (double)out->verdicts[STET_CERTIFIED] / all;

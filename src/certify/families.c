@@ -52,9 +52,15 @@ bool cert_by_rule(const model *m)
     return m->rule && !ensemble_of(m);
 }
 
+double cert_confidence(const model *m)
+{
+    const rule_desc *d = cert_by_rule(m) ? m->rule->desc : NULL;
+    return d && d->confidence ? d->confidence(m->rule->cfg, m->n_classes) : 0;
+}
+
 bool cert_by_draws(const model *m)
 {
-    return cert_by_rule(m) && m->rule->desc->draws;
+    return cert_confidence(m) > 0;
 }
 
 const char *const *stet_certify_methods(const char *kind)

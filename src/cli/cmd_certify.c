@@ -54,11 +54,11 @@ static void print_text(const certify_cfg *cfg, const stet_certify_result *r)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const size_t n = r->verdicts[rows[i].v];
         if (rows[i].v == STET_LIKELY && r->confidence == 0)
-            continue;
+            continue; /* of a model that votes only */
         cli_row(&t, stet_verdict_name(rows[i].v), cli_fmt("%zu", n),
                 cli_fmt("%.1f %%", r->n ? 100.0 * (double)n / (double)r->n : 0.0),
                 rows[i].v == STET_LIKELY
-                    ? cli_fmt("holds at confidence %g: no proof", r->confidence)
+                    ? cli_fmt("holds at confidence %.10g: no proof", r->confidence)
                     : rows[i].what,
                 NULL);
     }
@@ -74,7 +74,7 @@ static void print_text(const certify_cfg *cfg, const stet_certify_result *r)
                cli_spark(bins, STET_MARGIN_BINS, 0, most), r->margin_hi, r->slack_mean);
     if (*r->method)
         printf("proved by %s\n", r->method);
-    if (cfg->prove.largest) {
+    if (cfg->prove.largest && r->confidence == 0) {
         fputs("texts proved robust to N substitutions:", stdout);
         for (size_t k = 1; k < r->n_budget && k <= 10; k++)
             printf(" %zu: %zu", k, r->budget_at_least[k]);

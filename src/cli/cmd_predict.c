@@ -96,21 +96,35 @@ static void print_swaps(const stet_certified *c)
     }
 }
 
+/* What the verdict says changes nothing. */
+static const char *harmless(const stet_certified *c)
+{
+    return c->changeable == 0       ? "nothing"
+           : c->budget == STET_ANY ? "no combination of them"
+                                    : cli_fmt("no %zu of them or fewer", c->budget);
+}
+
+/* Of a model that votes: no proof, whatever the verdict. */
+static void print_likely(const stet_certified *c)
+{
+    printf("    %s%s%s, no proof: ", cli_style("yellow"), c->verdict_name, cli_style("reset"));
+    if (c->budget == 0)
+        puts("the votes are too close to say anything about a changed word");
+    else
+        printf("%s changes the majority of all copies, at confidence %.10g (%s)\n", harmless(c),
+               c->confidence, c->method);
+}
+
 static void print_certificate(const stet_certified *c)
 {
     const char *reset = cli_style("reset");
     printf("    margin %.3f; words that can change: %zu, substitutes: %zu\n", c->clean,
            c->changeable, c->substitutes);
     if (c->verdict == STET_CERTIFIED) {
-        const char *how_many = c->changeable == 0 ? "nothing"
-                               : c->budget == STET_ANY
-                                   ? "no combination of them"
-                                   : cli_fmt("no %zu of them or fewer", c->budget);
         printf("    %scertified%s: %s changes the answer (margin >= %.3f, %s)\n",
-               cli_style("green"), reset, how_many, c->margin, c->method);
-    } else if (c->verdict == STET_LIKELY) {
-        printf("    %slikely%s, no proof: the answer holds with a confidence of %g (%s)\n",
-               cli_style("yellow"), reset, c->confidence, c->method);
+               cli_style("green"), reset, harmless(c), c->margin, c->method);
+    } else if (c->confidence > 0 && !c->reason) {
+        print_likely(c);
     } else if (c->reason) {
         printf("    %sundecided%s: %s\n", cli_style("yellow"), reset, c->reason);
     } else if (c->budget > 0) {

@@ -72,12 +72,12 @@ static stet_status print_json(const verify_cfg *cfg, const stet_verify_result *r
 /* A statistical file: nothing in it counts as proved. */
 static void print_likely(const stet_verify_result *r)
 {
-    printf(
-        "%zu texts likely at confidence %g, %zu undecided, %zu wrong as they are; none is proved "
-        "(%.1f s)\n",
-        r->likely, r->confidence, r->undecided, r->wrong, r->seconds);
-    printf(
-        "that follows from the counts of votes, which are taken on trust: they come from draws\n");
+    printf("likely at confidence %.10g: %zu of %zu texts, %zu undecided, %zu wrong as they are; none "
+           "is proved (%.1f s)\n",
+           r->confidence, r->likely, r->likely + r->undecided + r->wrong, r->undecided, r->wrong,
+           r->seconds);
+    puts("this follows from the counts of votes; these, and the answers to unchanged texts, come "
+         "from draws and are taken on trust");
     if (r->likely)
         printf("substituted words in a likely text: %s\n",
                r->budget == SIZE_MAX ? "any number" : cli_fmt("at most %zu", r->budget));

@@ -109,6 +109,12 @@ static stet_status votes_of(const rule *r, const model *m, const uint32_t *ids,
     return st;
 }
 
+static double confidence(const void *cfg, size_t n_classes)
+{
+    (void)n_classes;
+    return 1 - ((const ranmask_cfg *)cfg)->vote.error;
+}
+
 static stet_status certify(const rule *r, const model *m, const uint32_t *ids,
                            const stet_choices *choices, const stet_certify_how *how, int label,
                            stet_certificate *out, buf *evidence)
@@ -119,7 +125,8 @@ static stet_status certify(const rule *r, const model *m, const uint32_t *ids,
     TRY(votes_of(r, m, ids, choices, &L, &votes));
     const double p = share_lower(votes[label], (uint64_t)c->vote.draws, c->vote.error);
     const size_t masked = masked_words(L, c->rate), kept = L - masked;
-    const vote_finding f = {votes, m->n_classes, 1, masked_radius(L, kept, p)};
+    const vote_finding f = {votes, m->n_classes, confidence(c, m->n_classes),
+                            masked_radius(L, kept, p)};
     votes_tell(&c->vote, &f, choices, how->budget, out, evidence);
     buf_printf(evidence, ",\"words\":%zu,\"masked\":%zu", L, masked);
     if (out->verdict == STET_LIKELY)
@@ -136,7 +143,7 @@ static const rule_desc ranmask_rule = {
     .predict_all = predict_all,
     .on_device = true,
     .certify = certify,
-    .draws = true,
+    .confidence = confidence,
     .answers_draw = true,
 };
 

@@ -309,6 +309,12 @@ static void put_shared(buf *b, const double *q, const stet_choices *choices)
     buf_char(b, ']');
 }
 
+/* Of more than two classes it bounds two shares. */
+static double confidence(const void *cfg, size_t n_classes)
+{
+    return 1 - (n_classes > 2 ? 2 : 1) * ((const safer_cfg *)cfg)->vote.error;
+}
+
 static stet_status certify(const rule *r, const model *m, const uint32_t *ids,
                            const stet_choices *choices, const stet_certify_how *how, int label,
                            stet_certificate *out, buf *evidence)
@@ -320,7 +326,7 @@ static stet_status certify(const rule *r, const model *m, const uint32_t *ids,
     double *q = mem_zalloc(2 * n + 1, sizeof *q), *sorted = q ? q + n : NULL;
     stet_status st = q ? least_overlaps(r->state, m, ids, choices, q) : STET_ENOMEM;
     if (st == STET_OK) {
-        vote_finding f = {votes, m->n_classes, m->n_classes > 2 ? 2 : 1, 0};
+        vote_finding f = {votes, m->n_classes, confidence(c, m->n_classes), 0};
         vote_bounds b;
         memcpy(sorted, q, n * sizeof *q);
         f.radius = radius_of(&f, (size_t)label, c->vote.error, sorted, n, asked, &b);
@@ -348,7 +354,7 @@ static const rule_desc safer_rule_desc = {
     .predict_all = near_words_predict,
     .on_device = true,
     .certify = certify,
-    .draws = true,
+    .confidence = confidence,
     .answers_draw = true,
     .lists = near_words_lists,
 };

@@ -178,7 +178,6 @@ void votes_tell(const vote_cfg *c, const vote_finding *f, const stet_choices *ch
     const size_t asked = votes_asked(choices, budget);
     const bool agreed = f->radius != SIZE_MAX, holds = agreed && f->radius >= asked;
     out->verdict = holds ? STET_LIKELY : STET_UNDECIDED;
-    out->confidence = 1 - (double)f->bounds * c->error;
     out->budget = agreed ? f->radius : 0;
     if (holds && (budget == STET_ANY || asked < budget))
         out->budget = STET_ANY;
@@ -187,7 +186,7 @@ void votes_tell(const vote_cfg *c, const vote_finding *f, const stet_choices *ch
     buf_printf(evidence, "],\"draws\":%" PRId64 ",\"error\":", c->draws);
     buf_real(evidence, c->error);
     buf_str(evidence, ",\"confidence\":");
-    buf_real(evidence, out->confidence);
+    buf_real(evidence, f->confidence);
     buf_printf(evidence, ",\"changeable\":%zu,\"radius\":", votes_changeable(choices));
     if (agreed)
         buf_printf(evidence, "%zu", f->radius);

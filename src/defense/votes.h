@@ -58,11 +58,11 @@ typedef struct vote_cfg {
 /* How many words of a text have substitutes, and how many of them may change within a budget. */
 size_t votes_changeable(const stet_choices *choices);
 size_t votes_asked(const stet_choices *choices, size_t budget);
-/* What counts say of a text: verdict, budget and confidence, and as JSON what they follow from. */
+/* What counts say of a text: verdict and budget, and as JSON what they follow from. */
 typedef struct vote_finding {
     const uint64_t *count;
     size_t n_classes;
-    size_t bounds; /* of shares, of which each may be wrong */
+    double confidence;
     size_t radius; /* the most changed words that stand; SIZE_MAX: too few votes agree */
 } vote_finding;
 void votes_tell(const vote_cfg *c, const vote_finding *f, const stet_choices *choices,

@@ -40,15 +40,17 @@ typedef struct rule_desc {
                            float *logits);
     bool on_device; /* it asks nothing but the network, wherever that is (model.place) */
     bool mixes; /* it asks about mixtures of words, not about texts (model_desc.mixtures) */
-    /* Its own certificate: verdict, margin, budget, method, confidence. `label` is the answer
-     * already. A verdict that rests on draws is STET_LIKELY with its confidence, never
-     * STET_CERTIFIED; `evidence` then gets the members of a JSON object that it follows from
-     * ("votes" in docs/formats.md). NULL: models with this rule have no certificates. `ids` and
+    /* Its own certificate: verdict, margin, budget, method. `label` is the answer already. A verdict
+     * that rests on draws is STET_LIKELY, never STET_CERTIFIED; `evidence` then gets the members of a
+     * JSON object that it follows from ("votes" in docs/formats.md). NULL: models with this rule have
+     * no certificates. `ids` and
      * choices are rows where a word is one row, else words of choices->words. */
     stet_status (*certify)(const rule *r, const model *m, const uint32_t *ids,
                            const stet_choices *choices, const stet_certify_how *how, int label,
                            stet_certificate *out, buf *evidence);
-    bool draws; /* that certificate rests on draws: it proves nothing */
+    /* That certificate rests on draws and proves nothing: the chance, above 0, that the bounds behind
+     * it hold. NULL: it rests on none. */
+    double (*confidence)(const void *cfg, size_t n_classes);
     bool answers_draw; /* answers rest on draws, which `redraw` chooses: predict_all, not predict */
     /* The lists of words that a certificate depends on. NULL: it does not depend on any. */
     const stet_subst *(*lists)(const void *state);

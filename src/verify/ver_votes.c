@@ -69,8 +69,9 @@ typedef struct finding {
 
 typedef struct ver_vote_rule {
     const char *name, *file; /* of its lists, or NULL */
-    const char *const *keys; /* of its own in "votes", NULL at the end */
-    bool two_bounds;         /* of shares, where there are more than two classes */
+    const char *const *settings; /* those in config.json, NULL at the end */
+    const char *const *keys;     /* of its own in "votes", NULL at the end */
+    bool two_bounds;             /* of shares, where there are more than two classes */
     /* Compares what the line says with its words, and keeps it. */
     stet_status (*read)(finding *f, arena *a);
     /* Does the answer stand `radius` changed words? */
@@ -102,7 +103,7 @@ static stet_status ranmask_read(finding *f, arena *a)
     TRY(json_get_int(f->votes, "\"votes\"", "words", 0, INT64_MAX, &words));
     TRY(json_get_int(f->votes, "\"votes\"", "masked", 0, INT64_MAX, &masked));
     if ((size_t)words != f->words || (size_t)masked != f->masked)
-        return error_set(STET_EFORMAT, "\"votes\": of %zu words %zu are masked", f->words,
+        return error_set(STET_EFORMAT, "\"words\" or \"masked\": expected %zu and %zu", f->words,
                          f->masked);
     return STET_OK;
 }
@@ -149,7 +150,7 @@ static stet_status safer_read(finding *f, arena *a)
     f->q = arena_new(a, double, f->changeable + 1);
     if (!f->q)
         return STET_ENOMEM;
-    if (json_array_size(stated) != f->changeable)
+    if (!json_is_array(stated) || json_array_size(stated) != f->changeable)
         return error_set(STET_EFORMAT, "\"shared\": expected %zu numbers", f->changeable);
     size_t i = 0;
     for (size_t p = 0; p < t->n; p++) {
@@ -158,7 +159,8 @@ static stet_status safer_read(finding *f, arena *a)
         double q = 1;
         for (uint32_t k = t->start[p] + 1; k < t->start[p + 1]; k++)
             q = fmin(q, shared(&f->m->votes->lists, t->word[t->start[p]], t->word[k]));
-        if (!(fabs(json_number_value(json_array_get(stated, i)) - q) <= DIGITS))
+        const json_t *given = json_array_get(stated, i);
+        if (!json_is_number(given) || !(fabs(json_number_value(given) - q) <= DIGITS))
             return error_set(STET_EFORMAT, "\"shared\": it is %.9g at position %zu", q, p);
         f->q[i++] = q;
     }
@@ -181,11 +183,21 @@ static bool safer_stands(const finding *f, size_t radius)
     return fmax(own - (1 - same), 0) > fmin(other + (1 - same), 1) - DIGITS;
 }
 
-static const char *const ranmask_keys[] = {"words", "masked", NULL}, *const safer_keys[] = {
-                                                                         "shared", NULL};
 static const ver_vote_rule rules[] = {
-    {"ranmask", NULL, ranmask_keys, false, ranmask_read, ranmask_stands},
-    {"safer", "safer.subst", safer_keys, true, safer_read, safer_stands},
+    {.name = "ranmask",
+     .settings = (const char *const[]){"ranmask-rate", "ranmask-votes", "ranmask-draws",
+                                       "ranmask-error", NULL},
+     .keys = (const char *const[]){"words", "masked", NULL},
+     .read = ranmask_read,
+     .stands = ranmask_stands},
+    {.name = "safer",
+     .file = "safer.subst",
+     .settings = (const char *const[]){"safer-most", "safer-votes", "safer-draws", "safer-error",
+                                       NULL},
+     .keys = (const char *const[]){"shared", NULL},
+     .two_bounds = true,
+     .read = safer_read,
+     .stands = safer_stands},
 };
 
 /* ---- the model ---------------------------------------------------------------------------- */
@@ -206,23 +218,27 @@ bool ver_votes_known(const json_t *rule)
 
 static stet_status read_settings(ver_votes *v)
 {
-    static const char what[] = "settings of the rule";
+    static const char what[] = "config.json: rule";
+    static const char *const keys[] = {"name", "settings", NULL};
     const json_t *s = json_object_get(v->config, "settings");
     char draws[32], error[32];
     int64_t n;
     snprintf(draws, sizeof draws, "%s-draws", v->rule->name);
     snprintf(error, sizeof error, "%s-error", v->rule->name);
+    TRY(ver_only_keys(v->config, what, keys));
+    TRY(ver_only_keys(s, what, v->rule->settings));
     TRY(json_get_int(s, what, draws, 1, 10000000, &n));
     TRY(json_get_real(s, what, error, &v->error));
     v->draws = (uint64_t)n;
-    if (!(v->error > 0 && v->error <= 0.5))
-        return error_set(STET_EFORMAT, "%s: \"%s\" is not a chance up to one half", what, error);
+    const double most = v->rule->two_bounds ? 0.25 : 0.5;
+    if (!(v->error > 0 && v->error <= most))
+        return error_set(STET_EFORMAT, "%s: \"%s\" is not a chance up to %g", what, error, most);
     if (v->rule->read != ranmask_read)
         return STET_OK;
     TRY(json_get_real(s, what, "ranmask-rate", &v->rate));
     return v->rate >= 0 && v->rate <= 1
                ? STET_OK
-               : error_set(STET_EFORMAT, "%s: \"ranmask-rate\" is no share", what);
+               : error_set(STET_EFORMAT, "%s: \"ranmask-rate\" is not between 0 and 1", what);
 }
 
 static stet_status read_lists(const char *dir, const ver_model *m, arena *a, ver_votes *v)
@@ -300,7 +316,7 @@ static stet_status read_counts(finding *f, arena *a)
     for (size_t k = 0; k < f->m->classes; k++) {
         const json_t *c = json_array_get(counts, k);
         if (!json_is_integer(c) || json_integer_value(c) < 0 || json_integer_value(c) > draws)
-            return error_set(STET_EFORMAT, "\"counts\": class %zu has no number of votes", k);
+            return error_set(STET_EFORMAT, "\"counts\": class %zu: expected 0 to %lld votes", k, (long long)draws);
         count[k] = (uint64_t)json_integer_value(c);
         sum += count[k];
     }
@@ -367,6 +383,8 @@ stet_status ver_votes_check(const ver_model *m, const ver_line *l, size_t needed
     if (!l->unread && (l->answer == l->text.label) != (l->verdict != VER_WRONG))
         return error_set(STET_EFORMAT, "label %d, answer %d do not fit the verdict", l->text.label,
                          l->answer);
+    if (!l->unread && (l->verdict == VER_WRONG ? l->clean > 0 : l->clean < 0))
+        return error_set(STET_EFORMAT, "\"clean\" is %.9g: that does not fit the verdict", l->clean);
     if (!l->votes)
         return l->verdict != VER_LIKELY && l->task.budget == 0
                    ? STET_OK

@@ -88,9 +88,13 @@ for rule in "ranmask --ranmask-rate 0.8" safer; do
         fail "train $1"
     output "holds at confidence 0.95: no proof" "$STET" certify "$1" --data train.tsv --limit 6 --synonyms near --budget 1 -o votes.jsonl
     output '"confidence":0.95' "$STET" certify "$1" --data train.tsv --limit 6 --synonyms near --budget 1 --json
-    output "texts likely at confidence 0.95" "$STET" verify votes.jsonl --model "$1" --data train.tsv --synonyms near
+    output "likely at confidence 0.95: " "$STET" verify votes.jsonl --model "$1" --data train.tsv --synonyms near
     output "taken on trust" "$STET" verify votes.jsonl --model "$1"
     output '"certified":0,' "$STET" verify votes.jsonl --model "$1" --json
+    output ", no proof: " "$STET" predict "$1" --certify --synonyms near "bad bad awful"
+    if "$STET" certify "$1" --data train.tsv --limit 6 --synonyms near --budget 1 --largest | grep -q "proved robust"; then
+        fail "$1: votes are called proofs"
+    fi
     likely=$("$STET" verify votes.jsonl --model "$1" --json | sed 's/.*"likely":\([0-9]*\).*/\1/')
     [ "$likely" -gt 0 ] || fail "$1: no text is likely"
     expect 4 "0 texts are certified" "$STET" verify votes.jsonl --model "$1" --require 1
@@ -104,6 +108,13 @@ for rule in "ranmask --ranmask-rate 0.8" safer; do
         expect 3 "not hold" "$STET" verify forged.jsonl --model "$1"
         forge votes.jsonl "$line" 's/"counts":\[/"counts":[1/' >forged.jsonl
         expect 3 "not hold" "$STET" verify forged.jsonl --model "$1"
+        # An unfinished file is gone on with, but not from a line that no run like it writes.
+        for edit in 's/"likely"/"certified"/' 's/"votes":/"claims":/' 's/"label":[01]/"label":2/' 's/"answer":[01]/"answer":-5/' \
+            's/"budget":[0-9a-z]*/"budget":9000000000000000000/' 's/"note":{/"note":{"reason":5,/'; do
+            forge votes.jsonl "$line" "$edit" | head -n "$line" >votes-more.jsonl.part
+            expect 3 "votes-more.jsonl.part:$line:" "$STET" certify "$1" --data train.tsv --limit 6 --synonyms near --budget 1 -o votes-more.jsonl
+        done
+        rm votes-more.jsonl.part
     fi
     expect 3 "not hold" "$STET" verify votes.jsonl --model cnn
     expect 3 "not hold" "$STET" verify cert.jsonl --model "$1"

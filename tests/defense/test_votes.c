@@ -269,11 +269,11 @@ TEST(a_model_votes_with_masks_and_says_what_is_likely)
         start[i] = (uint32_t)i;
     const stet_choices all = {.n = n, .start = start, .word = ids};
     ask_rule(m, ids, &all, &few, 1, &c);
-    CHECK(c.verdict == STET_LIKELY && c.confidence == 0.95 && c.budget >= 1);
+    CHECK(c.verdict == STET_LIKELY && c.budget >= 1);
     ask_rule(m, ids, &all, &how, 1, &c);
     CHECK(c.verdict == STET_UNDECIDED && c.budget >= 1 && c.budget < n); /* not of every word */
     ask_rule(m, ids, &all, &few, 0, &c);
-    CHECK(c.verdict == STET_UNDECIDED && c.confidence < 1);
+    CHECK(c.verdict == STET_UNDECIDED);
 
     stet_dataset *data;
     stet_sets sets;
@@ -287,7 +287,7 @@ TEST(a_model_votes_with_masks_and_says_what_is_likely)
     args.index = index, args.n_index = 40;
     stet_certify_result r;
     CHECK_OK(stet_certify_run(&args, &r));
-    CHECK(r.certified == 0 && r.likely > 0.1);
+    CHECK(r.certified == 0 && r.likely > 0.1 && r.confidence == 0.95);
     stet_certify_result_deinit(&r);
     stet_sets_free(&sets);
     stet_dataset_free(data);
@@ -558,7 +558,6 @@ TEST(a_model_votes_with_synonyms_and_says_what_is_likely)
         const stet_certify_how any = STET_CERTIFY_HOW;
         stet_certificate c = {.verdict = STET_WRONG};
         ask_rule(m, ids, &all, &any, 1, &c);
-        CHECK(c.confidence == 0.95);
         if (cut) /* of three words, two words share at most two: Q is at least a third a swap */
             CHECK(c.verdict == STET_UNDECIDED && c.budget <= 1);
         else

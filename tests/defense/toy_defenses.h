@@ -486,6 +486,12 @@ static stet_status vote_predict(const rule *r, const model *m, const uint32_t *i
     return st;
 }
 
+static double vote_confidence(const void *cfg, size_t n_classes)
+{
+    (void)n_classes;
+    return ((const vote_cfg *)cfg)->confidence;
+}
+
 /* Nothing that would hold: nine votes of ten. What matters is where it is counted. */
 static stet_status vote_certify(const rule *r, const model *m, const uint32_t *ids,
                                 const stet_choices *choices, const stet_certify_how *how, int label,
@@ -496,7 +502,6 @@ static stet_status vote_certify(const rule *r, const model *m, const uint32_t *i
     size_t count[8] = {0};
     const stet_status st = vote_count(r, m, ids, choices->n ? choices->n : 1, count);
     out->verdict = (double)count[label] >= 0.9 * (double)c->votes ? STET_LIKELY : STET_UNDECIDED;
-    out->confidence = c->confidence;
     buf_printf(evidence, "\"agree\":%zu,\"confidence\":%g", count[label], c->confidence);
     if (out->verdict == STET_LIKELY) {
         out->margin = 1;
@@ -515,7 +520,7 @@ static const rule_desc vote_rule = {.name = "vote",
                                     .end = mem_free,
                                     .predict = vote_predict,
                                     .certify = vote_certify,
-                                    .draws = true};
+                                    .confidence = vote_confidence};
 static const defense_desc toy_vote = {.name = "vote",
                                       .summary = "votes of texts without some words",
                                       .opts = vote_opts,

@@ -46,10 +46,18 @@ TEST(the_checker_s_own_bounds_of_a_share_are_clopper_and_pearson_s)
 enum { WORDS = 30, MOST_CLASSES = 4 };
 
 /* A model without a network: words w0 .. w29 and a rule of this folder. */
+static stet_status load_rule(const char *how, ver_model *m)
+{
+    json_t *o;
+    CHECK_OK(json_read_text("rule", how, strlen(how), &o));
+    const stet_status st = ver_votes_load(o, test_dir(), m);
+    json_decref(o);
+    return st;
+}
+
 static void voting_model(const char *how, size_t classes, ver_model *m)
 {
     char name[8];
-    json_t *o;
     *m = (ver_model){.classes = classes, .max_len = 100, .n_words = WORDS + 2};
     CHECK_OK(ver_reader_find("word", &m->reads));
     CHECK_OK(strmap_add(&m->vocab, "<pad>", 5, NULL));
@@ -58,9 +66,30 @@ static void voting_model(const char *how, size_t classes, ver_model *m)
         snprintf(name, sizeof name, "w%d", i);
         CHECK_OK(strmap_add(&m->vocab, name, strlen(name), NULL));
     }
-    CHECK_OK(json_read_text("rule", how, strlen(how), &o));
-    CHECK_OK(ver_votes_load(o, test_dir(), m));
-    json_decref(o);
+    CHECK_OK(load_rule(how, m));
+}
+
+TEST(settings_that_the_program_refuses_are_refused)
+{
+    static const char *const bad[][2] = {
+        {"{\"name\":\"ranmask\",\"settings\":{\"ranmask-rate\":0.5,\"ranmask-draws\":9,"
+         "\"ranmask-error\":0.05,\"ranmask-kept\":1}}",
+         "config.json: rule: unknown key \"ranmask-kept\""},
+        {"{\"name\":\"ranmask\",\"settings\":{\"ranmask-rate\":1.5,\"ranmask-draws\":9,"
+         "\"ranmask-error\":0.05}}",
+         "\"ranmask-rate\" is not between 0 and 1"},
+        {"{\"name\":\"ranmask\",\"settings\":{\"ranmask-rate\":0.5,\"ranmask-draws\":9,"
+         "\"ranmask-error\":0.6}}",
+         "not a chance up to 0.5"},
+        {"{\"name\":\"safer\",\"settings\":{\"safer-draws\":9,\"safer-error\":0.3}}",
+         "not a chance up to 0.25"},
+        {"{\"name\":\"ranmask\",\"twice\":true,\"settings\":{}}", "unknown key \"twice\""},
+        {"{\"name\":\"ranmask\"}", "config.json: rule: expected an object"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ver_model m = {.classes = 2};
+        CHECK_FAILS(load_rule(bad[i][0], &m), STET_EFORMAT, bad[i][1]);
+        ver_model_deinit(&m);
+    }
 }
 
 /* What a text says of itself; of n words the first `free` have the next word as a substitute. */
@@ -176,9 +205,9 @@ TEST(the_radius_of_masked_votes_is_the_certifier_s)
         CHECK_FAILS(check_told(&m, &t, 1), STET_EFORMAT, "\"confidence\" is 0.96");
         t.confidence = 0.95;
         snprintf(own, sizeof own, ",\"words\":%zu,\"masked\":%zu", t.n, masked + 1);
-        CHECK_FAILS(check_told(&m, &t, 1), STET_EFORMAT, "are masked");
+        CHECK_FAILS(check_told(&m, &t, 1), STET_EFORMAT, "\"words\" or \"masked\": expected");
         snprintf(own, sizeof own, ",\"words\":%zu,\"masked\":%zu", t.n + 1, masked);
-        CHECK_FAILS(check_told(&m, &t, 1), STET_EFORMAT, "are masked");
+        CHECK_FAILS(check_told(&m, &t, 1), STET_EFORMAT, "\"words\" or \"masked\": expected");
         t.count[1]++;
         CHECK_FAILS(check_told(&m, &t, 1), STET_EFORMAT, "\"counts\"");
         ver_model_deinit(&m);
@@ -473,11 +502,12 @@ static void expect_forgeries_refused(world *w)
     expect_refused(w, k, NULL, "verdict", json_string("undecided"), "makes it likely");
     expect_refused(w, k, NULL, "claims", json_array(), "unknown key \"claims\"");
     expect_refused(w, k, NULL, "answer", json_integer(7), "\"answer\"");
+    expect_refused(w, k, NULL, "clean", json_real(-3), "does not fit the verdict");
     expect_refused(w, k, NULL, "votes", json_null(), "");
     expect_refused(w, k, "votes", "counts", json_pack("[i, i]", 2000, 2000), "sum to 4000");
     expect_refused(w, k, "votes", "counts", json_pack("[i, i]", 1000, 1000), "do not support");
     expect_refused(w, k, "votes", "counts", json_pack("[i]", 2000), "expected 2 numbers");
-    expect_refused(w, k, "votes", "counts", json_pack("[i, i]", -1, 2001), "no number of votes");
+    expect_refused(w, k, "votes", "counts", json_pack("[i, i]", -1, 2001), "expected 0 to");
     expect_refused(w, k, "votes", "draws", json_integer(4000), "\"draws\" is 4000");
     expect_refused(w, k, "votes", "error", json_real(0.01), "\"error\" is 0.01");
     expect_refused(w, k, "votes", "confidence", json_real(0.99), "from the error follows 0.95");
@@ -531,8 +561,8 @@ TEST(a_file_of_a_model_that_votes_with_masks_stands_and_nothing_added_to_it_does
     expect_file(&w);
     expect_forgeries_refused(&w);
     const size_t k = likely_line(&w);
-    expect_refused(&w, k, "votes", "words", json_integer(99), "are masked");
-    expect_refused(&w, k, "votes", "masked", json_integer(98), "are masked");
+    expect_refused(&w, k, "votes", "words", json_integer(99), "\"words\" or \"masked\": expected");
+    expect_refused(&w, k, "votes", "masked", json_integer(98), "\"words\" or \"masked\": expected");
     expect_not_mixed(&w);
     unmake(&w);
 }
