@@ -175,14 +175,19 @@ class Certified(_Record):
 
     @property
     def margin(self) -> float:
-        """The least margin that is proved; -inf: none is."""
+        """The least margin that is proved, or the share of votes to spare; -inf: neither."""
         m = self.data["margin"]
         return float("-inf") if m is None else m
 
     @property
     def budget(self) -> Optional[int]:
-        """Substituted words that are proved harmless; None: any number."""
+        """Substituted words that are proved harmless, or likely to be; None: any number."""
         return self.data["largest_budget"]
+
+    @property
+    def confidence(self) -> float:
+        """Of a model that votes: how likely the bounds behind this hold, and nothing is proved; else 0."""
+        return self.data.get("confidence", 0.0)
 
     @property
     def method(self) -> str:
@@ -216,7 +221,7 @@ class Certified(_Record):
         colour = {"certified": "#2a7", "broken": "#c33", "wrong": "#c33"}.get(self.verdict, "#999")
         head = f"{self.label}: {self.verdict}"
         if not self.certified and self.budget:
-            how = "likely" if self.data.get("confidence") else "proved"
+            how = "likely" if self.confidence else "proved"
             head += f", {self.budget} swaps {how} harmless"
         return _card(head, self._marked(self.swaps), colour)
 

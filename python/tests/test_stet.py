@@ -332,6 +332,19 @@ class Trains(unittest.TestCase):
         self.assertFalse(any(p.certified and a.flipped for p, a in zip(proofs, attacked)))
         self.assertTrue(stet.verify(f"{folder()}/spans.jsonl", again))
 
+    def test_votes(self):
+        """Of a model that votes nothing is proved: what is likely has a confidence, in a file too."""
+        d = stet.demo_data(400, 3)
+        m = stet.train(d.texts, d.labels, out=f"{folder()}/votes", epochs=4, filters=16, lr=0.01, defense="ranmask",
+                       ranmask_draws=300, ranmask_votes=11, embed={"dim": 8, "epochs": 2})
+        proofs = m.certify(test.texts[:20], test.labels[:20], synonyms=SETS, budget=1, file=f"{folder()}/votes.jsonl")
+        self.assertEqual({p.confidence for p in proofs}, {0.95})
+        self.assertFalse(any(p.certified for p in proofs))
+        self.assertIn("likely", [p.verdict for p in proofs])
+        checked = stet.verify(f"{folder()}/votes.jsonl", m)
+        self.assertEqual((checked.likely, checked.certified), (sum(p.verdict == "likely" for p in proofs), 0))
+        self.assertEqual(model().certify(test.texts[0], synonyms=SETS).confidence, 0)
+
     def test_recipe(self):
         d = stet.demo_data(400, 3)
         seen = []
