@@ -41,16 +41,24 @@ static stet_status read_head(image *x)
     x->start = x->at + 4 * (W + 1);
     x->sub = x->start + 4 * (W + 1);
     x->text = x->sub + 4 * P;
+    if (entry(x->at, 0) != 0 || entry(x->at, x->words) != T || entry(x->start, 0) != 0 ||
+        entry(x->start, x->words) != P)
+        return error_set(STET_EFORMAT, "%s: words or lists do not fill their room", x->path);
     return STET_OK;
 }
 
-/* Every word by its number in the vocabulary. */
+/* Every word by its number in the vocabulary. They ascend, so that none is there twice: a list that
+ * holds one word under several numbers would share too much. */
 static stet_status read_words(image *x, const strmap *vocab)
 {
+    const char *before = "";
     for (size_t w = 0; w < x->words; w++) {
         const uint32_t from = entry(x->at, w), to = entry(x->at, w + 1);
         if (from >= to || to > x->text_size || x->text[to - 1] != '\0')
             return error_set(STET_EFORMAT, "%s: word %zu has a bad place", x->path, w);
+        if (strcmp(before, x->text + from) >= 0)
+            return error_set(STET_EFORMAT, "%s: word %zu is out of order", x->path, w);
+        before = x->text + from;
         x->id[w] = strmap_find(vocab, x->text + from, to - from - 1);
         if (x->id[w] == STRMAP_NONE || x->id[w] <= VER_UNK)
             return error_set(STET_EFORMAT, "%s: word %zu is not in the vocabulary", x->path, w);
@@ -69,7 +77,7 @@ static stet_status read_list(const image *x, size_t w, uint32_t *first, uint32_t
                              sha256 *h)
 {
     const uint32_t from = entry(x->start, w), to = entry(x->start, w + 1);
-    if (from > to || to > x->pairs || n[x->id[w]] > 0)
+    if (from > to || to > x->pairs)
         return error_set(STET_EFORMAT, "%s: list %zu has a bad place", x->path, w);
     first[x->id[w]] = from;
     n[x->id[w]] = to - from;

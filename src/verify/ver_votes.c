@@ -68,9 +68,10 @@ typedef struct finding {
 } finding;
 
 typedef struct ver_vote_rule {
-    const char *name, *file; /* of its lists, or NULL */
+    const char *name, *file;     /* of its lists, or NULL */
     const char *const *settings; /* those in config.json, NULL at the end */
     const char *const *keys;     /* of its own in "votes", NULL at the end */
+    const char *rate;            /* the setting with the share of words that are masked, or NULL */
     bool two_bounds;             /* of shares, where there are more than two classes */
     /* Compares what the line says with its words, and keeps it. */
     stet_status (*read)(finding *f, arena *a);
@@ -161,7 +162,7 @@ static stet_status safer_read(finding *f, arena *a)
             q = fmin(q, shared(&f->m->votes->lists, t->word[t->start[p]], t->word[k]));
         const json_t *given = json_array_get(stated, i);
         if (!json_is_number(given) || !(fabs(json_number_value(given) - q) <= DIGITS))
-            return error_set(STET_EFORMAT, "\"shared\": it is %.9g at position %zu", q, p);
+            return error_set(STET_EFORMAT, "\"shared\": expected %.9g for position %zu", q, p);
         f->q[i++] = q;
     }
     qsort(f->q, f->changeable, sizeof *f->q, ascending);
@@ -180,7 +181,7 @@ static bool safer_stands(const finding *f, size_t radius)
             most = f->count[k];
     if (f->m->classes > 2)
         other = fmin(other, ver_share_upper(most, v->draws, v->error / (double)f->m->classes));
-    return fmax(own - (1 - same), 0) > fmin(other + (1 - same), 1) - DIGITS;
+    return own > 0.5 - DIGITS && fmax(own - (1 - same), 0) > fmin(other + (1 - same), 1) - DIGITS;
 }
 
 static const ver_vote_rule rules[] = {
@@ -188,12 +189,13 @@ static const ver_vote_rule rules[] = {
      .settings = (const char *const[]){"ranmask-rate", "ranmask-votes", "ranmask-draws",
                                        "ranmask-error", NULL},
      .keys = (const char *const[]){"words", "masked", NULL},
+     .rate = "ranmask-rate",
      .read = ranmask_read,
      .stands = ranmask_stands},
     {.name = "safer",
      .file = "safer.subst",
-     .settings = (const char *const[]){"safer-most", "safer-votes", "safer-draws", "safer-error",
-                                       NULL},
+     .settings =
+         (const char *const[]){"safer-most", "safer-votes", "safer-draws", "safer-error", NULL},
      .keys = (const char *const[]){"shared", NULL},
      .two_bounds = true,
      .read = safer_read,
@@ -233,12 +235,13 @@ static stet_status read_settings(ver_votes *v)
     const double most = v->rule->two_bounds ? 0.25 : 0.5;
     if (!(v->error > 0 && v->error <= most))
         return error_set(STET_EFORMAT, "%s: \"%s\" is not a chance up to %g", what, error, most);
-    if (v->rule->read != ranmask_read)
+    if (!v->rule->rate)
         return STET_OK;
-    TRY(json_get_real(s, what, "ranmask-rate", &v->rate));
+    TRY(json_get_real(s, what, v->rule->rate, &v->rate));
     return v->rate >= 0 && v->rate <= 1
                ? STET_OK
-               : error_set(STET_EFORMAT, "%s: \"ranmask-rate\" is not between 0 and 1", what);
+               : error_set(STET_EFORMAT, "%s: \"%s\" is not between 0 and 1", what,
+                           v->rule->rate);
 }
 
 static stet_status read_lists(const char *dir, const ver_model *m, arena *a, ver_votes *v)
@@ -316,7 +319,8 @@ static stet_status read_counts(finding *f, arena *a)
     for (size_t k = 0; k < f->m->classes; k++) {
         const json_t *c = json_array_get(counts, k);
         if (!json_is_integer(c) || json_integer_value(c) < 0 || json_integer_value(c) > draws)
-            return error_set(STET_EFORMAT, "\"counts\": class %zu: expected 0 to %lld votes", k, (long long)draws);
+            return error_set(STET_EFORMAT, "\"counts\": class %zu: expected 0 to %lld votes", k,
+                             (long long)draws);
         count[k] = (uint64_t)json_integer_value(c);
         sum += count[k];
     }
@@ -371,10 +375,13 @@ static stet_status check_radius(const finding *f, size_t needed)
         budget = likely && (needed == VER_ANY || asked < needed) ? VER_ANY : (size_t)radius;
     }
     if (likely != (l->verdict == VER_LIKELY))
-        return error_set(STET_EFORMAT, "the radius makes it %s", likely ? "likely" : "undecided");
-    if (l->task.budget != budget)
-        return error_set(STET_EFORMAT, "\"budget\" does not follow from the radius");
-    return STET_OK;
+        return error_set(STET_EFORMAT, "\"verdict\": from the radius follows \"%s\"",
+                         likely ? "likely" : "undecided");
+    if (l->task.budget == budget)
+        return STET_OK;
+    return budget == VER_ANY
+               ? error_set(STET_EFORMAT, "\"budget\": from the radius follows null")
+               : error_set(STET_EFORMAT, "\"budget\": from the radius follows %zu", budget);
 }
 
 stet_status ver_votes_check(const ver_model *m, const ver_line *l, size_t needed, arena *a)
@@ -384,7 +391,8 @@ stet_status ver_votes_check(const ver_model *m, const ver_line *l, size_t needed
         return error_set(STET_EFORMAT, "label %d, answer %d do not fit the verdict", l->text.label,
                          l->answer);
     if (!l->unread && (l->verdict == VER_WRONG ? l->clean > 0 : l->clean < 0))
-        return error_set(STET_EFORMAT, "\"clean\" is %.9g: that does not fit the verdict", l->clean);
+        return error_set(STET_EFORMAT, "\"clean\" is %.9g: that does not fit the verdict",
+                         l->clean);
     if (!l->votes)
         return l->verdict != VER_LIKELY && l->task.budget == 0
                    ? STET_OK

@@ -137,6 +137,7 @@ static stet_status check_header(checker *c, const json_t *o)
         return error_set(STET_EFORMAT, "\"budget\" is 0: without changes nothing is proved");
     TRY(json_get_int(o, "first line", "texts", 0, INT64_MAX, &texts));
     c->texts = (size_t)texts;
+    c->r->confidence = c->model.votes ? c->model.votes->confidence : 0;
     return STET_OK;
 }
 
@@ -233,7 +234,6 @@ stet_status stet_verify_file(const char *path, const char *model_dir,
     TRY(ver_model_load(model_dir, &c.model));
     c.work.m = &c.model;
     c.work.want_exact = c.how->exact;
-    r->confidence = c.model.votes ? c.model.votes->confidence : 0;
     stream *s = NULL;
     stet_status st = stream_open(path, &s);
     if (st == STET_OK)
