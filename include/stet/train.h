@@ -103,6 +103,11 @@ typedef struct stet_train_result {
 
 STET_API stet_status stet_train(const stet_train_args *a, stet_train_result *out);
 
+/* The texts that a run with this valid_fraction and seed trains on, and those that it holds out to
+ * validate on, both in the order of the data; NULL with an error. */
+STET_API stet_status stet_train_split(const stet_dataset *all, double share, uint64_t seed,
+                                      stet_dataset **train, stet_dataset **valid);
+
 /* Time `steps` training steps (0: one epoch) of the run that `a` describes, without writing it. Where `dump` is a folder, the
  * untrained model, the batches (batches.safetensors) and the substitution sets, if any
  * (sets.safetensors), go there, so that another program can take the same steps. The first n_loss

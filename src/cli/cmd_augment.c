@@ -5,16 +5,21 @@
 #include "cli/commands.h"
 #include "cli/source.h"
 #include "stet/attack.h"
+#include "stet/train.h"
 
 typedef struct augment_cfg {
     cli_common common;
     cli_source source;
+    double valid;
     const char *attack, *profile, *log, *out;
     bool with_data;
 } augment_cfg;
 
 static const stet_opt opts[] = {
     CLI_SOURCE_OPTS(augment_cfg),
+    STET_OPT_REAL("valid", augment_cfg, valid, "0.1", 0, 1, "SHARE",
+                  "the share of --data that `stet train` holds out with the same --seed: these texts "
+                  "are not attacked, so that nothing of them is trained on; 0: none"),
     STET_OPT_TOPIC("Attack"),
     STET_OPT_STR("attack", augment_cfg, attack, "pwws", "NAME", "the attack that makes the texts"),
     STET_OPT_STR("profile", augment_cfg, profile, "original", "NAME",
@@ -111,25 +116,46 @@ static stet_status tell(const augment_cfg *cfg, const collected *c, const stet_a
     return cli_json_print(o);
 }
 
+/* A sample of the texts that are trained on; `train` is NULL where nothing is held out. */
+static stet_status choose_texts(const augment_cfg *cfg, cli_texts *t, stet_dataset **train)
+{
+    const uint64_t seed = (uint64_t)cfg->common.seed;
+    stet_dataset *held = NULL;
+    stet_status st = STET_OK;
+    if (cfg->valid > 0)
+        st = stet_train_split(t->data, cfg->valid, seed, train, &held);
+    stet_dataset_free(held);
+    return st != STET_OK
+               ? st
+               : stet_sets_sample(&t->sets, *train ? *train : t->data, (size_t)cfg->source.limit,
+                                  seed, t->index, &t->n_index);
+}
+
 static stet_status run(void *config, const stet_rest *rest)
 {
     const augment_cfg *cfg = config;
     if (!cfg->out)
         return cli_usage("expected -o FILE");
     cli_texts t = {0};
+    stet_dataset *train = NULL;
     stet_attack_result r = {0};
+    cli_source all = cfg->source;
+    all.limit = 0;
     stet_status st = stet_attack_settings(cfg->attack, cfg->profile, NULL, NULL, NULL);
     if (st == STET_OK)
         st = cli_can_write(cfg->out);
     if (st == STET_OK)
-        st = cli_texts_load(&cfg->source, rest->v[0], (uint64_t)cfg->common.seed, &t);
+        st = cli_texts_load(&all, rest->v[0], (uint64_t)cfg->common.seed, &t);
+    if (st == STET_OK)
+        st = choose_texts(cfg, &t, &train);
     collected c = {.model = t.model};
     for (size_t i = 0; st == STET_OK && cfg->with_data && i < stet_dataset_size(t.data); i++) {
         const stet_str s = stet_dataset_text(t.data, i);
         collect(&c, s.data, s.len, stet_dataset_label(t.data, i));
     }
     stet_attack_args a = STET_ATTACK_DEFAULTS;
-    a.model = t.model, a.data = t.data, a.index = t.index, a.n_index = t.n_index, a.sets = &t.sets;
+    a.model = t.model, a.data = train ? train : t.data, a.index = t.index, a.n_index = t.n_index;
+    a.sets = &t.sets;
     a.attack = cfg->attack, a.profile = cfg->profile, a.seed = (uint64_t)cfg->common.seed;
     a.log = cfg->log, a.each = take_line, a.each_user = &c;
     a.device = cli_device(&cfg->common);
@@ -142,6 +168,7 @@ static stet_status run(void *config, const stet_rest *rest)
     if (st == STET_OK)
         st = tell(cfg, &c, &r);
     collected_deinit(&c);
+    stet_dataset_free(train);
     cli_texts_free(&t);
     return st;
 }
@@ -152,8 +179,8 @@ const cli_command cmd_augment = {
     .summary = "write adversarial texts of a model, with their true labels, to train on",
     .details =
         "Attacks the texts of --data and keeps those that the attack flips, as flipped. Train on "
-        "them beside the data with `stet train --defense augment --augment-texts FILE`, which "
-        "leaves the validation texts as they are.",
+        "them beside the data with `stet train --defense augment --augment-texts FILE`, and with "
+        "the same --seed and --valid: then no text that training validates on is among them.",
     .examples =
         "  stet augment runs/plain --data train.csv --synonyms words.subst --limit 2000 -o "
         "flipped.jsonl\n"

@@ -220,6 +220,21 @@ static bool has_stage(const cli_cell *x, const char *result, const char *synonym
     return false;
 }
 
+/* The share of the texts that training holds out, as `stet augment --valid` takes it; NULL: the default. */
+static const char *held_out(const reproduction *r)
+{
+    const char *share = NULL;
+    for (size_t i = 0; i < r->n_train_args; i++)
+        if (strncmp(r->train_args[i], "--valid=", 8) == 0)
+            share = r->train_args[i] + 8;
+        else if (strcmp(r->train_args[i], "--valid") == 0 && i + 1 < r->n_train_args)
+            share = r->train_args[i + 1];
+    char *end;
+    if (share && !(strtod(share, &end) > 0 && *end == '\0')) /* a file of them */
+        return "0";
+    return share;
+}
+
 /* A standard model in the run's folder, and training texts that an attack on it flips. */
 static void flip_texts(const reproduction *r, const char *model, const char *seed, cli_cell *x,
                        const char *texts)
@@ -238,7 +253,8 @@ static void flip_texts(const reproduction *r, const char *model, const char *see
     from.limit = is_bert(model) ? r->flipped / 4 : r->flipped;
     cell_args(s, base, "-o", texts, "--log", log, NULL);
     cell_source(s, &from);
-    cell_number(s, "--seed", r->cfg->common.seed);
+    cell_args(s, "--seed", seed, NULL);
+    cell_option(s, "--valid", held_out(r));
     attack_where(r, model, "standard", s);
 }
 

@@ -20,15 +20,16 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static stet_status split(const stet_dataset *all, double fraction, uint64_t seed,
-                         stet_dataset **train, stet_dataset **valid)
+stet_status stet_train_split(const stet_dataset *all, double share, uint64_t seed,
+                             stet_dataset **train, stet_dataset **valid)
 {
     const size_t n = stet_dataset_size(all);
-    const size_t held = (size_t)((double)n * fraction + 0.5);
+    const size_t held = share > 0 && share < 1 ? (size_t)((double)n * share + 0.5) : 0;
+    *train = *valid = NULL;
     if (held == 0 || held >= n)
         return error_set(STET_EUSAGE,
-                         "--valid %g of %zu texts leaves nothing to train or to validate on",
-                         fraction, n);
+                         "--valid %g of %zu texts leaves nothing to train or to validate on", share,
+                         n);
     uint32_t *order = mem_alloc(n, sizeof *order);
     size_t *index = mem_alloc(n, sizeof *index);
     stet_status st = order && index ? STET_OK : STET_ENOMEM;
@@ -43,6 +44,10 @@ static stet_status split(const stet_dataset *all, double fraction, uint64_t seed
     }
     if (st == STET_OK)
         st = stet_dataset_pick(all, index + held, n - held, train);
+    if (st != STET_OK) {
+        stet_dataset_free(*valid);
+        *valid = NULL;
+    }
     mem_free(order);
     mem_free(index);
     return st;
@@ -103,7 +108,7 @@ static stet_status load_data(const stet_train_args *a, stet_dataset **train, ste
         return STET_OK;
     stet_dataset *all = *train;
     *train = NULL;
-    const stet_status st = split(all, a->valid_fraction, a->seed, train, valid);
+    const stet_status st = stet_train_split(all, a->valid_fraction, a->seed, train, valid);
     stet_dataset_free(all);
     return st;
 }

@@ -23,6 +23,23 @@ cmp -s more.tsv again.tsv || fail "the same seed gives other texts"
 [ "$(wc -l <all.jsonl)" = $((80 + n)) ] || fail "--with-data: $(wc -l <all.jsonl)"
 grep -q "\"adversarial\":$n," out || fail "JSON: $(cat out)"
 
+# Texts that training holds out are not attacked. Each text here has a word of its own, which is in the vocabulary only if
+# the text was trained on.
+awk 'BEGIN { for (i = 0; i < 40; i++) printf i % 2 ? "up\tthis film is good mine%c%c\n" : "down\tthis film is bad mine%c%c\n", 97 + i / 8, 97 + i % 8 }' >own.tsv
+{ cat vectors.txt; sed 's/.*mine/mine/; s/$/ 0.1 0.2 0.3 0.4 0.5 0.6/' own.tsv; } >own.txt
+"$STET" train -q --data own.tsv --vectors own.txt --synonyms map.json --filters 8 --lr 0.02 --batch 8 --epochs 6 --valid 0.25 --seed 7 -o owned >out || fail "train on own words"
+for held in "0.25 30" "0 40" "0.5 20"; do
+    rm -f own.jsonl
+    "$STET" augment owned --data own.tsv --synonyms map.json --valid "${held% *}" --seed 7 --log own.jsonl -o own-flipped.tsv >out || fail "--valid ${held% *}"
+    [ "$(grep -c '"outcome"' own.jsonl)" = "${held#* }" ] || fail "--valid ${held% *}: $(grep -c '"outcome"' own.jsonl) texts were attacked"
+done
+"$STET" augment owned --data own.tsv --synonyms map.json --valid 0.25 --seed 7 --limit 25 --attack greedy -o own-flipped.tsv >out || fail "--valid 0.25"
+[ -s own-flipped.tsv ] || fail "no text with a word of its own was flipped"
+for word in $(grep -o 'mine[a-z]*' own-flipped.tsv); do
+    grep -qx "$word" owned/vocab.txt || fail "$word was held out, and its text attacked"
+done
+expect 2 "leaves nothing to train" "$STET" augment owned --data own.tsv --synonyms map.json --valid 0.001 -o x.tsv
+
 # Trained on, they are right; validation texts are not among them.
 "$STET" train $train --defense augment --augment-texts more.tsv -o wiser >out || fail "train --defense augment"
 "$STET" eval wiser --data more.tsv --no-record --json | grep -q '"accuracy":0.0,' && fail "they were not learned"
