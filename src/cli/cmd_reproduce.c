@@ -484,7 +484,7 @@ static stet_status run(void *config, const stet_rest *rest)
         .steps = cfg->steps   ? cfg->steps
                  : cfg->quick ? 3
                               : 30,
-        .rounds = cfg->quick ? 1 : 3,
+        .rounds = cfg->quick ? 1 : REPRO_ROUNDS,
         .flipped = cfg->quick ? 50 : 2000,
         .setting = {[REPRO_FULL] = {.name = "full", .label = "full", .profile = "original"},
                     [REPRO_PAPER] = {.name = "paper", .label = "paper's", .profile = "gbm-paper"}}};

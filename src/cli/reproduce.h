@@ -8,7 +8,7 @@
 #include "cli/demo.h"
 #include "stet/report.h"
 
-enum { REPRO_MOST = 32, REPRO_PATH = 1024 };
+enum { REPRO_MOST = 32, REPRO_ROUNDS = 3, REPRO_PATH = 1024 };
 
 typedef struct reproduce_cfg {
     cli_common common;

@@ -74,7 +74,7 @@ static int ascending(const void *a, const void *b)
 
 static double median_of(const double *v, size_t n)
 {
-    double sorted[REPRO_MOST];
+    double sorted[REPRO_MOST * REPRO_ROUNDS];
     memcpy(sorted, v, n * sizeof *v);
     qsort(sorted, n, sizeof *sorted, ascending);
     return n == 0 ? NAN : 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]);
@@ -344,8 +344,8 @@ static void note_accuracy(const reproduction *r, bool bert, repro_sheet *t)
         "sets, attacks "
         "as published. paper's: %s, attacks as the "
         "paper's code has them. words x subst.: words of a text that can change, and "
-        "substitutes of each. other draws: the texts as the attack left them, asked again with "
-        "draws that it has not met. paper prints: the paper's own figures for %s.",
+        "substitutes of each. other draws: the model is asked again about the texts as the attack "
+        "left them, with draws that the attack did not see. paper prints: the paper's own figures for %s.",
         texts, bert ? " (SAFER, RanMASK, Text-CRS and DNE: everything on a quarter of them)" : "",
         r->cfg->paper_synonyms ? "the sets of --paper-synonyms"
                                : "eight neighbours at a distance below 0.2",
@@ -442,8 +442,7 @@ static double epoch_seconds(const reproduction *r, const repro_clock *of)
 enum { SECONDS, OF_STANDARD, OF_SAME, CLOCKED };
 static void clocked(const reproduction *r, const char *model, const char *row, double out[CLOCKED])
 {
-    enum { ROUNDS = 3 };
-    double v[CLOCKED][REPRO_MOST * ROUNDS];
+    double v[CLOCKED][REPRO_MOST * REPRO_ROUNDS];
     size_t n[CLOCKED] = {0};
     for (size_t i = 0; i < r->seeds.n * r->rounds; i++) {
         const char *seed = r->seeds.v[i / r->rounds];
