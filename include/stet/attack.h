@@ -126,8 +126,8 @@ typedef struct stet_attack_result {
     /* How often the model was asked again about every text as the attack left it, each time with
      * other draws; 0: it draws nothing. aua_redrawn: the share of these answers that are correct;
      * flips_stay: of those about flipped texts, the share that is still wrong; untouched_wrong: the
-     * same for these texts before the attack, to compare with. Flips whose text is read otherwise
-     * than the attack meant ("reread": false) are left out. */
+     * same for these texts before the attack, to compare with; both NAN where there are none. Flips
+     * whose text is read otherwise than the attack meant ("reread": false) are left out. */
     size_t redraws;
     double aua_redrawn, flips_stay, untouched_wrong;
 } stet_attack_result;

@@ -186,7 +186,7 @@ class Certified(_Record):
 
     @property
     def confidence(self) -> float:
-        """Of a model that votes: how likely the bounds behind this hold, and nothing is proved; else 0."""
+        """Of a model that votes: the bounds behind the verdict hold with at least this probability, which is no proof; else 0."""
         return self.data.get("confidence", 0.0)
 
     @property
@@ -286,7 +286,7 @@ class AttackSummary:
     seconds: float
     redraws: int  # of a model that draws: times that it was asked again with other draws; 0: it draws nothing
     aua_redrawn: float  # accuracy then, on the texts as the attack left them
-    flips_stay: float  # share of the flips that were flips then
+    flips_stay: float  # share of the flips that were flips then; NaN: there were none
     untouched_wrong: float  # share of wrong answers then about the same texts before the attack
 
 

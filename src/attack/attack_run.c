@@ -1,6 +1,7 @@
 /* attack/attack_run.c - an attack on all texts of a data set, in the frame of run/, with a log and a
  * summary. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "attack/subject.h"
@@ -260,13 +261,13 @@ static stet_status write_page(const attack_job *j, const stet_attack_result *r)
                                j->set.common.draws);
     if (r->redraws)
         at += (size_t)snprintf(summary + at, sizeof summary - at,
-                               " Asked again %zu times with other draws: accuracy %.1f %%",
+                               " With other draws, over %zu answers to each text, accuracy is "
+                               "%.1f %%.",
                                r->redraws, 100 * r->aua_redrawn);
-    if (r->redraws)
+    if (r->redraws && isfinite(r->flips_stay))
         snprintf(summary + at, sizeof summary - at,
-                 r->succeeded ? "; %.1f %% of the flips stay, and the same texts are misclassified "
-                                "%.1f %% of the time without any swap."
-                              : ".",
+                 " %.1f %% of the flips stay; without any swap the same texts are misclassified "
+                 "%.1f %% of the time.",
                  100 * r->flips_stay, 100 * r->untouched_wrong);
     return page_write(j->a->html, title, summary, j->record, j->n);
 }

@@ -27,8 +27,8 @@ typedef struct left_texts {
 
 static void add_text(const attack_job *j, left_texts *t, size_t index, kind k, const char *flipped)
 {
-    t->text[t->n] = flipped ? (stet_str){flipped, strlen(flipped)}
-                            : stet_dataset_text(j->a->data, index);
+    t->text[t->n] =
+        flipped ? (stet_str){flipped, strlen(flipped)} : stet_dataset_text(j->a->data, index);
     t->label[t->n] = stet_dataset_label(j->a->data, index);
     t->index[t->n] = index;
     t->kind[t->n++] = k;
@@ -75,16 +75,17 @@ static stet_status take_texts(const attack_job *j, arena *mem, left_texts *t)
 static stet_status read_texts(const stet_model *m, const left_texts *t, stet_corpus *out)
 {
     stet_dataset *d;
-    TRY(stet_dataset_new(t->text, t->label, t->n, (const char *const *)m->class_names,
-                         m->n_classes, &d));
+    TRY(stet_dataset_new(t->text, t->label, t->n, (const char *const *)m->class_names, m->n_classes,
+                         &d));
     const stet_status st = stet_model_encode(m, d, out);
     stet_dataset_free(d);
     return st;
 }
 
+/* Of none: NAN. */
 static double share(const size_t of[2])
 {
-    return of[0] + of[1] ? (double)of[1] / (double)(of[0] + of[1]) : 0;
+    return (double)of[1] / (double)(of[0] + of[1]);
 }
 
 static stet_status ask_again(const attack_job *j, const left_texts *t, const stet_corpus *c,

@@ -1,5 +1,6 @@
 /* cli/cmd_attack.c - stet attack: accuracy under attack. Settings of the attacks join the option
  * table by name. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -269,8 +270,8 @@ static void print_row(cli_table *t, const char *name, const stet_attack_result *
 static void redrawn_row(cli_table *t, const char *name, const stet_attack_result *r)
 {
     cli_row(t, name, cli_fmt("%.1f", 100 * r->aua_redrawn),
-            r->succeeded ? cli_fmt("%.1f", 100 * r->flips_stay) : "-",
-            r->succeeded ? cli_fmt("%.1f", 100 * r->untouched_wrong) : "-", NULL);
+            isfinite(r->flips_stay) ? cli_fmt("%.1f", 100 * r->flips_stay) : "-",
+            isfinite(r->flips_stay) ? cli_fmt("%.1f", 100 * r->untouched_wrong) : "-", NULL);
 }
 
 static double texts_per_second(const stet_attack_result *r)
@@ -465,7 +466,7 @@ static stet_status run_text(const attack_cfg *cfg, const inputs *in, const plan 
         stet_attack_args a = arguments(cfg, in, p, k);
         a.each = tell, a.each_user = &t;
         st = stet_attack_run(&a, &r);
-        if (st == STET_OK && r.redraws && r.succeeded && !cfg->common.json)
+        if (st == STET_OK && r.redraws && isfinite(r.flips_stay) && !cfg->common.json)
             printf("  asked again %zu times with other draws: flipped %.0f times\n", r.redraws,
                    (double)r.redraws * r.flips_stay);
     }

@@ -6,23 +6,24 @@
 
 /* ---- verdicts ----------------------------------------------------------------------------- */
 
-/* Texts of the sample that some attack flipped and that the proof left undecided. */
-static double flipped_anyway(const report *r, const summary *s, size_t run, const json_t *proof)
+/* Texts of the sample that some attack flipped and that the proof left undecided. A flip of a model
+ * that votes counts for nothing here: what may be likely is the majority over all copies. */
+static double flipped_anyway(const summary *s, size_t run, const json_t *proof)
 {
     size_t n = 0;
-    (void)r;
+    if (json_object_get(proof, "confidence"))
+        return 0;
     for (size_t j = 0; j < s->n_cols; j++) {
         const json_t *o = s->cell[run][j], *v;
         size_t k;
-        if (!o || s->col[j].kind != MEASURE_ATTACK || !same_sample(o, proof))
+        if (!is_attack(s, run, j) || !same_sample(o, proof))
             continue;
         json_array_foreach(flipped_of(o), k, v)
         {
             const json_int_t index = json_integer_value(v);
             bool before = has_text(proof, "broken_texts", index);
             for (size_t i = 0; i < j && !before; i++)
-                before = s->cell[run][i] && s->col[i].kind == MEASURE_ATTACK &&
-                         same_sample(s->cell[run][i], proof) &&
+                before = is_attack(s, run, i) && same_sample(s->cell[run][i], proof) &&
                          (has_text(s->cell[run][i], "flipped", index) ||
                           has_text(s->cell[run][i], "turned", index));
             n += !before;
@@ -31,9 +32,9 @@ static double flipped_anyway(const report *r, const summary *s, size_t run, cons
     return (double)n / fmax(1, num_of(proof, "n"));
 }
 
-static void put_verdicts(const report *r, const summary *s, size_t run, const json_t *o, markup *b)
+static void put_verdicts(const summary *s, size_t run, const json_t *o, markup *b)
 {
-    const double attacked = fmin(flipped_anyway(r, s, run, o), num_of(o, "undecided"));
+    const double attacked = fmin(flipped_anyway(s, run, o), num_of(o, "undecided"));
     const struct {
         const char *class, *label;
         double share;
@@ -159,7 +160,7 @@ static void put_model(const report *r, const summary *s, size_t i, size_t j, mar
     put(b, "<h3>");
     put_dot(b, i);
     put(b, "%s <small>%s</small></h3>\n", r->run[i].name, s->col[j].note);
-    put_verdicts(r, s, i, s->cell[i][j], b);
+    put_verdicts(s, i, s->cell[i][j], b);
     if (!json_array_size(list))
         return;
     put(b, "<details><summary>texts with the most variants, and what each word can do"

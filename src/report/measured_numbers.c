@@ -59,7 +59,7 @@ stet_status stet_eval_json(const stet_model *m, const stet_scores *s, char **jso
 static json_t *redrawn(const stet_attack_result *r)
 {
     json_t *o = json_pack("{s:I, s:f}", "times", (json_int_t)r->redraws, "aua", r->aua_redrawn);
-    if (r->succeeded && o)
+    if (isfinite(r->flips_stay) && o)
         json_object_update_new(o, json_pack("{s:f, s:f}", "flips_stay", r->flips_stay,
                                             "untouched_wrong", r->untouched_wrong));
     return o;

@@ -59,6 +59,7 @@ typedef struct column {
     char label[48]; /* "PWWS" */
     char note[80];  /* "openattack, 200 texts" */
     char key[160];  /* results with the same key belong to one column */
+    bool of_mean;   /* an attack on the mean of answers, which is another classifier than the model */
 } column;
 
 /* One data set: a column a measure, a row a model. */
@@ -91,6 +92,8 @@ share clean_of(const json_t *result);
 /* Is the first certainly larger? Within both intervals nothing is said. */
 bool share_above(share a, share b);
 
+/* Is it an attack on the model itself? */
+bool is_attack(const summary *s, size_t run, size_t col);
 /* The attack that leaves the lowest accuracy, the proof (of any number of words) that covers most:
  * their columns, or SIZE_MAX. */
 size_t summary_worst(const summary *s, size_t run);

@@ -70,7 +70,7 @@ static json_t *row_of(const report *r, const summary *s, size_t i)
     set_share(row, intervals, "worst", worst == SIZE_MAX ? none : share_at(s, i, worst));
     set_share(row, intervals, "certified", proved == SIZE_MAX ? none : share_at(s, i, proved));
     for (size_t j = 0; j < s->n_cols; j++)
-        if (s->cell[i][j] && s->col[j].kind == MEASURE_ATTACK)
+        if (is_attack(s, i, j))
             set_share(aua, aua_intervals, str_of(s->cell[i][j], "attack"), share_at(s, i, j));
     json_object_set_new(row, "aua", aua);
     json_object_set_new(intervals, "aua", aua_intervals);

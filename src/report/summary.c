@@ -40,7 +40,8 @@ static bool column_of(const json_t *o, column *c)
                  rank < ATTACK_NAMES ? attack_names[rank][1] : name);
         const double draws = num_of(json_object_get(o, "settings"), "draws");
         const int n = snprintf(c->note, sizeof c->note, "%.40s", str_of(o, "profile"));
-        if (draws > 0)
+        c->of_mean = draws > 0;
+        if (c->of_mean)
             snprintf(c->note + n, sizeof c->note - (size_t)n, ", mean of %.0f answers", draws);
         snprintf(c->key, sizeof c->key, "%zu %.40s %s", rank, name, c->note);
     } else if (strcmp(command, "certify") == 0) {
@@ -126,7 +127,7 @@ static void fill_row(const report *r, size_t i, summary *s)
 static const json_t *on_sample(const summary *s, size_t run)
 {
     for (size_t j = 0; j < s->n_cols; j++)
-        if (s->cell[run][j] && s->col[j].kind > MEASURE_SAMPLE)
+        if (s->cell[run][j] && s->col[j].kind > MEASURE_SAMPLE && !s->col[j].of_mean)
             return s->cell[run][j];
     return NULL;
 }
@@ -232,11 +233,16 @@ bool share_above(share a, share b)
     return a.lo > b.hi;
 }
 
+bool is_attack(const summary *s, size_t run, size_t col)
+{
+    return s->cell[run][col] && s->col[col].kind == MEASURE_ATTACK && !s->col[col].of_mean;
+}
+
 size_t summary_worst(const summary *s, size_t run)
 {
     size_t worst = SIZE_MAX;
     for (size_t j = 0; j < s->n_cols; j++)
-        if (s->cell[run][j] && s->col[j].kind == MEASURE_ATTACK &&
+        if (is_attack(s, run, j) &&
             (worst == SIZE_MAX || share_at(s, run, j).value < share_at(s, run, worst).value))
             worst = j;
     return worst;
@@ -362,17 +368,16 @@ bool put_redrawn(const report *r, const summary *s, size_t run, markup *b)
             continue;
         if (!any) {
             put(b, "%s", r->run[run].name);
-            put(b, " draws anew for every text, so a flip may be luck. When the attacked texts are "
-                   "asked again with other draws, it classifies ");
+            put(b, " draws anew for every text, so a flip may be luck.");
         }
-        put(b, "%s%.1f %% of them correctly after %s (%s)", any ? "; " : "", 100 * num_of(o, "aua"),
-            s->col[j].label, s->col[j].note);
+        put(b, " After %s (%s) it classifies %.1f %% of the texts correctly with other draws",
+            s->col[j].label, s->col[j].note, 100 * num_of(o, "aua"));
         if (json_object_get(o, "flips_stay"))
-            put(b, ", where %.1f %% of the flips stay (untouched, the same texts are misclassified "
-                   "%.1f %% of the time)",
+            put(b, ", and %.1f %% of the flips stay; without any swap the same texts are "
+                   "misclassified %.1f %% of the time",
                 100 * num_of(o, "flips_stay"), 100 * num_of(o, "untouched_wrong"));
+        put(b, ".");
         any = true;
     }
-    put(b, "%s", any ? "." : "");
     return any;
 }
