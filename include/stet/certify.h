@@ -66,8 +66,8 @@ typedef struct stet_harm {
 typedef struct stet_certificate {
     stet_verdict verdict;
     int label, answer;  /* the class to be kept, the classifier's answer */
-    double confidence;  /* of a model that votes: the chance that the bounds behind what is said here
-                           hold, at least, and nothing is proved; else 0 */
+    double confidence;  /* of a model that votes: the bounds behind the verdict hold with at least this
+                           probability, which is no proof; of any other model 0 */
     double clean;       /* margin of the text as it stands: label against the best other class */
     double margin;      /* best proved lower bound of the worst margin; -INFINITY: none */
     double slack;       /* share of rounding in it */

@@ -36,6 +36,7 @@ typedef struct stet_choices {
     size_t cap_n, cap;
 } stet_choices;
 STET_API void stet_choices_deinit(stet_choices *c);
+STET_API size_t stet_choices_changeable(const stet_choices *c); /* positions with substitutes */
 
 /* ---- sets of words or of texts ------------------------------------------------------------ */
 

@@ -104,8 +104,8 @@ typedef struct stet_certified {
     size_t n_harm;
     const stet_swap *harm; /* (n_harm) each word's worst substitute by the bound, worst first */
     double seconds;
-    double confidence; /* of a model that votes: the chance that the bounds behind what is said here
-                          hold, at least, and nothing is proved; else 0 */
+    double confidence; /* of a model that votes: the bounds behind the verdict hold with at least this
+                          probability, which is no proof; of any other model 0 */
 } stet_certified;
 /* `how` NULL: every method and every combination, then a search for a counter-example and splits of
  * the text for 10 seconds, then the largest budget that can be proved. */

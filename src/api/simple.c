@@ -344,8 +344,7 @@ static stet_status copy_proof(result *r, const proof *p)
     out->seconds = c->seconds, out->confidence = c->confidence;
     if (c->reason && !(out->reason = arena_strndup(&r->mem, c->reason, strlen(c->reason))))
         return STET_ENOMEM;
-    for (size_t i = 0; i < p->choices.n; i++)
-        out->changeable += p->choices.start[i + 1] > p->choices.start[i];
+    out->changeable = stet_choices_changeable(&p->choices);
     out->substitutes = p->choices.n ? p->choices.start[p->choices.n] : 0;
     TRY(copy_swaps(r, p, out));
     TRY(flipped_text(r, p, out));

@@ -22,9 +22,7 @@ static void put_swap(buf *b, const stet_certified_text *t, uint32_t pos, uint32_
 void cert_json(buf *b, const stet_certified_text *t, const stet_certificate *c)
 {
     const stet_choices *choices = t->choices;
-    size_t changeable = 0;
-    for (size_t i = 0; i < choices->n; i++)
-        changeable += choices->start[i + 1] > choices->start[i];
+    const size_t changeable = stet_choices_changeable(choices);
     buf_printf(b, "\"verdict\":\"%s\",\"certified\":%s", stet_verdict_name(c->verdict),
                c->verdict == STET_CERTIFIED ? "true" : "false");
     if (c->budget == STET_ANY)

@@ -158,9 +158,7 @@ static stet_status read_text(const run_job *j, run_worker *w, run_record *r, ste
     stet_words_forget(w->words);
     TRY(stet_words_read(w->words, text.data, text.len, reading));
     TRY(stet_bound_choices(j->bound, w->words, reading, choices));
-    r->changeable = 0;
-    for (size_t p = 0; p < choices->n; p++)
-        r->changeable += choices->start[p + 1] > choices->start[p];
+    r->changeable = stet_choices_changeable(choices);
     r->candidates = choices->start[choices->n];
     return STET_OK;
 }

@@ -156,6 +156,10 @@ typedef struct probe {
 } probe;
 stet_status probe_run(const step_view *v, probe *p);
 
+/* For a loss that is built from the step's own: t fails where that is not the cross-entropy of the
+ * labels, as with another defence before it, or with teachers. */
+void expect_plain_loss(tape *t, const node *base, const char *defense);
+
 /* Passes on the way to the step's that train too. `step_beside` is the step as probe_run should see it,
  * so that their gradients gather in `grad` (n_values) alone; these are then a term of the step's loss,
  * and what others make of the loss, they make of that term. */

@@ -191,6 +191,15 @@ stet_status probe_run(const step_view *v, probe *p)
     return tape_status(step);
 }
 
+void expect_plain_loss(tape *t, const node *base, const char *defense)
+{
+    if (base && base->op != &op_table[OP_cross_entropy])
+        tape_fail(t, error_set(STET_EUSAGE,
+                               "%s: list it before defences that change the loss, and without "
+                               "--teacher, whose soft labels it cannot learn from",
+                               defense));
+}
+
 step_view step_beside(const step_view *v, node *grad, model_weights *fixed)
 {
     step_view beside = *v;

@@ -271,9 +271,7 @@ static node *forward(void *state, const step_view *v)
 
 static node *loss(void *state, const step_view *v, node *base)
 {
-    if (base && base->op != &op_table[OP_cross_entropy])
-        tape_fail(v->p->t, error_set(STET_EUSAGE, "defence 'dne' must be listed before those that "
-                                                  "change the loss"));
+    expect_plain_loss(v->p->t, base, "dne");
     return dne_loss(state, v->p->t, base);
 }
 

@@ -254,9 +254,7 @@ static node *free_loss(void *state, const step_view *v, node *base)
 {
     const adv_state *s = state;
     tape *t = v->p->t;
-    if (base && base->op != &op_table[OP_cross_entropy])
-        tape_fail(t, error_set(STET_EUSAGE, "defences 'freelb' and 'freelb++' must be listed "
-                                            "before those that change the loss"));
+    expect_plain_loss(t, base, "freelb, freelb++");
     return s->before ? op_scale(t, op_add(t, base, s->before), 1 / (double)s->cfg.steps) : base;
 }
 

@@ -389,9 +389,7 @@ static node *loss(void *state, const step_view *v, node *base)
 {
     const infobert_state *s = state;
     tape *t = v->p->t;
-    if (base && base->op != &op_table[OP_cross_entropy])
-        tape_fail(t, error_set(STET_EUSAGE, "defence 'infobert' must be listed before those that "
-                                            "change the loss"));
+    expect_plain_loss(t, base, "infobert");
     node *sum = op_add(t, base, s->last);
     return op_scale(t, s->before ? op_add(t, sum, s->before) : sum, 1 / (double)s->cfg.adv.steps);
 }

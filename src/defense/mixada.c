@@ -16,13 +16,13 @@ typedef struct mixada_cfg {
 
 static const stet_opt opts[] = {
     STET_OPT_REAL(
-        "mixada-alpha", mixada_cfg, alpha, "0.2", 1e-6, 1e6, "A",
+        "mixada-alpha", mixada_cfg, alpha, "0.2", 0.01, 1e6, "A",
         "mixada: parameter of the shares; the smaller, the closer to one of the two texts"),
     STET_OPT_REAL("mixada-weight", mixada_cfg, weight, "1", 0, 1e6, "X",
                   "mixada: weight of the mixtures' loss"),
-    STET_OPT_STR("mixada-layers", mixada_cfg, layers, "", "N,N,...",
+    STET_OPT_STR("mixada-layers", mixada_cfg, layers, NULL, "N,N,...",
                  "mixada: mix texts after one of these layers of a BERT, drawn anew each step; "
-                 "empty: mix what the last layer of any model sees"),
+                 "without it, mix what the last layer of any model sees"),
     STET_OPT_END,
 };
 

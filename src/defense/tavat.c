@@ -212,9 +212,7 @@ static node *forward(void *state, const step_view *v)
 static node *loss(void *state, const step_view *v, node *base)
 {
     const adv_state *s = state;
-    if (base && base->op != &op_table[OP_cross_entropy])
-        tape_fail(v->p->t, error_set(STET_EUSAGE, "defence 'ta-vat' must be listed before those "
-                                                  "that change the loss"));
+    expect_plain_loss(v->p->t, base, "ta-vat");
     return s->before ? op_add(v->p->t, base, s->before) : base;
 }
 

@@ -158,17 +158,9 @@ vote_bounds votes_bound(const uint64_t *count, size_t n_classes, size_t label, d
 
 /* ---- findings ----------------------------------------------------------------------------- */
 
-size_t votes_changeable(const stet_choices *choices)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < choices->n; i++)
-        n += choices->start[i + 1] > choices->start[i];
-    return n;
-}
-
 size_t votes_asked(const stet_choices *choices, size_t budget)
 {
-    const size_t n = votes_changeable(choices);
+    const size_t n = stet_choices_changeable(choices);
     return n < budget ? n : budget;
 }
 
@@ -187,7 +179,7 @@ void votes_tell(const vote_cfg *c, const vote_finding *f, const stet_choices *ch
     buf_real(evidence, c->error);
     buf_str(evidence, ",\"confidence\":");
     buf_real(evidence, f->confidence);
-    buf_printf(evidence, ",\"changeable\":%zu,\"radius\":", votes_changeable(choices));
+    buf_printf(evidence, ",\"changeable\":%zu,\"radius\":", stet_choices_changeable(choices));
     if (agreed)
         buf_printf(evidence, "%zu", f->radius);
     else

@@ -55,8 +55,7 @@ typedef struct vote_cfg {
         STET_OPT_REAL(name "-error", T, vote.error, "0.05", 1e-9, most, "P",                       \
                       name ": chance that a bound of a certificate may be wrong")
 
-/* How many words of a text have substitutes, and how many of them may change within a budget. */
-size_t votes_changeable(const stet_choices *choices);
+/* How many words of a text may change within a budget. */
 size_t votes_asked(const stet_choices *choices, size_t budget);
 /* What counts say of a text: verdict and budget, and as JSON what they follow from. */
 typedef struct vote_finding {

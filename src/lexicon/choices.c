@@ -277,3 +277,11 @@ void stet_choices_deinit(stet_choices *c)
     mem_free(c->text);
     *c = (stet_choices){0};
 }
+
+size_t stet_choices_changeable(const stet_choices *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n; i++)
+        n += c->start[i + 1] > c->start[i];
+    return n;
+}

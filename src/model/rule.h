@@ -42,9 +42,9 @@ typedef struct rule_desc {
     bool mixes; /* it asks about mixtures of words, not about texts (model_desc.mixtures) */
     /* Its own certificate: verdict, margin, budget, method. `label` is the answer already. A verdict
      * that rests on draws is STET_LIKELY, never STET_CERTIFIED; `evidence` then gets the members of a
-     * JSON object that it follows from ("votes" in docs/formats.md). NULL: models with this rule have
-     * no certificates. `ids` and
-     * choices are rows where a word is one row, else words of choices->words. */
+     * JSON object that it follows from ("votes" in docs/formats.md). `ids` and choices are rows where
+     * a word is one row, else words of choices->words. NULL: models with this rule have no
+     * certificates. */
     stet_status (*certify)(const rule *r, const model *m, const uint32_t *ids,
                            const stet_choices *choices, const stet_certify_how *how, int label,
                            stet_certificate *out, buf *evidence);
