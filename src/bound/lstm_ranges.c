@@ -223,7 +223,8 @@ static stet_status make_room(const lstm *s, size_t dir, arena *mem)
     direction *d = &s->dir[dir];
     const size_t T = s->seq->n_tokens, H = s->H;
     d->gate = arena_new(mem, real, T * 2 * s->G);
-    d->h = arena_new(mem, real, T * 2 * s->P);
+    d->h = s->P > H ? arena_znew(mem, real, T * 2 * s->P) /* products read the padding */
+                    : arena_new(mem, real, T * 2 * s->P);
     d->c = arena_new(mem, real, T * 2 * H);
     d->tau = arena_new(mem, real, T * 2 * H);
     d->lo_row = arena_new(mem, uint32_t, T);
