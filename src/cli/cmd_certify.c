@@ -165,9 +165,9 @@ const cli_command cmd_certify = {
     .details = "\"certified\" is the share of all texts that are classified correctly and for "
                "which every combination of substitutes is proved to get the same answer from "
                "the float32 program, rounding included. docs/certificates.md says what is "
-               "proved and what is not, and describes the methods. Of a model that answers by "
-               "votes nothing is proved: a text is \"likely\" with a confidence, apart from the "
-               "certified share.",
+               "proved and what is not, and describes the methods. Nothing is proved for a "
+               "model that answers by votes: its texts can be \"likely\", with a confidence, and "
+               "do not count as certified.",
     .examples =
         "  stet certify runs/cnn --data test.tsv.xz --synonyms jia.subst --limit 1000\n"
         "  stet certify runs/cnn --data test.tsv.xz --synonyms jia.subst --complete -o cnn.cert\n"

@@ -109,7 +109,7 @@ static void print_likely(const stet_certified *c)
 {
     printf("    %s%s%s, no proof: ", cli_style("yellow"), c->verdict_name, cli_style("reset"));
     if (c->budget == 0)
-        puts("the votes are too close to say anything about a changed word");
+        puts("the votes do not show that even one word may change");
     else
         printf("%s changes the majority of all copies, at confidence %.10g (%s)\n", harmless(c),
                c->confidence, c->method);

@@ -76,8 +76,8 @@ static void print_likely(const stet_verify_result *r)
            "is proved (%.1f s)\n",
            r->confidence, r->likely, r->likely + r->undecided + r->wrong, r->undecided, r->wrong,
            r->seconds);
-    puts("this follows from the counts of votes; these, and the answers to unchanged texts, come "
-         "from draws and are taken on trust");
+    puts("This follows from the counts of votes in the file. The counts, and the answers to "
+         "unchanged texts, come from random draws and are taken on trust.");
     if (r->likely)
         printf("substituted words in a likely text: %s\n",
                r->budget == SIZE_MAX ? "any number" : cli_fmt("at most %zu", r->budget));
