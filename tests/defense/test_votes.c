@@ -147,12 +147,50 @@ TEST(masks_and_radii_are_those_of_the_golden_file)
     json_decref(g);
 }
 
+/* A network whose answer to every copy is known: what is left of a share once words have changed is at
+ * least what the chance says, and exactly it where every copy that shows a change is lost. */
+TEST(what_changes_leave_of_a_share_is_that_of_the_golden_file)
+{
+    json_t *g = golden_of("ranmask"), *exact = json_object_get(g, "exact"), *set;
+    const json_t *kept = json_object_get(exact, "kept"), *answer = json_object_get(exact, "answer");
+    const size_t L = (size_t)json_integer_value(json_object_get(exact, "L")),
+                 K = (size_t)json_integer_value(json_object_get(exact, "K")),
+                 copies = json_array_size(kept);
+    const json_int_t y = json_integer_value(json_object_get(exact, "y"));
+    const double p = fraction(json_object_get(exact, "p"));
+    size_t i, right = 0;
+    for (size_t c = 0; c < copies; c++)
+        right += json_integer_value(json_array_get(answer, c)) == y;
+    CHECK_NEAR((double)right / (double)copies, p, 1e-12);
+    json_array_foreach(json_object_get(exact, "sets"), i, set)
+    {
+        const json_t *changed = json_object_get(set, "changed");
+        const size_t r = json_array_size(changed);
+        size_t shown = 0, left = 0;
+        for (size_t c = 0; c < copies; c++) {
+            bool hit = false;
+            for (size_t a = 0; a < r; a++)
+                for (size_t b = 0; b < K; b++)
+                    hit |= number_at(changed, a) == number_at(json_array_get(kept, c), b);
+            shown += hit;
+            left += !hit && json_integer_value(json_array_get(answer, c)) == y;
+        }
+        CHECK_NEAR(kept_chance(L, K, r), (double)shown / (double)copies, 1e-12);
+        CHECK_NEAR(p - kept_chance(L, K, r), fraction(json_object_get(set, "p_left_beta_1")), 1e-12);
+        CHECK_NEAR((double)left / (double)copies, fraction(json_object_get(set, "p_left")), 1e-12);
+        CHECK_LE(p - kept_chance(L, K, r), (double)left / (double)copies + 1e-12);
+    }
+    CHECK_EQ(i, 5);
+    json_decref(g);
+}
+
 TEST(radii_by_hand_and_their_order)
 {
     CHECK_EQ(masked_radius(20, 2, 0.95), 5);
     CHECK_EQ(masked_radius(10, 3, 0.95), 1);
     CHECK_EQ(masked_radius(50, 5, 0.99), 6);
     CHECK_EQ(masked_radius(20, 2, 0.70), 2);
+    CHECK_EQ(masked_radius(20, 2, 0.71), 2);
     CHECK(masked_radius(20, 2, 0.5) == SIZE_MAX);
     CHECK_EQ(masked_radius(9, 9, 1), 0); /* nothing is masked: nothing is hidden */
     for (size_t K = 1; K < 12; K++)

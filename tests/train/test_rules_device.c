@@ -402,9 +402,9 @@ TEST(rules_answer_alike_once_a_model_is_compiled)
 /* There the rule's questions are answered for a compiled model, those of all threads together. */
 TEST(rules_ask_a_compiled_model)
 {
-    static const char *const models[] = {"cnn", "bilstm"};
+    static const char *const models[] = {"cnn", "bilstm", "s4"};
     const char *where = device_there();
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < 3; k++)
         for (int i = 0; i < RULES; i++) {
             stet_model *m = trained(models[k], rules[i], few[i]);
             model_desc desc = *m->desc;
