@@ -1,5 +1,6 @@
 /* attack/redraw.c - how much of an attack on a model that draws was luck. Every variant has draws
  * of its own, so a flip may be due to them and not to the words: the model is asked again. */
+#include <math.h>
 #include <string.h>
 
 #include "attack/subject.h"
@@ -82,10 +83,9 @@ static stet_status read_texts(const stet_model *m, const left_texts *t, stet_cor
     return st;
 }
 
-/* Of none: NAN. */
 static double share(const size_t of[2])
 {
-    return (double)of[1] / (double)(of[0] + of[1]);
+    return of[0] + of[1] ? (double)of[1] / (double)(of[0] + of[1]) : NAN;
 }
 
 static stet_status ask_again(const attack_job *j, const left_texts *t, const stet_corpus *c,
