@@ -369,13 +369,20 @@ TEST(a_growth_bound_takes_its_share_of_every_point)
 
 TEST(a_loss_that_is_changed_already_is_refused)
 {
-    run x;
-    arena mem = {0};
-    double loss;
-    CHECK_OK(run_start(&x, CNN, 2, "gbm,freelb", NULL, false));
-    CHECK_FAILS(run_loss(&x, &x.batches, &x.l, &mem, &loss), STET_EUSAGE, "must be listed before");
-    arena_deinit(&mem);
-    run_end(&x);
+    static const char *const names[] = {"freelb", "freelb++", "ta-vat", "infobert", "dne"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        run x;
+        arena mem = {0};
+        double loss;
+        char list[32];
+        snprintf(list, sizeof list, "gbm,%s", names[i]);
+        CHECK_OK(run_start(&x, CNN, 2, list, NULL, true));
+        CHECK_FAILS(run_loss(&x, &x.batches, &x.l, &mem, &loss), STET_EUSAGE,
+                    "list it before defences that change the loss");
+        CHECK(strstr(stet_last_error(), names[i]) != NULL);
+        arena_deinit(&mem);
+        run_end(&x);
+    }
 }
 
 TEST(two_of_them_are_refused)
