@@ -22,7 +22,7 @@ static const repro_row rows[] = {
      .args = "--defense certified --kappa 0.8 --ramp 0.65 --eps-ramp 0.65 --bound ibp --lr 1e-3 "
              "--clip 0.25 --batch 32 --dropout 0.2 --epochs 60",
      .also = {{"bilstm", "--word-layer 100 --pool mean --schedule cosine --epochs 10"},
-              {"s4", "--epochs 30"}}},
+              {"s4", "--word-layer 100 --schedule cosine --epochs 10"}}},
     {.name = "atfl", .label = "ATFL", .args = "--defense atfl --lr 1e-3 --dropout 0 --epochs 10"},
     {.name = "sem",
      .proved = "cnn",
