@@ -102,6 +102,14 @@ grep -q 'cnn_dne_seed-1 draws anew for every text.* After PWWS (original) it cla
 "$STET" reproduce table1 $some --models bilstm --defenses eibc --no-run >out 2>err || fail "a row for another kind: $(cat err)"
 grep -q "^EIBC" out && fail "EIBC is for the CNN alone"
 
+# The texts that training holds out are not attacked for more training texts, whatever their share and seed.
+"$STET" reproduce table1 --quick --texts 200 --models cnn --defenses augment --attacks pwws --limit 2 --no-certify --seeds 3 -o held -- --valid=0.2 >out 2>err ||
+    fail "augment with other texts held out: $(cat err)"
+grep -q '"valid":0.2,.*"seed":3,' held/cnn_augment_seed-3/flipped.json || fail "what augment left alone: $(cat held/cnn_augment_seed-3/flipped.json)"
+# Three rounds of many seeds on the clock.
+"$STET" reproduce time --steps 1 --texts 100 --models cnn --defenses standard --seeds 1,2,3,4,5,6,7,8,9,10,11 -o clock >out 2>err ||
+    fail "time with many seeds: $(cat err)"
+
 # Every other row once. What votes make likely stands where proofs do, and is called that.
 every="PGD-K FreeLB FreeLB++ TA-VAT InfoBERT RanMASK SAFER Text-CRS Encoding Augmentation"
 "$STET" reproduce table1 --quick --models cnn --attacks pwws --limit 4 --jobs 2 -o q \
