@@ -167,8 +167,8 @@ static void plan_time(reproduction *r)
             for (size_t i = 0; i < r->rounds * r->defenses.n; i++) {
                 const char *model = r->models.v[m], *row = r->defenses.v[i % r->defenses.n];
                 repro_clock of = {model, row, r->seeds.v[k], i / r->defenses.n, true};
-                if (!repro_row_is_for(row, model) || repro_row_find(row)->augmented)
-                    continue; /* augmented: a standard step, more of them */
+                if (!repro_row_is_for(row, model))
+                    continue;
                 repro_time(r, &of);
                 of.standard = false;
                 repro_time(r, &of);

@@ -373,16 +373,35 @@ static bool has_sizes(const repro_clock *of)
     return has;
 }
 
+/* As many training texts as an attack would try to flip: they take as long as the flipped ones. */
+static void stand_in_texts(const reproduction *r, cli_cell *x, const char *texts)
+{
+    cli_stage *s = cell_add(x, &cmd_data_convert);
+    s->output = "texts.json";
+    cell_args(s, r->data.data, texts, NULL);
+    cell_option(s, "--label", r->data.label);
+    cell_option(s, "--text", r->data.text);
+    if (r->data.skip_bad)
+        cell_args(s, "--skip-bad", NULL);
+    cell_number(s, "--limit", r->flipped);
+}
+
 void repro_time(reproduction *r, const repro_clock *of)
 {
-    char dir[REPRO_PATH];
+    char dir[REPRO_PATH], texts[REPRO_PATH + 32];
     time_dir(r, of, dir);
     if (repro_find(&r->clock, dir) || (of->standard && !has_sizes(of)))
         return;
-    cli_stage *s = cell_add(cells_add(&r->clock, dir), &cmd_bench_train);
+    cli_cell *x = cells_add(&r->clock, dir);
+    const bool augmented = !of->standard && repro_row_find(of->row)->augmented;
+    snprintf(texts, sizeof texts, "%s/texts.jsonl", dir);
+    if (augmented)
+        stand_in_texts(r, x, texts);
+    cli_stage *s = cell_add(x, &cmd_bench_train);
     s->output = "time.json";
     training_as(r, of->model, of->standard ? "standard" : of->row, of->standard ? of->row : NULL,
                 NULL, of->seed, s);
+    cell_option(s, "--augment-texts", augmented ? texts : NULL);
     cell_number(s, "--steps", r->steps);
 }
 

@@ -109,6 +109,13 @@ grep -q '"valid":0.2,.*"seed":3,' held/cnn_augment_seed-3/flipped.json || fail "
 # Three rounds of many seeds on the clock.
 "$STET" reproduce time --steps 1 --texts 100 --models cnn --defenses standard --seeds 1,2,3,4,5,6,7,8,9,10,11 -o clock >out 2>err ||
     fail "time with many seeds: $(cat err)"
+# Training texts stand in for those that an attack would flip.
+"$STET" reproduce time --quick --models cnn --defenses standard,augment,mixada -o grown >out 2>err || fail "time of augmentation: $(cat err)"
+[ "$(grep -cE "^(Augmentation|MixADA) +[0-9.]+ +[0-9.]+ +[0-9.]+ *$" out)" = 2 ] || fail "no time of augmentation: $(cat out)"
+for row in augment mixada; do
+    [ "$(wc -l <grown/time/cnn_${row}_seed-1_round-1/texts.jsonl)" = 50 ] || fail "$row: another number of texts"
+    grep -q "\"augment-texts\":\"grown" grown/time/cnn_${row}_seed-1_round-1/time.json || fail "$row was timed without more texts"
+done
 
 # Every other row once. What votes make likely stands where proofs do, and is called that.
 every="PGD-K FreeLB FreeLB++ TA-VAT InfoBERT RanMASK SAFER Text-CRS Encoding Augmentation"
