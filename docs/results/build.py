@@ -88,7 +88,7 @@ sets_names = {"full": "Full-strength sets, attacks as published", "paper": "The 
 
 
 def figure(m):
-    """Median and half of its 95 % interval; a star: not measured by the column's own command; likely: no proof."""
+    """Median and the longer side of its 95 % interval; a star: not measured by the column's own command; likely: no proof."""
     if not m or "median" not in m:
         return ""
     half = max(m["hi"] - m["median"], m["median"] - m["lo"])

@@ -235,6 +235,12 @@ static const char *held_out(const reproduction *r)
     return share;
 }
 
+/* How many training texts augmentation attacks. */
+static int64_t to_flip(const reproduction *r, const char *model)
+{
+    return is_bert(model) ? r->flipped / 4 : r->flipped;
+}
+
 /* A standard model in the run's folder, and training texts that an attack on it flips. */
 static void flip_texts(const reproduction *r, const char *model, const char *seed, cli_cell *x,
                        const char *texts)
@@ -250,7 +256,7 @@ static void flip_texts(const reproduction *r, const char *model, const char *see
     s->output = "flipped.json";
     cli_source from = r->data;
     from.synonyms = r->setting[REPRO_FULL].sets;
-    from.limit = is_bert(model) ? r->flipped / 4 : r->flipped;
+    from.limit = to_flip(r, model);
     cell_args(s, base, "-o", texts, "--log", log, NULL);
     cell_source(s, &from);
     cell_args(s, "--seed", seed, NULL);
@@ -374,7 +380,8 @@ static bool has_sizes(const repro_clock *of)
 }
 
 /* As many training texts as an attack would try to flip: they take as long as the flipped ones. */
-static void stand_in_texts(const reproduction *r, cli_cell *x, const char *texts)
+static void stand_in_texts(const reproduction *r, const char *model, cli_cell *x,
+                           const char *texts)
 {
     cli_stage *s = cell_add(x, &cmd_data_convert);
     s->output = "texts.json";
@@ -383,7 +390,7 @@ static void stand_in_texts(const reproduction *r, cli_cell *x, const char *texts
     cell_option(s, "--text", r->data.text);
     if (r->data.skip_bad)
         cell_args(s, "--skip-bad", NULL);
-    cell_number(s, "--limit", r->flipped);
+    cell_number(s, "--limit", to_flip(r, model));
 }
 
 void repro_time(reproduction *r, const repro_clock *of)
@@ -396,7 +403,7 @@ void repro_time(reproduction *r, const repro_clock *of)
     const bool augmented = !of->standard && repro_row_find(of->row)->augmented;
     snprintf(texts, sizeof texts, "%s/texts.jsonl", dir);
     if (augmented)
-        stand_in_texts(r, x, texts);
+        stand_in_texts(r, of->model, x, texts);
     cli_stage *s = cell_add(x, &cmd_bench_train);
     s->output = "time.json";
     training_as(r, of->model, of->standard ? "standard" : of->row, of->standard ? of->row : NULL,

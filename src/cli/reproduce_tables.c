@@ -340,7 +340,7 @@ static void note_accuracy(const reproduction *r, bool bert, repro_sheet *t)
     snprintf(
         t->note, sizeof t->note,
         "In %%: clean on all test texts, the rest on %s%s; the median of as many seeds as the row "
-        "says, and half the 95 %% interval that so many texts leave. full: the given substitution "
+        "says, and the longer side of the 95 %% interval that so many texts leave. full: the given substitution "
         "sets, attacks "
         "as published. paper's: %s, attacks as the "
         "paper's code has them. words x subst.: words of a text that can change, and "
