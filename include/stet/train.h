@@ -107,6 +107,9 @@ STET_API stet_status stet_train(const stet_train_args *a, stet_train_result *out
  * validate on, both in the order of the data; NULL with an error. */
 STET_API stet_status stet_train_split(const stet_dataset *all, double share, uint64_t seed,
                                       stet_dataset **train, stet_dataset **valid);
+/* The same of a run with --fold KofN, such as "2of5". */
+STET_API stet_status stet_train_fold(const stet_dataset *all, const char *fold,
+                                     stet_dataset **train, stet_dataset **valid);
 
 /* Time `steps` training steps (0: one epoch) of the run that `a` describes, without writing it. Where `dump` is a folder, the
  * untrained model, the batches (batches.safetensors) and the substitution sets, if any

@@ -11,8 +11,7 @@ typedef struct augment_cfg {
     cli_common common;
     cli_source source;
     double valid;
-    const char *attack, *profile, *log, *out;
-    bool with_data;
+    const char *fold, *attack, *profile, *log, *out;
 } augment_cfg;
 
 static const stet_opt opts[] = {
@@ -20,14 +19,14 @@ static const stet_opt opts[] = {
     STET_OPT_REAL("valid", augment_cfg, valid, "0.1", 0, 1, "SHARE",
                   "the share of --data that `stet train` holds out with the same --seed: these texts "
                   "are not attacked, so that nothing of them is trained on; 0: none"),
+    STET_OPT_STR("fold", augment_cfg, fold, NULL, "KofN",
+                 "the fold that `stet train --fold` holds out instead"),
     STET_OPT_TOPIC("Attack"),
     STET_OPT_STR("attack", augment_cfg, attack, "pwws", "NAME", "the attack that makes the texts"),
     STET_OPT_STR("profile", augment_cfg, profile, "original", "NAME",
                  "whose settings: openattack, textattack, gbm-paper, original"),
     STET_OPT_TOPIC("Output"),
     STET_OPT_OUT(augment_cfg, out, NULL, "the texts: .jsonl, .tsv or .csv, plain or compressed"),
-    STET_OPT_FLAG("with-data", augment_cfg, with_data,
-                  "write the texts of --data too, before them"),
     STET_OPT_STR("log", augment_cfg, log, NULL, "FILE.jsonl",
                  "every text as a JSON line; texts already in it are not attacked again"),
     CLI_COMMON_OPTS(augment_cfg),
@@ -122,7 +121,9 @@ static stet_status choose_texts(const augment_cfg *cfg, cli_texts *t, stet_datas
     const uint64_t seed = (uint64_t)cfg->common.seed;
     stet_dataset *held = NULL;
     stet_status st = STET_OK;
-    if (cfg->valid > 0)
+    if (cfg->fold)
+        st = stet_train_fold(t->data, cfg->fold, train, &held);
+    else if (cfg->valid > 0)
         st = stet_train_split(t->data, cfg->valid, seed, train, &held);
     stet_dataset_free(held);
     return st != STET_OK
@@ -149,10 +150,6 @@ static stet_status run(void *config, const stet_rest *rest)
     if (st == STET_OK)
         st = choose_texts(cfg, &t, &train);
     collected c = {.model = t.model};
-    for (size_t i = 0; st == STET_OK && cfg->with_data && i < stet_dataset_size(t.data); i++) {
-        const stet_str s = stet_dataset_text(t.data, i);
-        collect(&c, s.data, s.len, stet_dataset_label(t.data, i));
-    }
     stet_attack_args a = STET_ATTACK_DEFAULTS;
     a.model = t.model, a.data = train ? train : t.data, a.index = t.index, a.n_index = t.n_index;
     a.sets = &t.sets;
@@ -180,7 +177,7 @@ const cli_command cmd_augment = {
     .details =
         "Attacks the texts of --data and keeps those that the attack flips, as flipped. Train on "
         "them beside the data with `stet train --defense augment --augment-texts FILE`, and with "
-        "the same --seed and --valid: then no text that training validates on is among them.",
+        "the same --seed, --valid and --fold: then no text that training validates on is among them.",
     .examples =
         "  stet augment runs/plain --data train.csv --synonyms words.subst --limit 2000 -o "
         "flipped.jsonl\n"

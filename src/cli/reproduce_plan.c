@@ -188,7 +188,6 @@ static void training_as(const reproduction *r, const char *model, const char *ro
         repro_row_args(repro_row_find(row), model, s);
     if (sizes_of)
         repro_size_args(repro_row_find(sizes_of), model, s);
-    cell_option(s, "--beta", beta);
     if (r->epochs)
         cell_number(s, "--epochs", r->epochs);
     if (r->cfg->quick) /* a rate that learns something in a few steps */
@@ -199,6 +198,7 @@ static void training_as(const reproduction *r, const char *model, const char *ro
         cell_args(s, r->train_args[i], NULL);
     if (own)
         repro_row_args(repro_row_find(row), model, s);
+    cell_option(s, "--beta", beta);
     cell_args(s, "--seed", seed, NULL);
     on_device(r, s);
 }
@@ -220,19 +220,30 @@ static bool has_stage(const cli_cell *x, const char *result, const char *synonym
     return false;
 }
 
-/* The share of the texts that training holds out, as `stet augment --valid` takes it; NULL: the default. */
-static const char *held_out(const reproduction *r)
+/* What the user gave for an option of training; NULL: nothing. */
+static const char *given(const reproduction *r, const char *option)
 {
-    const char *share = NULL;
-    for (size_t i = 0; i < r->n_train_args; i++)
-        if (strncmp(r->train_args[i], "--valid=", 8) == 0)
-            share = r->train_args[i] + 8;
-        else if (strcmp(r->train_args[i], "--valid") == 0 && i + 1 < r->n_train_args)
-            share = r->train_args[i + 1];
+    const char *value = NULL;
+    const size_t n = strlen(option);
+    for (size_t i = 0; i < r->n_train_args; i++) {
+        const char *arg = r->train_args[i];
+        if (strncmp(arg, option, n) == 0 && arg[n] == '=')
+            value = arg + n + 1;
+        else if (strcmp(arg, option) == 0 && i + 1 < r->n_train_args)
+            value = r->train_args[i + 1];
+    }
+    return value;
+}
+
+/* The texts that training holds out are not attacked. */
+static void leave_held_out(const reproduction *r, cli_stage *s)
+{
+    const char *share = given(r, "--valid");
     char *end;
     if (share && !(strtod(share, &end) > 0 && *end == '\0')) /* a file of them */
-        return "0";
-    return share;
+        share = "0";
+    cell_option(s, "--valid", share);
+    cell_option(s, "--fold", given(r, "--fold"));
 }
 
 /* How many training texts augmentation attacks. */
@@ -260,7 +271,7 @@ static void flip_texts(const reproduction *r, const char *model, const char *see
     cell_args(s, base, "-o", texts, "--log", log, NULL);
     cell_source(s, &from);
     cell_args(s, "--seed", seed, NULL);
-    cell_option(s, "--valid", held_out(r));
+    leave_held_out(r, s);
     attack_where(r, model, "standard", s);
 }
 

@@ -442,7 +442,7 @@ static node *first_state(const ascc_cfg *c, const step_view *v, const batch *own
         tape_fail(v->p->t, STET_ENOMEM);
         return NULL;
     }
-    rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
+    rng r = step_stream(v);
     const double size = sqrt(2 / ((double)own->seq.max_len * (double)(c->most + 1)));
     for (size_t i = 0; i < h->n_tokens; i++)
         for (size_t k = h->start[own->seq.row[i]]; k < h->start[own->seq.row[i] + 1]; k++)

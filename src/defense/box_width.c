@@ -163,7 +163,7 @@ static stet_status gather_words(const box_state *s, const step_view *v, step_wor
         return STET_ENOMEM;
     TRY(pairs_alloc(&w->near, n, n_pairs, mem));
     TRY(pairs_alloc(&w->far, n, n * OTHERS, mem));
-    rng r = rng_stream(v->seed, STREAM_DEFENSE, ~v->step); /* not those of another defence */
+    rng r = step_stream(v);
     for (size_t k = 0; k < n; k++)
         add_word(s, w, list[k].word, k, &r);
     for (size_t i = 0; i < w->n; i++)

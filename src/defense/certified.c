@@ -86,7 +86,7 @@ static stet_status choose_texts(const certified_state *s, const step_view *v, ba
     bool *chosen = arena_znew(mem, bool, B);
     if (!drawn || !text || !chosen)
         return STET_ENOMEM;
-    rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
+    rng r = step_stream(v);
     rng_permutation(&r, drawn, B);
     for (size_t i = 0; i < n || i < 1; i++)
         chosen[drawn[i]] = true;

@@ -102,7 +102,14 @@ typedef struct step_view {
     size_t n_own; /* texts of the data; x->order[b] >= n_own is one that `batch` added */
     /* from `loss` on */
     node *logits; /* (B, K) of the step's texts */
+    size_t place; /* in the list, of the defence whose hook `batch`, `forward` or `loss` runs */
 } step_view;
+
+/* What this defence draws in this step; another of the list draws apart from it. */
+static inline rng step_stream(const step_view *v)
+{
+    return rng_stream(v->seed + v->place * RNG_GOLDEN, STREAM_DEFENSE, v->step);
+}
 
 /* The texts of a step, before they become a batch: first the n_own of the data, then those added.
  * Words may be replaced by pointing `ids` to others. */

@@ -196,16 +196,16 @@ stet_status defense_list_start(defense_list *l, const model *m, const stet_subst
 node *defense_list_loss(defense_list *l, step_view *v)
 {
     v->logits = NULL;
-    for (size_t i = 0; i < l->n; i++)
-        if (l->d[i].desc->forward)
-            v->logits = l->d[i].desc->forward(l->d[i].state, v);
+    for (v->place = 0; v->place < l->n; v->place++)
+        if (l->d[v->place].desc->forward)
+            v->logits = l->d[v->place].desc->forward(l->d[v->place].state, v);
     if (!v->logits)
         v->logits = model_forward(v->m, v->p); /* on a failed tape this does nothing */
     node *y = step_cross_entropy(v, v->x, v->logits);
     l->ce = y;
-    for (size_t i = 0; i < l->n; i++)
-        if (l->d[i].desc->loss)
-            y = l->d[i].desc->loss(l->d[i].state, v, y);
+    for (v->place = 0; v->place < l->n; v->place++)
+        if (l->d[v->place].desc->loss)
+            y = l->d[v->place].desc->loss(l->d[v->place].state, v, y);
     return y;
 }
 

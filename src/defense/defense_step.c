@@ -64,9 +64,9 @@ stet_status defense_list_batch(const defense_list *l, step_view *v, const stet_c
         const uint64_t first = (*c)->start[(*pick)[i]], end = (*c)->start[(*pick)[i] + 1];
         TRY(texts_add(&t, (*c)->ids + first, (size_t)(end - first), (*c)->label[(*pick)[i]]));
     }
-    for (size_t i = 0; i < l->n; i++)
-        if (l->d[i].desc->batch)
-            TRY(l->d[i].desc->batch(l->d[i].state, v, &t));
+    for (v->place = 0; v->place < l->n; v->place++)
+        if (l->d[v->place].desc->batch)
+            TRY(l->d[v->place].desc->batch(l->d[v->place].state, v, &t));
     stet_corpus *made = arena_new(v->mem, stet_corpus, 1);
     uint32_t *all;
     if (!made)

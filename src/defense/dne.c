@@ -196,7 +196,7 @@ static node *first_state(const dne_state *s, const step_view *v, const batch *ow
         tape_fail(v->p->t, STET_ENOMEM);
         return NULL;
     }
-    rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
+    rng r = step_stream(v);
     for (size_t i = 0; i < h->n_tokens; i++) {
         double eta[MOST_SLOTS], most = 0;
         const size_t at = own->seq.row[i], n = h->start[at + 1] - h->start[at];

@@ -92,7 +92,7 @@ node *adv_first(const adv_state *s, const step_view *v, const batch *own)
     if (s->cfg.start == 0)
         return tape_zeros(t, each);
     return adv_begin(t, &s->cfg, &own->seq,
-                     adv_noise(t, each, rng_stream(v->seed, STREAM_DEFENSE, v->step)));
+                     adv_noise(t, each, step_stream(v)));
 }
 
 /* ---- moves -------------------------------------------------------------------------------- */

@@ -307,7 +307,7 @@ static gbm_term_args term_args(const gbm_state *s, tape *t)
 static stet_status term_over_boxes(gbm_state *s, const step_view *v)
 {
     tape *t = v->p->t;
-    rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
+    rng r = step_stream(v);
     TRY(place_boxes(s, t->store));
     if (!s->local && v->step % FOLLOW_EVERY == 0)
         follow(s, v, &r);

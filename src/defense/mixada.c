@@ -118,7 +118,7 @@ static node *loss(void *state, const step_view *v, node *base)
         tape_fail(v->p->t, STET_ENOMEM);
         return NULL;
     }
-    rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
+    rng r = step_stream(v);
     rng_permutation(&r, with, B);
     const double a = rng_gamma(&r, s->cfg.alpha), b = rng_gamma(&r, s->cfg.alpha);
     const double share = a + b > 0 ? a / (a + b) : 0.5;

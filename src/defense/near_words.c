@@ -108,7 +108,7 @@ stet_status near_words_predict(const rule *r, const model *m, const stet_corpus 
 stet_status near_words_batch(void *state, const step_view *v, step_texts *t)
 {
     (void)state;
-    rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
+    rng r = step_stream(v);
     for (size_t i = 0; i < t->n; i++) {
         vote_text text;
         vote_of copies;

@@ -167,7 +167,7 @@ static stet_status start(const void *cfg, const model *m, const stet_subst *s, v
 static stet_status mask_texts(void *state, const step_view *v, step_texts *t)
 {
     const ranmask_state *s = state;
-    rng r = rng_stream(v->seed, STREAM_DEFENSE, v->step);
+    rng r = step_stream(v);
     for (size_t i = 0; i < t->n; i++) {
         vote_text text;
         uint32_t *copy = arena_new(t->mem, uint32_t, t->v[i].n + 1);

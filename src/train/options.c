@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "stet/train.h"
+#include "train/split.h"
 
 enum { MAX_SETTINGS = 128 };
 
@@ -356,20 +357,6 @@ static stet_status check_own_values(const train_settings *cfg)
     return STET_OK;
 }
 
-/* "2of5" */
-static stet_status parse_fold(const char *text, size_t *fold, size_t *folds)
-{
-    unsigned long k = 0, n = 0;
-    char rest;
-    *fold = *folds = 0;
-    if (text && (strspn(text, "0123456789of") != strlen(text) ||
-                 sscanf(text, "%5luof%5lu%c", &k, &n, &rest) != 2 || n < 2 || k < 1 || k > n))
-        return error_set(STET_EUSAGE, "--fold %s: expected KofN, such as 2of5", text);
-    *fold = k;
-    *folds = n;
-    return STET_OK;
-}
-
 static stet_status check_teacher(const train_settings *cfg)
 {
     return cfg->teacher_of && !(cfg->teacher && listed("certified", cfg->defense))
@@ -386,7 +373,7 @@ stet_status stet_train_settings_args(const stet_train_settings *s, stet_train_ar
     char *end;
     *store = NULL;
     TRY(check_own_values(cfg));
-    TRY(parse_fold(cfg->fold, &fold, &folds));
+    TRY(fold_parse(cfg->fold, &fold, &folds));
     TRY(check_teacher(cfg));
     const double share = strtod(cfg->valid, &end);
     const bool is_share = *cfg->valid && *end == '\0';

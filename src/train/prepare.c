@@ -10,74 +10,10 @@
 #include "base/mem.h"
 #include "base/strmap.h"
 #include "lexicon/sets.h"
+#include "train/split.h"
 #include "train/teacher.h"
 
-/* ---- validation part ---------------------------------------------------------------------- */
-
-static int ascending(const void *a, const void *b)
-{
-    const size_t x = *(const size_t *)a, y = *(const size_t *)b;
-    return (x > y) - (x < y);
-}
-
-stet_status stet_train_split(const stet_dataset *all, double share, uint64_t seed,
-                             stet_dataset **train, stet_dataset **valid)
-{
-    const size_t n = stet_dataset_size(all);
-    const size_t held = share > 0 && share < 1 ? (size_t)((double)n * share + 0.5) : 0;
-    *train = *valid = NULL;
-    if (held == 0 || held >= n)
-        return error_set(STET_EUSAGE,
-                         "--valid %g of %zu texts leaves nothing to train or to validate on", share,
-                         n);
-    uint32_t *order = mem_alloc(n, sizeof *order);
-    size_t *index = mem_alloc(n, sizeof *index);
-    stet_status st = order && index ? STET_OK : STET_ENOMEM;
-    if (st == STET_OK) {
-        rng r = rng_stream(seed, STREAM_SPLIT, 0);
-        rng_permutation(&r, order, n);
-        for (size_t i = 0; i < n; i++)
-            index[i] = order[i];
-        qsort(index, held, sizeof *index, ascending);
-        qsort(index + held, n - held, sizeof *index, ascending);
-        st = stet_dataset_pick(all, index, held, valid);
-    }
-    if (st == STET_OK)
-        st = stet_dataset_pick(all, index + held, n - held, train);
-    if (st != STET_OK) {
-        stet_dataset_free(*valid);
-        *valid = NULL;
-    }
-    mem_free(order);
-    mem_free(index);
-    return st;
-}
-
-/* One fold apart. */
-static stet_status split_fold(const stet_dataset *all, size_t fold, size_t folds,
-                              stet_dataset **train, stet_dataset **held)
-{
-    const size_t n = stet_dataset_size(all);
-    size_t *index = mem_alloc(2 * n + 1, sizeof *index), in = 0, out = 0;
-    if (!index)
-        return STET_ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        if (teacher_fold(stet_dataset_text(all, i), folds) == fold)
-            index[n + out++] = i;
-        else
-            index[in++] = i;
-    stet_status st = in && out ? STET_OK
-                               : error_set(STET_EUSAGE,
-                                           "--fold %zuof%zu of %zu texts leaves "
-                                           "nothing to train or to validate on",
-                                           fold, folds, n);
-    if (st == STET_OK)
-        st = stet_dataset_pick(all, index + n, out, held);
-    if (st == STET_OK)
-        st = stet_dataset_pick(all, index, in, train);
-    mem_free(index);
-    return st;
-}
+/* ---- data ----------------------------------------------------------------------------------- */
 
 static stet_status load_data(const stet_train_args *a, stet_dataset **train, stet_dataset **valid)
 {

@@ -12,11 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/strmap.h"
-
-size_t teacher_fold(stet_str text, size_t folds)
-{
-    return (size_t)(hash_bytes(text.data, text.len, 7) % folds) + 1;
-}
+#include "train/split.h"
 
 /* ---- which folders ------------------------------------------------------------------------ */
 
@@ -125,7 +121,7 @@ static stet_status ask(const model *m, const char *where, const model *student,
     stet_corpus c = {0};
     stet_status st = index && at && p ? match_classes(student, m, at) : STET_ENOMEM;
     for (size_t i = 0; st == STET_OK && i < n; i++)
-        if (!h.folds || teacher_fold(stet_dataset_text(train, i), h.folds) == h.fold)
+        if (!h.folds || fold_of(stet_dataset_text(train, i), h.folds) == h.fold)
             index[some++] = i;
     if (st == STET_OK && some)
         st = stet_dataset_pick(train, index, some, &texts);

@@ -7,10 +7,6 @@
 #include "model/model_impl.h"
 #include "stet/train.h"
 
-/* Which of `folds` a text is in, from 1: its bytes alone decide, so that equal texts are in one fold and
- * every run agrees. */
-size_t teacher_fold(stet_str text, size_t folds);
-
 /* (n, K) for the texts of `train`: (1 - weight) for the label, the rest as the teachers' mean
  * probabilities have it; a new block for mem_free. The classes are those of `student`. STET_EUSAGE: a
  * text that no teacher may teach. */

@@ -16,11 +16,11 @@ grep -vq "odd\|good" more.tsv && fail "a text without a swap: $(grep -v 'odd\|go
 [ -z "$(sort more.tsv | comm -12 - "$(sort train.tsv >sorted; echo sorted)")" ] || fail "texts of the data among them"
 # Their labels are the true ones: the model is wrong about every one of them.
 "$STET" eval plain --data more.tsv --no-record --json | grep -q '"accuracy":0.0,' || fail "the model is right about flipped texts"
-# The same again; with the data; from a log.
-"$STET" augment plain --data train.tsv --synonyms map.json --attack greedy --limit 30 -o again.tsv --log l.jsonl >out || fail "again"
+# The same again; from a log.
+"$STET" augment plain --data train.tsv --synonyms map.json --attack greedy --limit 30 -o again.tsv --log l.jsonl --json >out || fail "again"
 cmp -s more.tsv again.tsv || fail "the same seed gives other texts"
-"$STET" augment plain --data train.tsv --synonyms map.json --attack greedy --limit 30 --with-data -o all.jsonl --log l.jsonl --json >out || fail "--with-data"
-[ "$(wc -l <all.jsonl)" = $((80 + n)) ] || fail "--with-data: $(wc -l <all.jsonl)"
+"$STET" augment plain --data train.tsv --synonyms map.json --attack greedy --limit 30 -o all.jsonl --log l.jsonl --json >out || fail "from a log"
+[ "$(wc -l <all.jsonl)" = "$n" ] || fail "from a log: $(wc -l <all.jsonl)"
 grep -q "\"adversarial\":$n," out || fail "JSON: $(cat out)"
 
 # Texts that training holds out are not attacked. Each text here has a word of its own, which is in the vocabulary only if
@@ -38,6 +38,14 @@ done
 for word in $(grep -o 'mine[a-z]*' own-flipped.tsv); do
     grep -qx "$word" owned/vocab.txt || fail "$word was held out, and its text attacked"
 done
+# The same with a fold held out.
+"$STET" train -q --data own.tsv --vectors own.txt --synonyms map.json --filters 8 --lr 0.02 --batch 8 --epochs 6 --fold 2of3 -o folded >out || fail "train on folds"
+"$STET" augment folded --data own.tsv --synonyms map.json --fold 2of3 --log fold.jsonl --attack greedy -o fold-flipped.tsv >out || fail "--fold"
+[ "$(grep -c '"outcome"' fold.jsonl)" = "$(grep -c '^mine' folded/vocab.txt)" ] || fail "--fold: $(grep -c '"outcome"' fold.jsonl) texts were attacked"
+for word in $(grep -o 'mine[a-z]*' fold.jsonl); do
+    grep -qx "$word" folded/vocab.txt || fail "$word was held out as a fold, and its text attacked"
+done
+expect 2 "expected KofN" "$STET" augment folded --data own.tsv --synonyms map.json --fold 4of3 -o x.tsv
 expect 2 "leaves nothing to train" "$STET" augment owned --data own.tsv --synonyms map.json --valid 0.001 -o x.tsv
 
 # Trained on, they are right; validation texts are not among them.

@@ -106,6 +106,9 @@ grep -q "^EIBC" out && fail "EIBC is for the CNN alone"
 "$STET" reproduce table1 --quick --texts 200 --models cnn --defenses augment --attacks pwws --limit 2 --no-certify --seeds 3 -o held -- --valid=0.2 >out 2>err ||
     fail "augment with other texts held out: $(cat err)"
 grep -q '"valid":0.2,.*"seed":3,' held/cnn_augment_seed-3/flipped.json || fail "what augment left alone: $(cat held/cnn_augment_seed-3/flipped.json)"
+"$STET" reproduce table1 --quick --texts 200 --models cnn --defenses augment --attacks pwws --limit 2 --no-certify -o folds -- --fold 1of4 >out 2>err ||
+    fail "augment with a fold held out: $(cat err)"
+grep -q '"fold":"1of4"' folds/cnn_augment_seed-1/flipped.json || fail "augment attacked the fold: $(cat folds/cnn_augment_seed-1/flipped.json)"
 # Three rounds of many seeds on the clock.
 "$STET" reproduce time --steps 1 --texts 100 --models cnn --defenses standard --seeds 1,2,3,4,5,6,7,8,9,10,11 -o clock >out 2>err ||
     fail "time with many seeds: $(cat err)"

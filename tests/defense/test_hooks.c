@@ -86,6 +86,51 @@ TEST(batch_hooks_are_asked_in_the_order_of_the_list)
     run_end(&x);
 }
 
+static struct {
+    uint64_t batch[2], loss[2];
+    size_t n_batch, n_loss;
+} drawn;
+static uint64_t first_draw(const step_view *v)
+{
+    rng r = step_stream(v);
+    return rng_u64(&r);
+}
+static stet_status drawing_batch(void *state, const step_view *v, step_texts *t)
+{
+    (void)state, (void)t;
+    drawn.batch[drawn.n_batch++] = first_draw(v);
+    return STET_OK;
+}
+static node *drawing_loss(void *state, const step_view *v, node *base)
+{
+    (void)state;
+    drawn.loss[drawn.n_loss++] = first_draw(v);
+    return base;
+}
+static const defense_desc toy_draws = {.name = "draws",
+                                       .summary = "draws",
+                                       .opts = no_opts,
+                                       .batch = drawing_batch,
+                                       .loss = drawing_loss};
+static const defense_desc toy_too = {.name = "too",
+                                     .summary = "draws too",
+                                     .opts = no_opts,
+                                     .batch = drawing_batch,
+                                     .loss = drawing_loss};
+
+TEST(defences_of_a_list_draw_apart)
+{
+    defense_register(&toy_draws);
+    defense_register(&toy_too);
+    run x;
+    CHECK_OK(run_start(&x, CNN, 2, "draws,too", NULL, false));
+    run_step(&x, 0);
+    CHECK(drawn.n_batch == 2 && drawn.n_loss == 2);
+    CHECK(drawn.batch[0] != drawn.batch[1]);
+    CHECK(drawn.batch[0] == drawn.loss[0] && drawn.batch[1] == drawn.loss[1]);
+    run_end(&x);
+}
+
 TEST(a_batch_hook_can_ask_for_gradients)
 {
     defense_register(&toy_spy);
