@@ -96,13 +96,19 @@ static stet_status split(const char *name, const char *text, repro_list *out)
 
 static const repro_list s4_rows = {.v = {"standard", "gbm"}, .n = 2};
 
+static bool has_proofs(const char *model, const char *row)
+{
+    const repro_row *x = repro_row_find(row);
+    return repro_kind(model).reads_itself ? x->bert_proof : !x->no_proof;
+}
+
 static void plan_accuracy(reproduction *r, const char *model, const repro_list *rows)
 {
     for (size_t k = 0; k < r->seeds.n; k++)
         for (size_t i = 0; i < rows->n; i++)
             if (repro_row_is_for(rows->v[i], model))
                 repro_measure(r, model, rows->v[i], NULL, r->seeds.v[k], &r->attacks,
-                              r->cfg->certify && !repro_row_find(rows->v[i])->no_proof);
+                              r->cfg->certify && has_proofs(model, rows->v[i]));
 }
 
 static void plan_table1(reproduction *r)
@@ -137,13 +143,7 @@ static void plan_bert(reproduction *r)
 {
     repro_list rows;
     bert_rows(r, &rows);
-    for (size_t k = 0; k < r->seeds.n; k++)
-        for (size_t i = 0; i < rows.n; i++) {
-            const char *row = rows.v[i];
-            if (repro_row_is_for(row, "bert"))
-                repro_measure(r, "bert", row, NULL, r->seeds.v[k], &r->attacks,
-                              r->cfg->certify && repro_row_find(row)->bert_proof);
-        }
+    plan_accuracy(r, "bert", &rows);
 }
 static void show_bert(reproduction *r)
 {

@@ -266,10 +266,10 @@ static void put_row(reproduction *r, repro_sheet *t, const char *what, const pla
         put(t, "-");
     for (size_t k = 0; k <= attacks->n; k++) {
         const char *measure = k ? attacks->v[k - 1] : "clean";
+        const double printed = /* of one weight only */
+            p->beta ? NAN : stet_paper_accuracy(r->corpus, p->model, p->row, measure);
         put_figure(t, &f[k]);
-        json_object_set_new(
-            measures, measure,
-            figure_json(&f[k], stet_paper_accuracy(r->corpus, p->model, p->row, measure)));
+        json_object_set_new(measures, measure, figure_json(&f[k], printed));
     }
     if (certify) {
         put_certified(t, &f[n - 1], &likely);

@@ -55,7 +55,8 @@ static stet_status validate_worst_case(run_state *r, double *share)
     return STET_OK;
 }
 
-/* A sum reads nothing but its words' scores, and these are the same in all texts. */
+/* A sum reads nothing but its words' scores, and these are the same in all texts. A rule changes what the
+ * model reads, which bounds know nothing of. */
 stet_status run_validate(run_state *r, stet_scores *out, double *share)
 {
     const model *m = r->p.m;
@@ -64,7 +65,7 @@ stet_status run_validate(run_state *r, stet_scores *out, double *share)
     if (!m->desc->features && m->score_net >= 0)
         TRY(word_scores_know(m, &r->w, &r->step_mem, &r->values));
     stet_status st = validate(r, out);
-    if (st == STET_OK && defense_list_has_worst_share(&r->defenses)) {
+    if (st == STET_OK && !m->rule && defense_list_has_worst_share(&r->defenses)) {
         st = validate_worst_case(r, share);
         if (st != STET_OK)
             stet_scores_deinit(out);
