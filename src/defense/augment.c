@@ -62,7 +62,7 @@ static stet_status add_texts(void *state, const step_view *v, step_texts *t)
     const uint64_t epoch = v->step / v->steps_per_epoch, at = v->step % v->steps_per_epoch,
                    n = s->texts.n_texts;
     if (s->epoch != epoch + 1) {
-        rng r = rng_stream(v->seed + v->place * RNG_GOLDEN, STREAM_DEFENSE, epoch);
+        rng r = rng_stream(step_seed(v), STREAM_DEFENSE, epoch);
         rng_permutation(&r, s->order, (size_t)n);
         s->epoch = epoch + 1;
     }

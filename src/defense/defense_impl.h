@@ -105,10 +105,16 @@ typedef struct step_view {
     size_t place; /* in the list, of the defence whose hook `batch`, `forward` or `loss` runs */
 } step_view;
 
-/* What this defence draws in this step; another of the list draws apart from it. */
+/* A seed of this defence's own: another of the list draws apart from it. The first has the run's. */
+static inline uint64_t step_seed(const step_view *v)
+{
+    return v->seed + v->place * RNG_GOLDEN;
+}
+
+/* What this defence draws in this step. */
 static inline rng step_stream(const step_view *v)
 {
-    return rng_stream(v->seed + v->place * RNG_GOLDEN, STREAM_DEFENSE, v->step);
+    return rng_stream(step_seed(v), STREAM_DEFENSE, v->step);
 }
 
 /* The texts of a step, before they become a batch: first the n_own of the data, then those added.

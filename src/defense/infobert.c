@@ -380,7 +380,7 @@ static node *forward(void *state, const step_view *v)
         tape_fail(v->p->t, st);
         return NULL;
     }
-    s->seed = v->seed + v->place * RNG_GOLDEN;
+    s->seed = step_seed(v);
     s->step = v->step;
     return infobert_forward(s, v, own, adv_first(&(adv_state){.cfg = s->cfg.adv}, v, own));
 }

@@ -91,6 +91,10 @@ stet_status split_fold(const stet_dataset *all, size_t fold, size_t folds,
         st = stet_dataset_pick(all, index + n, out, held);
     if (st == STET_OK)
         st = stet_dataset_pick(all, index, in, train);
+    if (st != STET_OK) {
+        stet_dataset_free(*held);
+        *held = NULL;
+    }
     mem_free(index);
     return st;
 }

@@ -33,6 +33,10 @@ for model in cnn bilstm s4; do
     echo "$model: worst case $told, certified $proved"
     awk "BEGIN { exit !($told > 0 && $told < 1 && $told - $proved < 0.02 && $proved - $told < 0.02) }" || fail "$model: worst case $told, but certified $proved"
 done
+# A model that answers by votes has none: the bounds know nothing of its draws.
+train --synonyms hard.json --defense ranmask,certified --ranmask-votes 3 --valid mixed.tsv -o voting >/dev/null || fail "ranmask,certified"
+grep -q '"valid_accuracy"' voting/train.jsonl || fail "no epoch: $(tail -1 voting/train.jsonl)"
+grep -q '"valid_worst_case"' voting/train.jsonl && fail "the worst case of a model that votes"
 
 expect 2 "--beta is an option of defence 'gbm': add it to --defense" train --synonyms sets --defense certified --beta 0.1 -o x
 expect 2 "--kappa is an option of defence 'certified'" train --synonyms sets --defense gbm --kappa 0.1 -o x

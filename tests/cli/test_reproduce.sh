@@ -144,6 +144,7 @@ grep -q '"greedy-proofs": *false' b/bert_ta-vat_seed-1/results/attack-greedy-ori
 for beta in 0 1e-3; do
     grep -q "\"beta\":\"$beta\"" weights/bert_gbm-${beta}_seed-1/train.json || fail "trained with another weight than $beta"
 done
+grep -q '"printed": [0-9]' weights/reproduce.json && fail "the paper's figure beside other weights"
 "$STET" reproduce table1 --quick --texts 200 --models bert --defenses standard --attacks textfooler --limit 2 -o weights >out 2>err ||
     fail "table1 of a BERT: $(cat err)"
 
